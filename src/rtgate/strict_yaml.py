@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""YAML that is read strictly: unknown and duplicate keys and wrong types are errors with path:line:column.
+
+The only module that knows PyYAML.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import yaml
+
+from rtgate.errors import ConfigError, Location
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+_TYPE_NAMES = {
+    "tag:yaml.org,2002:str": "text",
+    "tag:yaml.org,2002:int": "a whole number",
+    "tag:yaml.org,2002:float": "a number",
+    "tag:yaml.org,2002:bool": "true or false",
+    "tag:yaml.org,2002:null": "nothing",
+    "tag:yaml.org,2002:map": "a mapping",
+    "tag:yaml.org,2002:seq": "a list",
+}
+
+
+def _names(tag: str) -> str:
+    return _TYPE_NAMES.get(tag, f"a value of the YAML type {tag}")
+
+
+def _choices(allowed: Collection[str]) -> str:
+    return ", ".join(sorted(allowed)) if allowed else "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of a YAML file, with its place. Its methods read it as a type or raise ConfigError."""
+
+    path: Path
+    node: yaml.Node
+
+    @property
+    def location(self) -> Location:
+        """Where the value starts."""
+        return Location(self.path, self.node.start_mark.line + 1, self.node.start_mark.column + 1)
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise a ConfigError at this value's place."""
+        raise ConfigError(message, self.location)
+
+    def _scalar(self, tag: str) -> str:
+        if not isinstance(self.node, yaml.ScalarNode) or self.node.tag != f"tag:yaml.org,2002:{tag}":
+            self.fail(f"expected {_names(f'tag:yaml.org,2002:{tag}')}, found {_names(self.node.tag)}")
+        return str(self.node.value)
+
+    def text(self, allowed: Collection[str] | None = None) -> str:
+        """Return text; with `allowed`, one of these words."""
+        found = self._scalar("str")
+        if allowed is not None and found not in allowed:
+            self.fail(f"unknown value {found!r} (allowed: {_choices(allowed)})")
+        if not found.strip():
+            self.fail("expected text, found an empty one")
+        return found
+
+    def integer(self, minimum: int | None = None, maximum: int | None = None) -> int:
+        """Return a whole number between the bounds, both included."""
+        raw = self._scalar("int")
+        found = int(yaml.SafeLoader("").construct_yaml_int(yaml.ScalarNode("tag:yaml.org,2002:int", raw)))
+        if (minimum is not None and found < minimum) or (maximum is not None and found > maximum):
+            low = "" if minimum is None else f"at least {minimum}"
+            high = "" if maximum is None else f"at most {maximum}"
+            self.fail(f"{found} is out of range (allowed: {' and '.join(part for part in (low, high) if part)})")
+        return found
+
+    def number(self) -> float:
+        """Return a number, whole or not. `1e-6` is a number here, although YAML 1.1 reads it as text."""
+        if isinstance(self.node, yaml.ScalarNode) and self.node.tag != "tag:yaml.org,2002:bool":
+            try:
+                return float(self.node.value)
+            except ValueError:
+                pass
+        self.fail(f"expected a number, found {_names(self.node.tag)}")
+
+    def flag(self) -> bool:
+        """Return true or false."""
+        return self._scalar("bool").lower() in {"true", "yes", "on"}
+
+    def items(self) -> tuple[Value, ...]:
+        """Return the values of a list."""
+        if not isinstance(self.node, yaml.SequenceNode):
+            self.fail(f"expected a list, found {_names(self.node.tag)}")
+        return tuple(Value(self.path, node) for node in self.node.value)
+
+    def entries(self) -> dict[str, Entry]:
+        """Return the entries of a mapping whose keys are free names; a name that stands twice is an error."""
+        if not isinstance(self.node, yaml.MappingNode):
+            self.fail(f"expected a mapping, found {_names(self.node.tag)}")
+        found: dict[str, Entry] = {}
+        for key_node, value_node in self.node.value:
+            key = Value(self.path, key_node)
+            if not isinstance(key_node, yaml.ScalarNode):
+                key.fail("expected a name as key")
+            name = str(key_node.value)
+            if name in found:
+                key.fail(f"duplicate key {name!r} (first at line {found[name].key.location.line})")
+            found[name] = Entry(key, Value(self.path, value_node))
+        return found
+
+    def mapping(self, required: Collection[str] = (), optional: Collection[str] = ()) -> Mapping:
+        """Return a mapping with exactly these keys; others, and missing ones, are errors."""
+        entries = self.entries()
+        for name, entry in entries.items():
+            if name not in required and name not in optional:
+                entry.key.fail(f"unknown key {name!r} (allowed: {_choices({*required, *optional})})")
+        missing = [name for name in required if name not in entries]
+        if missing:
+            self.fail(f"missing key {', '.join(repr(name) for name in missing)}")
+        return Mapping(self, {name: entry.value for name, entry in entries.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key and its value, each with its place."""
+
+    key: Value
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A mapping whose keys were checked. `[]` for required keys, `get` for optional ones."""
+
+    value: Value
+    entries: dict[str, Value]
+
+    def __getitem__(self, name: str) -> Value:
+        return self.entries[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def get(self, name: str) -> Value | None:
+        """Return the value of an optional key, or None."""
+        return self.entries.get(name)
+
+    def text(self, name: str, default: str, allowed: Collection[str] | None = None) -> str:
+        """Return the text of an optional key."""
+        value = self.get(name)
+        return default if value is None else value.text(allowed)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return the texts of an optional list, empty without it."""
+        value = self.get(name)
+        return () if value is None else tuple(item.text() for item in value.items())
+
+
+def load(path: Path) -> Value:
+    """Read the one document of a YAML file.
+
+    Raises:
+        ConfigError: the file is missing, unreadable, empty, no YAML, or uses anchors (which hide where a value is).
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    return parse(text, path)
+
+
+def parse(text: str, path: Path) -> Value:
+    """Read the one document in `text`; `path` is used in messages. Raises ConfigError as `load`."""
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise ConfigError("aliases are not allowed: write the value out", _at(path, event.start_mark))
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        place = _at(path, error.problem_mark) if error.problem_mark else Location(path, 1, 1)
+        raise ConfigError(f"not YAML: {error.problem or error.context}", place) from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"not YAML: {error}", Location(path, 1, 1)) from error
+    if node is None:
+        raise ConfigError("the file is empty", Location(path, 1, 1))
+    return Value(path, node)
+
+
+def _at(path: Path, mark: Any) -> Location:
+    return Location(path, mark.line + 1, mark.column + 1)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Units and quantities. A number never travels without its unit.
+
+Virtual-time boards have units of their own: `virtual us` is time of a counted-instruction machine and is never
+comparable with `us` of a real board, so a limit in the one cannot be applied to the other by mistake.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Unit(Enum):
+    """What a number counts. The value is what people write and read."""
+
+    NS = "ns"
+    US = "us"
+    MS = "ms"
+    S = "s"
+    VIRTUAL_NS = "virtual ns"
+    VIRTUAL_US = "virtual us"
+    VIRTUAL_MS = "virtual ms"
+    VIRTUAL_S = "virtual s"
+    COUNT = "count"
+    RATIO = "ratio"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def dimension(self) -> str:
+        """Return what the unit measures: only units of one dimension convert into each other."""
+        return _SCALES[self][0]
+
+    @property
+    def scale(self) -> float:
+        """Return the size of one of this unit in the dimension's base (nanoseconds, or one)."""
+        return _SCALES[self][1]
+
+    @property
+    def virtual(self) -> bool:
+        """Whether this is time of a virtual-time board."""
+        return self.dimension == "virtual time"
+
+
+_SCALES: dict[Unit, tuple[str, float]] = {
+    Unit.NS: ("time", 1.0),
+    Unit.US: ("time", 1e3),
+    Unit.MS: ("time", 1e6),
+    Unit.S: ("time", 1e9),
+    Unit.VIRTUAL_NS: ("virtual time", 1.0),
+    Unit.VIRTUAL_US: ("virtual time", 1e3),
+    Unit.VIRTUAL_MS: ("virtual time", 1e6),
+    Unit.VIRTUAL_S: ("virtual time", 1e9),
+    Unit.COUNT: ("count", 1.0),
+    Unit.RATIO: ("ratio", 1.0),
+}
+
+_QUANTITY = re.compile(r"(?P<number>[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>[a-z][a-z ]*[a-z]|s)")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with its unit."""
+
+    value: float
+    unit: Unit
+
+    @classmethod
+    def parse(cls, text: str) -> Quantity:
+        """Read `150 us`, `69.5 virtual us`, `3 count`.
+
+        Raises:
+            ValueError: no number, no unit, or an unknown unit; the message lists the units.
+        """
+        known = ", ".join(unit.value for unit in Unit)
+        match = _QUANTITY.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(f"{text!r} is not a number with a unit (units: {known})")
+        try:
+            return cls(float(match["number"]), Unit(match["unit"]))
+        except ValueError:
+            raise ValueError(f"{text!r} has an unknown number or unit (units: {known})") from None
+
+    def to(self, unit: Unit) -> Quantity:
+        """Return the same quantity in another unit of its dimension.
+
+        Raises:
+            ValueError: the units measure different things.
+        """
+        if unit.dimension != self.unit.dimension:
+            raise ValueError(f"{self.unit} cannot be converted to {unit}")
+        return Quantity(self.value * self.unit.scale / unit.scale, unit)
+
+    def __str__(self) -> str:
+        number = f"{self.value:.3f}".rstrip("0").rstrip(".") if abs(self.value) < 1e6 else f"{self.value:.0f}"
+        return f"{number} {self.unit}"
