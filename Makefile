@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+# The entry to every task; what is missing is installed first. `make` lists them.
+
+BOARD ?= virt-arm64
+OUT ?= report
+
+run := .venv/bin/rtgate
+# Make itself ends with 2 whatever failed, so say what rtgate said; `rtgate --help` explains the codes.
+tell := || { code=$$?; echo "rtgate ended with exit code $$code"; exit $$code; }
+# Not every shell expands ~ in TREE=~/linux.
+option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
+
+.PHONY: help gate demo test check bench clean bootstrap bootstrap-dev
+
+help: ## list these targets
+	@echo 'make gate [TREE=DIR] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+
+gate: bootstrap ## build a kernel (of TREE, or Debian's), measure it on BOARD, judge it; the report goes to OUT
+	@$(run) gate --board "$(BOARD)" $(call option,BUILD,build) $(call option,TREE,tree) \
+		$(call option,PROFILE,profile) -o "$(patsubst ~/%,$(HOME)/%,$(OUT))" $(tell)
+
+demo: bootstrap ## gate a kernel that delays one timer wake-up in a thousand: it must FAIL
+	@$(run) demo $(tell)
+
+test: bootstrap-dev ## rtgate's own tests: unit tests, then real builds and boots
+	@ci/test
+
+check: bootstrap-dev ## linters, types, layers, YAML files, shell scripts, project rules
+	@ci/check
+
+bench: bootstrap ## how long a gate takes, and how well it detects
+	@.venv/bin/python bench/bench.py
+
+clean: ## remove what was made here; caches in ~/.cache/rtgate stay
+	rm -rf .venv node_modules report records build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache
+	find src selftests tests -name __pycache__ -prune -exec rm -rf {} +
+
+bootstrap:
+	@ci/bootstrap gate
+
+bootstrap-dev:
+	@ci/bootstrap dev

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: MIT
+"""Loads rtgate's pytest plugin, nothing else."""
+
+pytest_plugins = ["rtgate.plugin"]

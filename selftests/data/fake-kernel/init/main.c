@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+int start(void)
+{
+	return 0;
+}

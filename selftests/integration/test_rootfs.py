@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Real images: built from the archive, by root and by an ordinary user, and booted. They need the network."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rtgate.target import cpio, rootfs
+from rtgate.target.rootfs_recipe import ARCHES
+
+_PROGRAMS = """
+    awk base64 cat chrt cksum cut cyclicdeadline cyclictest deadline_test dmesg gzip hackbench kill mkdir od oslat paste
+    pi_stress pip_stress pmqtest poweroff ptsematest queuelat reboot rm rt-migrate-test sed setsid sh sha256sum
+    signaltest sigwaittest sleep split ssdd stress svsematest tail tar taskset timeout uname usleep
+"""
+
+pytestmark = pytest.mark.skipif(shutil.which("apt-get") is None, reason="apt-get is not installed")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module", params=ARCHES)
+def core(request: pytest.FixtureRequest, cache: Path) -> rootfs.RootfsImage:
+    return rootfs.image("core", str(request.param), cache=cache)
+
+
+def test_two_builds_give_the_same_bytes(core: rootfs.RootfsImage, tmp_path: Path) -> None:
+    again = rootfs.image("core", core.arch, cache=tmp_path)
+    assert again.path.read_bytes() == core.path.read_bytes()
+    assert again.manifest.read_bytes() == core.manifest.read_bytes()
+
+
+def test_it_is_small_and_has_the_locked_versions(core: rootfs.RootfsImage) -> None:
+    assert core.path.stat().st_size <= 6_000_000
+    assert core.warnings == ()
+
+
+def test_it_holds_every_program_that_plans_and_tools_call(core: rootfs.RootfsImage) -> None:
+    entries = {entry.name: entry for entry in cpio.unpack(core.archive.read_bytes())}
+    for name in _PROGRAMS.split():
+        entry = entries[f"usr/bin/{name}"]
+        real = entries[f"usr/bin/{entry.target}"] if stat.S_ISLNK(entry.mode) else entry
+        assert real.mode & 0o111, name
+        assert real.data.startswith(b"\x7fELF"), name
+
+
+def _build_as_nobody(directory: Path, user: pwd.struct_passwd) -> None:
+    os.setgroups([])
+    os.setgid(user.pw_gid)
+    os.setuid(user.pw_uid)
+    os.umask(0o077)
+    os.environ["HOME"] = str(directory)
+    rootfs.image("core", "arm64", cache=directory)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="every other test here already runs as an ordinary user")
+def test_an_ordinary_user_gets_the_same_bytes(cache: Path) -> None:
+    user = pwd.getpwnam("nobody")
+    directory = Path(subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout.strip())
+    try:
+        os.chown(directory, user.pw_uid, user.pw_gid)
+        child = multiprocessing.get_context("fork").Process(target=_build_as_nobody, args=(directory, user))
+        child.start()
+        child.join(600)
+        assert child.exitcode == 0
+        [image] = directory.glob("rootfs/core-arm64-*/core-arm64.cpio.gz")
+        assert image.read_bytes() == rootfs.image("core", "arm64", cache=cache).path.read_bytes()
+        assert image.stat().st_uid == user.pw_uid
+    finally:
+        shutil.rmtree(directory)
+
+
+@pytest.mark.skipif("RTGATE_TEST_KERNEL" not in os.environ, reason="RTGATE_TEST_KERNEL names no arm64 kernel")
+@pytest.mark.parametrize("compressed", [True, False])
+def test_a_plan_runs_and_the_machine_is_switched_off(cache: Path, tmp_path: Path, *, compressed: bool) -> None:
+    image = rootfs.image("core", "arm64", cache=cache)
+    names = " ".join(_PROGRAMS.split())
+    plan = f"for name in {names}; do command -v $name >/dev/null || echo missing $name; done; echo done\n"
+    initrd = tmp_path / "initrd"
+    first = image.path if compressed else image.archive
+    initrd.write_bytes(first.read_bytes() + rootfs.overlay({"rtgate/plan": plan.encode()}))
+    machine = "qemu-system-aarch64 -M virt,gic-version=3 -cpu cortex-a57 -m 512 -icount shift=3,sleep=off -nic none"
+    subprocess.run(
+        [
+            *machine.split(),
+            *("-display", "none", "-no-reboot", "-serial", f"file:{tmp_path / 'console'}", "-initrd", str(initrd)),
+            *("-kernel", os.environ["RTGATE_TEST_KERNEL"], "-append", "console=ttyAMA0 nokaslr panic=-1"),
+        ],
+        check=True,
+        timeout=120,
+    )
+    console = (tmp_path / "console").read_text(errors="replace")
+    said = console.partition("Run /init as init process")[2].split("\n")
+    assert next(line.strip() for line in said if line.strip()) == "done"

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from rtgate.errors import BuildError, ConfigError, InfrastructureError, Interrupted
+from rtgate.kernel.build import Listener, Options, build, check_config
+from rtgate.kernel.configuration import LostOptionsError
+from rtgate.kernel.source import open_tree
+
+from .conftest import Describe, Git, make_series, state
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+ADD = "--- /dev/null\n+++ b/init/extra.c\n@@ -0,0 +1 @@\n+int extra;\n"
+
+
+class Recorder:
+    """Remembers what a build told."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+        self.files: list[str] = []
+        self.totals: list[int | None] = []
+
+    def progress(self, _done: int, total: int | None, file: str) -> None:
+        self.files.append(file)
+        self.totals.append(total)
+
+    @property
+    def options(self) -> Options:
+        return Options(listener=Listener(self.notices.append, self.progress))
+
+
+def stored(output: Path) -> dict[str, object]:
+    loaded: dict[str, object] = json.loads((output / "build.json").read_text())
+    return loaded
+
+
+def test_build(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    before = state(fake_tree)
+    seen = Recorder()
+    made = build(describe(more="targets: [kernel, modules]\n"), open_tree(fake_tree), tmp_path / "out", seen.options)
+    assert state(fake_tree) == before
+    assert (made.provenance, made.name, made.arch, made.flavour) == ("rtgate", "fake", "arm64", "generic")
+    assert made.release == "6.12.7"
+    assert made.modules is not None
+    names = {"build.json", "build.log", "Image", "config", "System.map", "vmlinux", "modules.tar.xz"}
+    assert {path.name for path in made.directory.iterdir()} == names
+    assert sorted(seen.files[:2]) == ["init/main.c", "kernel/sched.c"]
+    assert seen.files[2:] == ["vmlinux", "arch/arm64/boot/Image"]
+    assert seen.totals == [1170] * 4
+    found = stored(made.directory)
+    assert found["command"] == ["rtgate", "build", "fake", "--tree", str(fake_tree)]
+    assert found["ccache"] == {"hits": 0, "misses": 2}
+    assert [path.name for path in tmp_path.glob(".out*")] == []
+
+
+def test_nothing_changed(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    first = build(describe(), open_tree(fake_tree), tmp_path / "out")
+    seen = Recorder()
+    assert build(describe(), open_tree(fake_tree), tmp_path / "out", seen.options) == first
+    other = build(describe(), open_tree(fake_tree), tmp_path / "other", seen.options)
+    assert other.image_sha256 == first.image_sha256
+    assert seen.files == []
+    assert [notice.split(":")[0] for notice in seen.notices] == ["nothing changed", "nothing changed"]
+
+
+def test_a_damaged_build_is_made_again(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    first = build(describe(), open_tree(fake_tree), tmp_path / "out")
+    first.image.write_bytes(b"damaged")
+    assert build(describe(), open_tree(fake_tree), tmp_path / "out").image_sha256 == first.image_sha256
+
+
+def test_only_what_changed_is_compiled(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    first = build(describe(), open_tree(fake_tree), tmp_path / "out")
+    (fake_tree / "kernel/sched.c").write_text("int changed;\n")
+    seen = Recorder()
+    second = build(describe(), open_tree(fake_tree), tmp_path / "out", seen.options)
+    assert second.image_sha256 != first.image_sha256
+    assert seen.files == ["kernel/sched.c", "vmlinux", "arch/arm64/boot/Image"]
+    assert seen.totals == [None] * 3
+    assert seen.notices == []  # not configured again
+
+
+def test_a_changed_fragment_or_kconfig_configures_again(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    build(describe(), open_tree(fake_tree), tmp_path / "out")
+    seen = Recorder()
+    build(describe("CONFIG_NR_CPUS=4\n"), open_tree(fake_tree), tmp_path / "out", seen.options)
+    assert "CONFIG_EXPERT" not in (tmp_path / "out/config").read_text()
+    kconfig = fake_tree / "init/Kconfig"
+    kconfig.write_text(kconfig.read_text().replace("config NR_CPUS\n", "config NR_OF_CPUS\n"))
+    with pytest.raises(LostOptionsError, match="CONFIG_NR_CPUS: asked 4, found n: this tree has no such symbol"):
+        build(describe("CONFIG_NR_CPUS=4\n"), open_tree(fake_tree), tmp_path / "out", seen.options)
+    assert len(seen.notices) == 2
+
+
+def test_the_second_full_build_knows_its_length(
+    describe: Describe, fake_tree: Path, tmp_path: Path, cache: Path
+) -> None:
+    build(describe(), open_tree(fake_tree), tmp_path / "out")
+    shutil.rmtree(cache / "builds")
+    seen = Recorder()
+    (fake_tree / "init/main.c").write_text("int changed;\n")
+    build(describe(), open_tree(fake_tree), tmp_path / "out", seen.options)
+    assert seen.totals == [4] * 4
+
+
+def test_patched_build(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    before = state(fake_tree)
+    options = Options(patches=make_series(tmp_path / "p", one=ADD))
+    plain = build(describe(), open_tree(fake_tree), tmp_path / "plain")
+    patched = build(describe(), open_tree(fake_tree), tmp_path / "patched", options)
+    assert patched.image_sha256 != plain.image_sha256
+    assert state(fake_tree) == before
+    found = stored(patched.directory)
+    assert [patch["file"] for patch in found["patches"]] == ["one.patch"]  # type: ignore[attr-defined]
+    assert found["command"] == ["rtgate", "build", "fake", "--tree", str(fake_tree), "--patches", str(tmp_path / "p")]
+
+
+def test_relative_paths(describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RTGATE_CACHE", "here")
+    options = Options(patches=make_series(tmp_path / "p", one=ADD))
+    assert build(describe(), open_tree(Path(fake_tree.name)), Path("out"), options).image == tmp_path / "out/Image"
+
+
+def test_git_state_is_recorded(describe: Describe, fake_tree: Path, git: Git, tmp_path: Path) -> None:
+    made = build(describe(), open_tree(fake_tree), tmp_path / "out")
+    assert made.source is not None
+    assert (made.source["commit"], made.source["dirty"], made.warnings) == (git("rev-parse", "HEAD"), False, ())
+    (fake_tree / "kernel/sched.c").write_text("int changed;\n")
+    made = build(describe(), open_tree(fake_tree), tmp_path / "out")
+    assert made.warnings == ("the tree has changes that are not committed",)
+
+
+def test_lost_options(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    description = describe("CONFIG_EXPERT=y\nCONFIG_PREEMPT_RT=y\n")
+    with pytest.raises(LostOptionsError, match=r"CONFIG_PREEMPT_RT: asked y, found n: .*ARCH_SUPPORTS_RT=n") as caught:
+        build(description, open_tree(fake_tree), tmp_path / "out")
+    assert [lost.option.symbol for lost in caught.value.lost] == ["PREEMPT_RT"]
+    assert not (tmp_path / "out").exists()
+    optional = describe("CONFIG_EXPERT=y\nCONFIG_PREEMPT_RT=y\n", "optional: [CONFIG_PREEMPT_RT]\n")
+    build(optional, open_tree(fake_tree), tmp_path / "out")
+
+
+def test_check_config_compiles_nothing(describe: Describe, fake_tree: Path, cache: Path) -> None:
+    tree = open_tree(fake_tree)
+    assert check_config(describe(), tree) == ()
+    lost = check_config(describe("CONFIG_EXPERT=y\nCONFIG_NOPE=y\n"), tree)
+    assert [str(option).split(" (asked at")[0] for option in lost] == [
+        "CONFIG_NOPE: asked y, found n: this tree has no such symbol"
+    ]
+    assert not (cache / "builds").exists()
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ("link", (BuildError, "undefined reference to `missing'")),
+        ("disk", (InfrastructureError, "the disk is full")),
+        ("kconfig", (BuildError, "init/Kconfig:3: syntax error")),
+    ],
+)
+def test_faults(
+    describe: Describe,
+    fake_tree: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: str,
+    expected: tuple[type[Exception], str],
+) -> None:
+    error, message = expected
+    monkeypatch.setenv("FAKE_FAIL", fault)
+    with pytest.raises(error, match=message) as caught:
+        build(describe(), open_tree(fake_tree), tmp_path / "out")
+    assert Path(str(caught.value).split("(log: ")[1].rstrip(")")).is_file()
+    assert not (tmp_path / "out").exists()
+    monkeypatch.delenv("FAKE_FAIL")
+    build(describe(), open_tree(fake_tree), tmp_path / "out")
+
+
+def test_a_kernel_that_does_not_compile(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    good = build(describe(), open_tree(fake_tree), tmp_path / "out")
+    (fake_tree / "kernel/sched.c").write_text("int good;\n\nSYNTAX ERROR\n")
+    with pytest.raises(BuildError, match=r"^kernel/sched.c:3:1: error: expected ';' before 'SYNTAX' \(log: "):
+        build(describe(), open_tree(fake_tree), tmp_path / "out")
+    assert good.image.is_file()  # the former build stays
+
+
+def test_unknown_base(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has no configuration 'nope_defconfig'"):
+        build(describe(base="nope_defconfig"), open_tree(fake_tree), tmp_path / "out")
+
+
+def test_ctrl_c_leaves_nothing(
+    describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_FAIL", "slow")
+
+    def interrupt(_done: int, _total: int | None, file: str) -> None:
+        if file == "slowly":
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(Interrupted):
+        build(describe(), open_tree(fake_tree), tmp_path / "out", Options(listener=Listener(progress=interrupt)))
+    assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == []
+    monkeypatch.delenv("FAKE_FAIL")
+    build(describe(), open_tree(fake_tree), tmp_path / "out")
+
+
+def test_one_build_at_a_time(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    tree = open_tree(fake_tree)
+    said: list[str] = []
+
+    def again(_notice: str) -> None:
+        for output in ("out", "other"):  # the same output, and the same build directory
+            with pytest.raises(InfrastructureError, match="in use by another rtgate") as caught:
+                build(describe(), tree, tmp_path / output)
+            said.append(str(caught.value))
+
+    build(describe(), tree, tmp_path / "out", Options(listener=Listener(notice=again)))
+    assert len(said) == 2
+
+
+def test_missing_compiler(describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InfrastructureError, match="gcc-aarch64-linux-gnu"):
+        build(describe(), open_tree(fake_tree), tmp_path / "out")

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rtgate.errors import BuildError, ConfigError, InfrastructureError, RtgateError
+from rtgate.kernel.build_log import failure, step
+
+TREE = Path("/home/u/linux")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("  CC      init/main.o\n", "init/main.o"),
+        ("  CC [M]  drivers/x.o\n", "drivers/x.o"),
+        ("  LDS     arch/arm64/kernel/vmlinux.lds\n", "arch/arm64/kernel/vmlinux.lds"),
+        ("  VDSO2C  x.c\n", "x.c"),
+        ("make[1]: Entering directory\n", None),
+        ("  in function\n", None),
+        ("# command line\n", None),
+    ],
+)
+def test_step(line: str, expected: str | None) -> None:
+    assert step(line) == expected
+
+
+COMPILER = """\
+  CC      init/main.o
+/home/u/linux/kernel/fork.c: In function 'fork':
+/home/u/linux/kernel/fork.c:12:9: warning: unused
+/home/u/linux/kernel/fork.c:13:9: error: 'x' undeclared
+make[3]: *** [scripts/Makefile.build:229: kernel/fork.o] Error 1
+"""
+LINKER = """\
+aarch64-linux-gnu-ld: a.o: in function `f':
+a.c:(.text+0x4): undefined reference to `g'
+"""
+DISK = "a.c:1:1: error: x\ncc1: fatal error: error writing: No space left on device\n"
+KCONFIG = "init/Kconfig:7: syntax error\nmake: *** [Makefile:1: x] Error 1\n"
+NO_RULE = "make[2]: *** No rule to make target 'a.o', needed by 'b'.  Stop.\n"
+NO_BASE = "make: *** No rule to make target 'my_defconfig'.  Stop.\n"
+NO_DEFCONFIG = '***\n*** Can\'t find default configuration "arch/arm64/configs/x_defconfig"!\n'
+NO_HEADER = "../init/main.c:3:1: fatal error: x.h: No such file or directory\n"
+NO_LIBELF = "x.c:5:10: fatal error: gelf.h: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "error", "message"),
+    [
+        (COMPILER, BuildError, "kernel/fork.c:13:9: error: 'x' undeclared"),
+        (NO_HEADER, BuildError, "init/main.c:3:1: fatal error"),
+        ("../arch/arm64/x.S:7: Error: unknown mnemonic\n", BuildError, "arch/arm64/x.S:7: Error: unknown mnemonic"),
+        (LINKER, BuildError, "undefined reference to `g'"),
+        (KCONFIG, BuildError, "init/Kconfig:7: syntax error"),
+        ('ERROR: modpost: "x" [y.ko] undefined!\n', BuildError, 'ERROR: modpost: "x"'),
+        (NO_RULE, BuildError, "No rule to make target 'a.o'"),
+        ("nothing helpful\n", BuildError, "without naming an error"),
+        (DISK, InfrastructureError, "disk is full"),
+        ("gcc: fatal error: Killed signal terminated program cc1\n", InfrastructureError, "--jobs"),
+        (NO_LIBELF, InfrastructureError, "apt-get install libelf-dev"),
+        ("/bin/sh: 1: flex: not found\n", InfrastructureError, "the program flex is missing"),
+        (NO_BASE, ConfigError, "has no configuration 'my_defconfig'"),
+        (NO_DEFCONFIG, ConfigError, "x_defconfig"),
+    ],
+)
+def test_failure(tmp_path: Path, log: str, error: type[RtgateError], message: str) -> None:
+    (tmp_path / "build.log").write_text(log)
+    found = failure(tmp_path / "build.log", TREE)
+    assert type(found) is error
+    assert message in str(found)
+    assert "\n" not in str(found)
+    assert f"(log: {tmp_path / 'build.log'})" in str(found)
+    assert "/home/u/linux/kernel" not in str(found)
+
+
+def test_no_log(tmp_path: Path) -> None:
+    assert isinstance(failure(tmp_path / "build.log", TREE), InfrastructureError)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=200))
+def test_any_log_gives_an_error(tmp_path: Path, log: bytes) -> None:
+    (tmp_path / "build.log").write_bytes(log)
+    assert isinstance(failure(tmp_path / "build.log", TREE), RtgateError)

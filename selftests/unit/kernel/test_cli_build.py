@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from rtgate import site
+from rtgate.cli import build
+from rtgate.errors import ConfigError
+
+from .conftest import Describe
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+
+def run(*arguments: str | Path) -> int:
+    parser = argparse.ArgumentParser()
+    build.add_parser(parser.add_subparsers())
+    return build.run(parser.parse_args(["build", *map(str, arguments)]))
+
+
+def test_build(
+    describe: Describe, fake_tree: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    path = describe().path
+    monkeypatch.setattr(site, "find", lambda _kind, name: path.parent / name)
+    assert run("fake", "--tree", fake_tree, "--jobs", "1") == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{tmp_path}/build/fake: Linux 6.12.7 generic for arm64")
+    assert "configuring fake for Linux 6.12.7" in err
+    assert run("fake", "--tree", fake_tree, "--quiet", "-o", "build/other") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_check_config(describe: Describe, fake_tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = describe("CONFIG_EXPERT=y\n").path
+    assert run(path, "--tree", fake_tree, "--check-config") == 0
+    assert "Linux 6.12.7 takes all 1 options of fake" in capsys.readouterr().out
+    describe("CONFIG_EXPERT=y\nCONFIG_NOPE=y\n")
+    assert run(path, "--tree", fake_tree, "--check-config") == 1
+    assert "CONFIG_NOPE: asked y, found n" in capsys.readouterr().out
+
+
+def test_unknown_build() -> None:
+    with pytest.raises(ConfigError, match=r"unknown name 'nope'.*virt-arm64-preempt_rt"):
+        run("nope")
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "x"])
+def test_jobs_are_checked(jobs: str) -> None:
+    with pytest.raises(SystemExit):
+        run("virt-arm64-preempt_rt", "--jobs", jobs)
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("--help")
+    assert "--check-config" in capsys.readouterr().out

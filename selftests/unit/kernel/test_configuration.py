@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rtgate.errors import ConfigError
+from rtgate.kernel.configuration import (
+    LostOptionsError,
+    load_description,
+    lost_options,
+    parse_config,
+    read_config,
+)
+from rtgate.kernel.fragments import config_line
+from rtgate.kernel.kconfig import Sources
+from rtgate.kernel.version import KernelVersion
+
+from .conftest import Describe
+
+SHIPPED = Path(__file__).resolve().parents[3] / "kernel-configs"
+BUILDS = sorted(path for path in SHIPPED.glob("*.yaml") if not path.name.endswith(".lock.yaml"))
+
+
+def test_description(describe: Describe) -> None:
+    found = describe("CONFIG_A=y\n#: kernel >= 6.13\nCONFIG_B=y\n#: end\n", "targets: [kernel, modules]\n")
+    assert (found.name, found.arch, found.flavour, found.base) == ("fake", "arm64", "generic", "tinyconfig")
+    assert found.targets == ("kernel", "modules")
+    assert set(found.asked(KernelVersion(6, 12))) == {"A"}
+    assert set(found.asked(KernelVersion(6, 13))) == {"A", "B"}
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        ("colour: red\n", "fake.yaml:5:1: unknown key 'colour' (allowed: arch, base, flavour, fragments, optional"),
+        ("arch: arm64\n", "fake.yaml:5:1: duplicate key 'arch' (first at line 1)"),
+        ("targets: [kernel, dtb]\n", "fake.yaml:5:19: unknown value 'dtb' (allowed: dtbs, kernel, modules)"),
+        ("targets: [modules]\n", "fake.yaml:5:10: the target 'kernel' is missing"),
+        ("targets: [kernel, kernel]\n", "a target stands twice"),
+        ("targets: kernel\n", "fake.yaml:5:10: expected a list, found text"),
+        ("patches: nowhere\n", "no such file: a patch series is a directory with a file 'series'"),
+        ("optional: [CONFIG_NOPE]\n", "unknown value 'CONFIG_NOPE' (allowed: CONFIG_EXPERT)"),
+    ],
+)
+def test_mistakes_name_the_place(describe: Describe, more: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        describe(more=more)
+    assert complaint in str(caught.value)
+
+
+def test_base_must_be_a_configuration_target(describe: Describe) -> None:
+    with pytest.raises(ConfigError, match="no configuration target"):
+        describe(base="clean")
+
+
+def test_unknown_fragment_lists_those_there_are(tmp_path: Path, describe: Describe) -> None:
+    path = describe().path
+    path.write_text("arch: arm64\nflavour: generic\nbase: tinyconfig\nfragments:\n  - nope\n")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "extra.config").write_text("CONFIG_A=y\n")
+    with pytest.raises(ConfigError, match=r"fake.yaml:5:5: no fragment 'nope' \(allowed: extra, only\)"):
+        load_description(path, [tmp_path / "more"])
+
+
+def test_a_site_may_use_fragments_of_other_directories(tmp_path: Path, describe: Describe) -> None:
+    path = describe("CONFIG_A=y\n").path
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "only.config").write_text("CONFIG_A=m\n")  # its own one wins
+    (tmp_path / "more" / "extra.config").write_text("CONFIG_B=y\n")
+    path.write_text(path.read_text().replace("[only]", "[only, extra]"))
+    asked = load_description(path, [tmp_path / "more"]).asked(KernelVersion(6, 12))
+    assert {symbol: option.value for symbol, option in asked.items()} == {"A": "y", "B": "y"}
+
+
+def test_lost_options_are_named_with_reasons(describe: Describe, fake_tree: Path) -> None:
+    description = describe("CONFIG_PREEMPT_RT=y\nCONFIG_NOPE=y\nCONFIG_NR_CPUS=8\n# CONFIG_TINY is not set\n")
+    asked = description.asked(KernelVersion(6, 12))
+    config = {"NR_CPUS": "4", "EXPERT": "y"}
+    lost = lost_options(asked, frozenset({"NOPE"}), config, Sources(fake_tree, "arm64"))
+    text = str(LostOptionsError(lost, fake_tree))
+    assert "did not take 2 requested options" in text
+    assert "CONFIG_PREEMPT_RT: asked y, found n: init/Kconfig:9: depends on EXPERT && ARCH_SUPPORTS_RT" in text
+    assert "CONFIG_NR_CPUS: asked 8, found 4" in text
+    assert "only.config:3:1" in text
+
+
+def test_nothing_is_lost(describe: Describe, fake_tree: Path) -> None:
+    asked = describe("CONFIG_A=y\n# CONFIG_B is not set\n").asked(KernelVersion(6, 12))
+    assert lost_options(asked, frozenset(), {"A": "y"}, Sources(fake_tree, "arm64")) == ()
+
+
+def test_unreadable_config(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_config(tmp_path / ".config")
+
+
+symbols = st.from_regex(r"[A-Z][A-Z0-9_]{0,20}", fullmatch=True)
+values = st.one_of(st.sampled_from(["y", "m", "n", "0x1F", '"a=b # c"']), st.integers(-9, 10**6).map(str))
+
+
+@given(st.dictionaries(symbols, values))
+def test_config_is_read_as_kconfig_writes_it(options: dict[str, str]) -> None:
+    lines = [config_line(symbol, value) for symbol, value in options.items()]
+    text = "\n".join(["#", "# Automatically generated file; DO NOT EDIT.", "#", *lines, "# end of General setup", ""])
+    assert parse_config(text) == options
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_config(text: str) -> None:
+    parse_config(text)
+
+
+@pytest.mark.parametrize("path", BUILDS, ids=lambda path: path.stem)
+def test_shipped_builds_are_valid(path: Path) -> None:
+    found = load_description(path)
+    assert found.name.split("-")[1] == found.arch
+    for version in (KernelVersion(6, 12, 117), KernelVersion(6, 18)):
+        asked = found.asked(version)
+        assert (asked["PREEMPT_RT"].value == "y") == (found.flavour == "preempt_rt")
+
+
+def test_all_shipped_fragments_are_used() -> None:
+    used = {fragment for path in BUILDS for fragment in load_description(path).fragments}
+    assert used == set((SHIPPED / "fragments").glob("*.config"))

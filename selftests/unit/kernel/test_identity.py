@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rtgate.kernel import identity
+
+from .conftest import Git
+
+
+def test_a_directory_changes_with_any_file(fake_tree: Path) -> None:
+    before = identity.fingerprint(fake_tree)
+    assert identity.fingerprint(fake_tree) == before
+    main = fake_tree / "init/main.c"
+    times = main.stat()
+    main.write_text(main.read_text().replace("0", "1"))
+    os.utime(main, ns=(times.st_atime_ns, times.st_mtime_ns + 1))
+    changed = identity.fingerprint(fake_tree)
+    (fake_tree / "new.c").write_text("")
+    assert len({before, changed, identity.fingerprint(fake_tree)}) == 3
+
+
+def test_build_directories_are_no_source(fake_tree: Path) -> None:
+    before = identity.fingerprint(fake_tree)
+    (fake_tree / "rtgate-build-x").mkdir()
+    (fake_tree / "rtgate-build-x/vmlinux").write_text("x")
+    assert identity.fingerprint(fake_tree) == before
+
+
+def test_git_tree(fake_tree: Path, git: Git) -> None:
+    clean = identity.of_git(fake_tree, "6.12.7")
+    assert (clean.kind, clean.dirty, clean.commit) == ("git", False, git("rev-parse", "HEAD"))
+    git("tag", "-a", "v6.12", "-m", "v6.12")
+    assert identity.of_git(fake_tree, "6.12.7").describe == "v6.12"
+
+
+def test_git_tree_with_changes(fake_tree: Path, git: Git) -> None:
+    found = [identity.of_git(fake_tree, "6.12.7")]
+    (fake_tree / "init/main.c").write_text("int changed;\n")
+    found.append(identity.of_git(fake_tree, "6.12.7"))
+    git("add", "--all")  # the index is no part of the state
+    assert identity.of_git(fake_tree, "6.12.7") == found[1]
+    (fake_tree / "new.c").write_text("int new;\n")
+    found.append(identity.of_git(fake_tree, "6.12.7"))
+    assert [one.dirty for one in found] == [False, True, True]
+    assert len({one.fingerprint for one in found}) == 3
+
+
+def test_ignored_files_do_not_count(fake_tree: Path, git: Git) -> None:
+    (fake_tree / ".gitignore").write_text("*.o\n")
+    before = identity.of_git(fake_tree, "6.12.7")
+    (fake_tree / "main.o").write_text("")
+    assert identity.of_git(fake_tree, "6.12.7") == before
+    assert "main.o" not in identity.git_files(fake_tree)
+    assert ".gitignore" in identity.git_files(fake_tree)
+
+
+def test_json_has_only_what_is_known(fake_tree: Path) -> None:
+    assert set(identity.of_directory(fake_tree, "6.12.7").as_json()) == {"kind", "version", "path", "fingerprint"}

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from rtgate.kernel.source import open_tree
+from rtgate.kernel.work import Options, prepare
+
+from .conftest import Describe, make_series
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+PATCH = "--- /dev/null\n+++ b/init/extra.c\n@@ -0,0 +1 @@\n+int extra;\n"
+
+
+def test_inputs_change_with_everything_that_matters(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    tree = open_tree(fake_tree)
+    description = describe()
+    works = [
+        prepare(description, tree, Options()),
+        prepare(describe("CONFIG_EXPERT=y\nCONFIG_NR_CPUS=2\n"), tree, Options()),
+        prepare(dataclasses.replace(description, targets=("kernel", "modules")), tree, Options()),
+        prepare(description, tree, Options(patches=make_series(tmp_path / "p", one=PATCH))),
+    ]
+    (fake_tree / "init/main.c").write_text("int changed;\n")
+    works.append(prepare(description, open_tree(fake_tree), Options()))
+    assert len({work.inputs for work in works}) == len(works)
+
+
+def test_inputs_do_not_change_with_what_does_not(describe: Describe, fake_tree: Path) -> None:
+    one = prepare(describe("CONFIG_EXPERT=y\n# said\nCONFIG_NR_CPUS=2\n"), open_tree(fake_tree), Options())
+    two = prepare(describe("CONFIG_NR_CPUS=2\nCONFIG_EXPERT=y\n"), open_tree(fake_tree), Options(jobs=7))
+    assert one.inputs == two.inputs
+    assert two.job.jobs == 7
+
+
+def test_a_users_tree_gets_no_build_directory(describe: Describe, fake_tree: Path, cache: Path) -> None:
+    users = open_tree(fake_tree)
+    ours = dataclasses.replace(users, owned=True)
+    assert prepare(describe(), users, Options()).job.build_directory.is_relative_to(cache)
+    assert prepare(describe(), ours, Options()).job.build_directory == fake_tree / "rtgate-build-fake-arm64"
+
+
+def test_patches_of_the_description_and_of_the_caller(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    make_series(tmp_path / "kernel-configs/own", one=PATCH)
+    other = make_series(tmp_path / "other", two=PATCH)
+    description = describe(more="patches: own\n")
+    own = prepare(description, open_tree(fake_tree), Options()).series
+    given = prepare(description, open_tree(fake_tree), Options(patches=other)).series
+    assert own is not None
+    assert given is not None
+    assert [own.patches[0].path.name, given.patches[0].path.name] == ["one.patch", "two.patch"]

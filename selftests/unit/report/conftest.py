@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: MIT
+"""Synthetic but plausible records and verdicts: what measuring and judging would have written."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from rtgate import record as records
+from rtgate.environment import Environment
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.record import Evidence, FaultSeen, KernelIdentity, LoadSeen, Record, Thread
+from rtgate.units import Quantity, Unit
+
+OOPS = FaultSeen(
+    kind="oops",
+    line="Internal error: Oops: 0000000096000045 [#1] PREEMPT_RT SMP",
+    text="[    6.1] Internal error: Oops: 0000000096000045 [#1] PREEMPT_RT SMP\n[    6.1] pc : demo_break+0x18/0x30",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boot:
+    """What a synthetic boot is like."""
+
+    case: str = "latency/cyclictest:idle"
+    board: str = "virt-arm64"
+    arm: str = "candidate"
+    seed: int | None = 1
+    cpus: int = 1
+    high_us: float = 61.2
+    samples: int = 2000
+    overflow: int = 0
+    state: str = "measured"
+    message: str = ""
+    release: str = "6.12.107-rt"
+    faults: tuple[FaultSeen, ...] = ()
+    changes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def virtual(self) -> bool:
+        return self.seed is not None
+
+
+def _histogram(boot: Boot, cpu: int) -> Histogram:
+    """Draw latencies that look like a real-time kernel's: a narrow hill with a thin tail up to the maximum."""
+    chance = random.Random(f"{boot.case} {boot.arm} {boot.seed} {cpu}")
+    step = 8 if boot.virtual else 1
+    high = int(boot.high_us * (1000 if boot.virtual else 1) // step * step)
+    limit = 200_000 if boot.virtual else 1000
+    counts: dict[int, int] = {}
+    for _ in range(boot.samples - boot.overflow - 1):
+        value = chance.lognormvariate(math.log(high / 12), 0.35)
+        value = int(min(value, high) // step * step)
+        counts[value] = counts.get(value, 0) + 1
+    if high < limit:
+        counts[high] = counts.get(high, 0) + 1
+    unit = Unit.VIRTUAL_NS if boot.virtual else Unit.US
+    return Histogram(unit=unit, counts=dict(sorted(counts.items())), overflow=boot.overflow, limit=limit)
+
+
+def _measurements(boot: Boot) -> tuple[Measurement, ...]:
+    found: list[Measurement] = []
+    for cpu in range(boot.cpus):
+        labels = {"cpu": str(cpu)}
+        histogram = _histogram(boot, cpu)
+        total = sum(histogram.counts.values())
+        mean = sum(value * count for value, count in histogram.counts.items()) / total
+        high = boot.high_us * (1000 if boot.virtual else 1) - 3 * cpu
+        found.append(Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels))
+        numbers = (("min", float(min(histogram.counts))), ("avg", mean), ("max", high))
+        for name, value in numbers:
+            quantity = Quantity(value, histogram.unit)
+            found.append(Measurement(name=f"latency.{name}", better=Better.LOWER, quantity=quantity, labels=labels))
+        for name, value in (("wakeups", boot.samples), ("wakeups.lost", 0)):
+            quantity = Quantity(value, Unit.COUNT)
+            found.append(Measurement(name=name, better=Better.LOWER, quantity=quantity, labels=labels))
+    return tuple(found)
+
+
+def _environment(boot: Boot) -> Environment:
+    environment = Environment(
+        board=boot.board,
+        soc="none" if boot.virtual else "RK3568",
+        arch="arm64",
+        time="virtual" if boot.virtual else "real",
+        cpus=str(boot.cpus),
+        cpu_model="cortex-a57" if boot.virtual else "",
+        memory_mib="512",
+        instruction_ns="8" if boot.virtual else "",
+        emulator="QEMU emulator version 7.2.17" if boot.virtual else "",
+        machine="virt,gic-version=3" if boot.virtual else "",
+        rootfs="b" * 64,
+        tools="busybox 1.35.0, rt-tests 2.4",
+        flavour="preempt_rt",
+        kernel_release=boot.release,
+        kernel_version="#1 SMP PREEMPT_RT Thu Jan 1 00:00:00 UTC 1970",
+        config_sha256="c" * 64,
+        command_line="console=ttyAMA0 nokaslr oops=panic panic=-1",
+        clocksource="arch_sys_counter",
+    )
+    return replace(environment, **boot.changes)
+
+
+def _evidence(boot: Boot) -> Evidence:
+    asked = {
+        "command": "cyclictest",
+        "threads": boot.cpus,
+        "policy": 1,
+        "priority": 99,
+        "interval_us": 1000,
+        "duration_s": boot.samples / 1000,
+    }
+    threads = tuple(
+        Thread(moment=moment, name="cyclictest", policy=1, priority=99, processor=cpu)
+        for moment in ("early", "middle")
+        for cpu in range(boot.cpus)
+    )
+    moments = ("start", "early", "middle", "late", "end")
+    seen = tuple(LoadSeen(moment=moment, processes=4, ticks=100 * number) for number, moment in enumerate(moments))
+    load = boot.case.partition(":")[2]
+    return Evidence(
+        asked=asked, load=load, threads=threads, load_seen=seen, elapsed_s=boot.samples / 1000 + 0.2, printk="1"
+    )
+
+
+def make(boot: Boot) -> Record:
+    measured = boot.state == "measured"
+    return Record(
+        case=boot.case,
+        board=boot.board,
+        arm=boot.arm,
+        profile="mr",
+        seed=boot.seed,
+        boot_id="3f0e5d0a-1111-2222-3333-444455556666",
+        state=boot.state,
+        message=boot.message,
+        argv=("cyclictest", "--quiet", "--priority=99"),
+        kernel=KernelIdentity(
+            name=f"kernel-{boot.arm}",
+            flavour="preempt_rt",
+            release=boot.release,
+            image_sha256=("a" if boot.arm == "candidate" else "d") * 64,
+            source=f"tree at {boot.arm}",
+            provenance="built",
+        ),
+        environment=_environment(boot),
+        evidence=_evidence(boot),
+        measurements=_measurements(boot) if measured else (),
+        faults=boot.faults,
+        line={"received": 12_345, "damaged": 0, "repeated": 0},
+        seconds={"boot": 0.912, "measure": 2.51, "total": 3.6},
+        machine={"qemu": "QEMU emulator version 7.2.17"} if boot.virtual else {"console": "/dev/ttyUSB0"},
+    )
+
+
+def verdict(status: Status, kind: Kind, sentence: str, **changes: str) -> Verdict:
+    fields = {
+        "board": "virt-arm64",
+        "arm": "candidate",
+        "flavour": "preempt_rt",
+        "case": "latency/cyclictest:idle",
+        **changes,
+    }
+    return Verdict(status=status, kind=kind, sentence=sentence, **fields)
+
+
+def over_limit(**changes: str) -> Verdict:
+    return verdict(
+        Status.FAIL,
+        Kind.LIMIT,
+        "latency.max was 131.4 virtual us (16425 instructions) on CPU 0 in seed 2, over the limit of 80.0 virtual us "
+        "(10000 instructions) (calibration: 60 seeds of 6.12.107; thresholds.yaml:14)",
+        **{
+            "measurement": "latency.max",
+            "value": "131.4 virtual us (16425 instructions)",
+            "limit": "80.0 virtual us (10000 instructions)",
+            "boot": "seed 2",
+            **changes,
+        },
+    )
+
+
+def within_limit(**changes: str) -> Verdict:
+    return verdict(
+        Status.PASS,
+        Kind.LIMIT,
+        "latency.max was at worst 61.2 virtual us (7650 instructions) on CPU 0 in 4 boots, within 80.0 virtual us "
+        "(10000 instructions) (calibration: 60 seeds of 6.12.107; thresholds.yaml:14)",
+        **{
+            "measurement": "latency.max",
+            "value": "61.2 virtual us (7650 instructions)",
+            "limit": "80.0 virtual us (10000 instructions)",
+            "boot": "seed 1",
+            **changes,
+        },
+    )
+
+
+@dataclass(frozen=True)
+class World:
+    """Makes records and verdicts for a test."""
+
+    boot: type[Boot] = Boot
+    record: Callable[[Boot], Record] = make
+    verdict: Callable[..., Verdict] = verdict
+    over_limit: Callable[..., Verdict] = over_limit
+    within_limit: Callable[..., Verdict] = within_limit
+    oops: FaultSeen = OOPS
+
+    def stored(self, boot: Boot, directory: Path, console: bytes = b"booting\r\nPlan ended\r\n") -> Record:
+        """Write a record as measuring does, and read it back."""
+        files = {
+            "tool.out": b"# /dev/cpu_dma_latency set to 0us\n",
+            "tool.rc": b"0\n",
+            "cyclictest.json": b'{"file_version": 1}\n',
+            "dmesg": b"[    0.000000] Linux version 6.12.107\n",
+        }
+        return records.read(records.write(make(boot), files, console, directory))
+
+
+@pytest.fixture(scope="session")
+def world() -> World:
+    return World()

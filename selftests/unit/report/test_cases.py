@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rtgate.judge.verdict import Kind, Status
+from rtgate.report.cases import cases, cpus, figures
+from rtgate.units import Quantity, Unit
+
+if TYPE_CHECKING:
+    from selftests.unit.report.conftest import World
+
+
+def test_a_baseline_is_shown_beside_its_candidate(world: World) -> None:
+    records = [world.record(world.boot(arm=arm, seed=seed)) for arm in ("baseline", "candidate") for seed in (1, 2)]
+    (case,) = cases(records, [world.within_limit()])
+    assert (case.arm, len(case.records), len(case.baseline), case.other_arm) == ("candidate", 2, 2, "baseline")
+    assert (case.suite, case.tool, case.load) == ("latency", "cyclictest", "idle")
+
+
+def test_both_arms_stand_alone_when_both_were_judged(world: World) -> None:
+    records = [world.record(world.boot(arm=arm)) for arm in ("baseline", "candidate")]
+    found = cases(records, [world.within_limit(), world.within_limit(arm="baseline")])
+    assert [(case.arm, len(case.baseline)) for case in found] == [("baseline", 0), ("candidate", 0)]
+
+
+def test_a_verdict_without_records_is_a_case(world: World) -> None:
+    missing = world.verdict(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured")
+    (case,) = cases([], [missing])
+    assert (case.status, case.records) == (Status.MISS, ())
+
+
+def test_records_that_nobody_judged_are_not_green(world: World) -> None:
+    (case,) = cases([world.record(world.boot())], [])
+    assert case.status is Status.MISS
+    assert "nobody judged it" in case.headline.sentence
+
+
+def test_a_pass_does_not_hide_that_another_limit_was_not_decided(world: World) -> None:
+    open_end = world.verdict(Status.DONE, Kind.INCONCLUSIVE, "not enough to decide")
+    known = world.verdict(Status.DONE, Kind.FAULT, "seed 1: warning: pre-existing")
+    assert cases([], [world.within_limit(), known])[0].status is Status.PASS
+    assert cases([], [world.within_limit(), known, open_end])[0].headline is open_end
+    assert cases([], [world.within_limit(), open_end, world.over_limit()])[0].status is Status.FAIL
+
+
+def test_figures_over_boots(world: World) -> None:
+    records = [world.record(world.boot(seed=seed, high_us=high)) for seed, high in ((1, 61.2), (2, 131.4))]
+    found = figures(records)
+    assert str(found.high) == "131.4 virtual us"
+    assert found.worst is records[1]
+    assert found.lost == 0
+    assert found.low is not None
+    assert found.mean is not None
+    assert found.low.value < found.mean.value < 131.4
+    assert figures([]).high is None
+
+
+def test_the_average_weighs_wakeups(world: World) -> None:
+    short, long = (world.record(world.boot(seed=seed, samples=count)) for seed, count in ((1, 1000), (2, 9000)))
+    one, two, both = (figures(records).mean for records in ([short], [long], [short, long]))
+    assert one is not None
+    assert two is not None
+    assert both is not None
+    assert both.value == pytest.approx(0.1 * one.value + 0.9 * two.value)
+
+
+def test_figures_of_one_cpu(world: World) -> None:
+    record = world.record(world.boot(seed=None, cpus=2, high_us=90, board="rk3568-evb1"))
+    assert cpus([record]) == ("0", "1")
+    assert figures([record], "1").high == Quantity(87, Unit.US)
+
+
+def test_the_limit_comes_from_the_verdict(world: World) -> None:
+    share = world.verdict(Status.PASS, Kind.SHARE, "fine", measurement="latency", limit="share 2e-06")
+    (case,) = cases([], [share, world.within_limit()])
+    assert case.limit("latency.max") == Quantity(80.0, Unit.VIRTUAL_US)
+    assert case.limit("latency") is None

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rtgate.judge.verdict import Verdict
+from rtgate.record import Record
+from rtgate.report.cases import cases
+from rtgate.report.latency import plots
+
+if TYPE_CHECKING:
+    from selftests.unit.report.conftest import World
+
+
+def _drawn(records: list[Record], verdicts: list[Verdict]) -> dict[str, str]:
+    (case,) = cases(records, verdicts)
+    return {name: data.decode() for name, data in plots(case)}
+
+
+def test_few_boots_have_a_line_each_and_the_baseline_is_grey(world: World) -> None:
+    records = [world.record(world.boot(arm=arm, seed=seed)) for arm in ("baseline", "candidate") for seed in (1, 2)]
+    drawn = _drawn(records, [world.within_limit()])
+    assert list(drawn) == ["latency histogram", "latency by boot"]
+    histogram = drawn["latency histogram"]
+    assert "seed 1: min" in histogram
+    assert "baseline, 2 boots: min" in histogram
+    assert 'id="series-3"' in histogram
+    assert "limit 80 virtual us" in histogram
+
+
+def test_many_boots_are_added_up(world: World) -> None:
+    records = [world.record(world.boot(seed=seed, samples=500)) for seed in range(1, 11)]
+    histogram = _drawn(records, [world.within_limit()])["latency histogram"]
+    assert "CPU 0, 10 boots: min" in histogram
+    assert 'id="series-1"' not in histogram
+
+
+def test_histograms_of_different_ranges_stay_apart(world: World) -> None:
+    records = [world.record(world.boot(seed=seed, samples=500)) for seed in range(1, 11)]
+    first = records[0].measurements[0]
+    assert first.histogram is not None
+    other = replace(first, histogram=replace(first.histogram, limit=500_000))
+    records[0] = replace(records[0], measurements=(other, *records[0].measurements[1:]))
+    histogram = _drawn(records, [world.within_limit()])["latency histogram"]
+    assert "CPU 0, 1 boot: min" in histogram
+    assert "CPU 0, 9 boots: min" in histogram
+
+
+def test_a_limit_of_another_clock_is_not_drawn(world: World) -> None:
+    drawn = _drawn([world.record(world.boot())], [world.within_limit(limit="80 us")])
+    assert list(drawn) == ["latency histogram"]
+    assert "limit 80" not in drawn["latency histogram"]
+
+
+def test_nothing_measured_nothing_drawn(world: World) -> None:
+    assert not _drawn([world.record(world.boot(state="hang", message="silence"))], [world.within_limit()])

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import matplotlib as mpl
+import pytest
+
+from rtgate.measurement import Histogram
+from rtgate.report.cases import figures
+from rtgate.report.plots import BootPoint, LimitLine, Series, binned, histogram_svg, seeds_svg
+from rtgate.units import Quantity, Unit
+
+if TYPE_CHECKING:
+    from selftests.unit.report.conftest import World
+
+    from rtgate.record import Record
+
+LIMIT = LimitLine(label="limit 80 virtual us", quantity=Quantity(80, Unit.VIRTUAL_US))
+
+
+def series(record: Record) -> list[Series]:
+    made = []
+    for one in record.measurements:
+        if one.histogram is not None:
+            here = figures([record], one.labels["cpu"])
+            made.append(Series(label=one.label, histogram=one.histogram, low=here.low, mean=here.mean, high=here.high))
+    return made
+
+
+def ids(svg: bytes) -> list[str]:
+    return [found for element in ET.fromstring(svg).iter() if (found := element.get("id"))]
+
+
+def texts(svg: bytes) -> list[str]:
+    return [element.text for element in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text") if element.text]
+
+
+def test_a_line_per_cpu_with_a_legend_and_the_limit(world: World) -> None:
+    svg = histogram_svg("idle", series(world.record(world.boot(cpus=2))), [LIMIT])
+    assert [name for name in ids(svg) if name.startswith(("series", "limit", "maximum", "overflow"))] == [
+        "series-0",
+        "series-1",
+        "limit-0",
+        "maximum",
+    ]
+    found = texts(svg)
+    assert "limit 80 virtual us" in found
+    assert "latency in virtual us" in found
+    assert "maximum 61.2 virtual us" in found
+    assert [text for text in found if text.startswith("CPU 0: min ") and text.endswith(", max 61.2")]
+    assert {"1", "10", "100", "1 000"} <= set(found)
+
+
+def test_real_microseconds_with_overflow(world: World) -> None:
+    record = world.record(world.boot(seed=None, board="rk3568-evb1", high_us=1500, overflow=3, samples=40_000))
+    svg = histogram_svg("loaded", series(record), [])
+    assert "overflow: 3 samples at 1000 us or more" in texts(svg)
+    assert "maximum 1500.0 us, beyond this plot" in texts(svg)
+    assert "overflow" in ids(svg)
+    assert len(svg) < 150_000
+
+
+def test_the_same_input_gives_the_same_bytes(world: World) -> None:
+    made = series(world.record(world.boot()))
+    first = histogram_svg("idle", made, [LIMIT])
+    with mpl.rc_context({"svg.hashsalt": "another", "lines.linewidth": 9.0}):
+        assert histogram_svg("idle", made, [LIMIT]) == first
+    assert mpl.rcParams["svg.fonttype"] == "path"
+    assert b"<dc:date>" not in first
+
+
+def test_text_from_outside_cannot_break_the_drawing(world: World) -> None:
+    svg = histogram_svg("a $x_{$ <b>\x1b[31m& \x00", series(world.record(world.boot())), [LIMIT])
+    assert "a $x_{$ <b>& \ufffd" in texts(svg)
+
+
+def test_nanoseconds_are_put_into_bins_of_a_microsecond() -> None:
+    histogram = Histogram(
+        unit=Unit.VIRTUAL_NS, counts={0: 1, 992: 2, 1000: 4, 1999: 8, 2000: 16}, overflow=0, limit=9000
+    )
+    assert binned(histogram) == {0: 3, 1: 12, 2: 16}
+
+
+def test_a_histogram_in_which_everything_overflowed() -> None:
+    lost = Histogram(unit=Unit.US, counts={}, overflow=7, limit=100)
+    svg = histogram_svg("all gone", [Series(label="CPU 0", histogram=lost, high=Quantity(900, Unit.US))], [])
+    assert "overflow: 7 samples at 100 us or more" in texts(svg)
+
+
+def test_a_limit_of_another_clock_is_refused(world: World) -> None:
+    made = series(world.record(world.boot()))
+    with pytest.raises(ValueError, match="cannot be converted"):
+        histogram_svg("idle", made, [LimitLine(label="150 us", quantity=Quantity(150, Unit.US))])
+    with pytest.raises(ValueError, match="at least one series"):
+        histogram_svg("idle", [], [])
+
+
+def test_boots_as_dots() -> None:
+    points = [
+        BootPoint(
+            label=f"seed {seed}", high=Quantity(50_000 + seed, Unit.VIRTUAL_NS), mean=Quantity(5, Unit.VIRTUAL_US)
+        )
+        for seed in range(1, 41)
+    ]
+    points.append(BootPoint(label="seed 41", high=None, mean=None))
+    svg = seeds_svg("idle", points, [LIMIT])
+    assert seeds_svg("idle", points, [LIMIT]) == svg
+    assert {"boots-maximum", "boots-average", "boots-no measurement", "limit-0"} <= set(ids(svg))
+    (dots,) = (one for one in ET.fromstring(svg).iter() if one.get("id") == "boots-maximum")
+    assert len([one for one in dots.iter() if one.tag.endswith("}use")]) == 40
+    ticks = [text for text in texts(svg) if text.startswith("seed ")]
+    assert 10 < len(ticks) <= 21
+    with pytest.raises(ValueError, match="no boot"):
+        seeds_svg("idle", points[-1:], [])

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.record import Record
+from rtgate.report import terminal
+
+if TYPE_CHECKING:
+    from selftests.unit.report.conftest import World
+
+
+def _shown(
+    records: list[Record], verdicts: list[Verdict], exit_code: int, *, width: int = 80, tty: bool = False
+) -> str:
+    target = io.StringIO()
+    console = Console(file=target, width=width, force_terminal=tty, color_system="standard" if tty else None)
+    terminal.show(records, verdicts, exit_code, console, Path("report/index.html"))
+    return target.getvalue()
+
+
+def _unstyled(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_a_pass_is_short(world: World) -> None:
+    text = _shown([world.record(world.boot())], [world.within_limit()], 0)
+    assert re.search(r"^PASS +latency/cyclictest:idle +1 +[0-9.]+ +[0-9.]+ +61\.2 +80\.0 +0 *$", text, re.MULTILINE)
+    assert "\nPASS: every limit was kept (1 PASS; exit code 0)\n" in text
+    assert text.endswith("report: report/index.html\n")
+    assert text.startswith("virt-arm64, preempt_rt, 6.12.107-rt, latency in virtual us\n")
+    assert "arm" not in text.splitlines()[1].split()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "code", "outcome"),
+    [
+        (Status.FAIL, Kind.LIMIT, 1, "FAIL: the kernel failed (1 FAIL; exit code 1)"),
+        (Status.ERROR, Kind.VALIDITY, 4, "ERROR: a measurement was invalid, or output could not be read (1 ERROR;"),
+        (Status.MISS, Kind.LAB, 3, "MISS: the lab failed, or something was not measured (1 MISS; exit code 3)"),
+        (Status.DONE, Kind.UNJUDGED, 5, "DONE: inconclusive, or nothing was judged (1 DONE; exit code 5)"),
+        (Status.DONE, Kind.INCONCLUSIVE, 5, "DONE: inconclusive: the samples do not decide (1 DONE; exit code 5)"),
+        (Status.DONE, Kind.UNJUDGED, 0, "DONE: measured, nothing was judged, as asked (1 DONE; exit code 0)"),
+    ],
+)
+def test_what_is_not_good_is_told_whole(world: World, status: Status, kind: Kind, code: int, outcome: str) -> None:
+    sentence = (
+        "latency.max was 131.4 virtual us (16425 instructions) on CPU 0, " + "and more words " * 12 + "to the end"
+    )
+    text = _shown([world.record(world.boot())], [world.verdict(status, kind, sentence)], code)
+    assert outcome in text
+    line = f"{status.value} latency/cyclictest:idle candidate virt-arm64: {kind.value}: {sentence}"
+    assert line in text.splitlines()
+    assert "\x1b" not in text
+
+
+def test_a_terminal_gets_colours_and_wrapped_sentences(world: World) -> None:
+    styled = _shown([world.record(world.boot())], [world.over_limit()], 1, tty=True)
+    text = _unstyled(styled)
+    assert "\x1b[1;31mFAIL\x1b[0m" in styled
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "over the limit of 80.0 virtual us (10000 instructions)" in " ".join(text.split())
+
+
+def test_both_arms_fit_into_eighty_columns(world: World) -> None:
+    case = "latency/cyclictest:stress-ng"
+    records = [world.record(world.boot(case=case, arm=arm, high_us=131.4)) for arm in ("baseline", "candidate")]
+    text = _unstyled(_shown(records, [world.within_limit(case=case)], 0, tty=True))
+    assert re.search(rf"^PASS +{case} +candidate +1 ", text, re.MULTILINE)
+    assert re.search(rf"^ +{case} +baseline +1 ", text, re.MULTILINE)
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("tty", [False, True])
+def test_a_narrow_place_loses_no_character(world: World, tty: bool) -> None:
+    case = "latency/cyclictest:stress-ng"
+    text = _unstyled(_shown([world.record(world.boot(case=case))], [world.over_limit(case=case)], 1, width=40, tty=tty))
+    squeezed = re.sub(r"\s", "", text)
+    assert "overthelimitof80.0virtualus(10000instructions)" in squeezed
+    assert "thresholds.yaml:14" in squeezed
+    if not tty:
+        assert re.search(rf"^FAIL +{case} +1 ", text, re.MULTILINE)
+
+
+def test_a_case_that_was_not_measured(world: World) -> None:
+    missing = world.verdict(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured")
+    text = _shown([], [missing], 3)
+    assert re.search(r"^MISS +latency/cyclictest:idle +0 +- +- +- +- +-", text, re.MULTILINE)
+
+
+def test_nothing_at_all() -> None:
+    assert "MISS: the lab failed, or something was not measured (no case; exit code 3)" in _shown([], [], 3)
+
+
+def test_a_board_s_last_lines_follow_indented_and_clean(world: World) -> None:
+    hang = world.verdict(
+        Status.FAIL, Kind.HANG, "seed 1: it hung; last lines:\n\x1b[2J[bold]one[/bold]\r\ntwo", boot="seed 1"
+    )
+    text = _shown([world.record(world.boot(state="hang", message="it hung"))], [hang], 1)
+    assert "hang: seed 1: it hung; last lines:\n     [bold]one[/bold]" in text
+    assert "\x1b" not in text
+
+
+def test_two_boards_have_a_table_each(world: World) -> None:
+    records = [world.record(world.boot()), world.record(world.boot(board="rk3568-evb1", seed=None, high_us=95))]
+    verdicts = [world.within_limit(), world.within_limit(board="rk3568-evb1", limit="150 us")]
+    text = _shown(records, verdicts, 0)
+    assert "rk3568-evb1, preempt_rt, 6.12.107-rt, latency in us\n" in text
+    assert re.search(r"95\.0 +150\.0", text)

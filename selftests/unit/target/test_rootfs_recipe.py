@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rtgate.errors import ConfigError
+from rtgate.target import rootfs_recipe as recipes
+
+GOOD = """\
+format: 1
+suite: trixie
+max-mib: 6
+packages:
+  busybox-static: [usr/bin/busybox]
+libraries: [libc6]
+libraries-x86_64: [libipsec-mb2]
+suites: {libc6: forky}
+applets:
+  usr/bin/busybox: [sh, "["]
+files:
+  init: {from: init, mode: 0755}
+links: {bin: usr/bin}
+directories: [proc]
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the directory of recipes of a site."""
+    directory = tmp_path / "target" / "rootfs"
+    directory.mkdir(parents=True)
+    (directory / "init").write_text("#!/bin/sh\n")
+    (directory / "tiny.yaml").write_text(GOOD)
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path))
+    return directory
+
+
+def test_a_recipe_is_read(place: Path) -> None:
+    recipe = recipes.read(place / "tiny.yaml")
+    assert recipe.name == "tiny"
+    assert recipe.take == {"busybox-static": ("usr/bin/busybox",)}
+    assert recipe.packages("arm64") == {"busybox-static": "trixie", "libc6": "forky"}
+    assert recipe.packages("x86_64") == {"busybox-static": "trixie", "libc6": "forky", "libipsec-mb2": "trixie"}
+    assert recipe.files == {"init": recipes.OwnFile(place / "init", 0o755)}
+    assert recipe.applets == {"usr/bin/busybox": ("sh", "[")}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "where", "message"),
+    [
+        ("suite: trixie\n", "", "1:1", "missing key 'suite'"),
+        ("max-mib: 6", "max-mb: 6", "3:1", "unknown key 'max-mb'"),
+        ("max-mib: 6", "max-mib: 0", "3:10", "0 is out of range"),
+        ("max-mib: 6", "max-mib: six", "3:10", "expected a whole number"),
+        ("format: 1", "format: 2", "1:9", "2 is out of range"),
+        ("[usr/bin/busybox]\n", "[/usr/bin/busybox]\n", "5:20", "must be relative to the root"),
+        ("[usr/bin/busybox]\n", "[]\n", "5:19", "found an empty one"),
+        ("[usr/bin/busybox]\n", "[usr/x, usr/x]\n", "5:20", "'usr/x' stands twice"),
+        ("libc6: forky", "libc7: forky", "8:10", "'libc7' is neither under packages nor under libraries"),
+        ("from: init", "from: inti", "12:16", "no such file"),
+        ("from: init", "from: ../init", "12:16", "must be relative"),
+        ("mode: 0755", "mode: 99999", "12:28", "out of range"),
+        ("mode: 0755", "owner: 0", "12:22", "unknown key 'owner'"),
+        ("links: {bin", "links: {/bin", "13:9", "must be relative"),
+        ("directories: [proc]", "directories: [../proc]", "14:15", "must be relative"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(place: Path, before: str, after: str, where: str, message: str) -> None:
+    path = place / "tiny.yaml"
+    assert before in GOOD
+    path.write_text(GOOD.replace(before, after, 1))
+    with pytest.raises(ConfigError, match=message) as caught:
+        recipes.read(path)
+    assert str(caught.value).startswith(f"{path}:{where}:")
+
+
+def test_recipes_extend_each_other(place: Path) -> None:
+    extended = "format: 1\nextends: tiny\nsuite: trixie\nmax-mib: 9\npackages: {fio: [usr/bin/fio]}\nlibraries: []\n"
+    (place / "large.yaml").write_text(extended)
+    chain = recipes.find("large")
+    assert [recipe.name for recipe in chain] == ["tiny", "large"]
+    assert recipes.packages(chain, "arm64") == {"busybox-static": "trixie", "fio": "trixie", "libc6": "forky"}
+    (place / "large.yaml").write_text(extended.replace("extends: tiny", "extends: large"))
+    with pytest.raises(ConfigError, match="extends itself"):
+        recipes.find("large")
+    (place / "large.yaml").write_text(extended.replace("suite: trixie", "suite: sid"))
+    with pytest.raises(ConfigError, match="suite 'sid' differs from 'trixie' of 'tiny'"):
+        recipes.find("large")
+
+
+def test_an_unknown_recipe_lists_those_that_exist(place: Path) -> None:
+    with pytest.raises(ConfigError, match=r"unknown name 'nope'.*core.*tiny"):
+        recipes.find("nope")
+
+
+def test_the_shipped_recipes_are_right() -> None:
+    for name in ("core", "stress-ng"):
+        chain = recipes.find(name)
+        for recipe in chain:
+            for arch in recipes.ARCHES:
+                assert set(recipes.locked(recipe, arch)) == set(recipe.packages(arch))
+
+
+class TestLock:
+    def test_what_is_written_is_read_back(self, place: Path) -> None:
+        recipe = recipes.read(place / "tiny.yaml")
+        versions = {arch: dict.fromkeys(recipe.packages(arch), f"1:2.{arch}") for arch in recipes.ARCHES}
+        recipe.lock.write_text(recipes.lock_text(recipe, versions))
+        assert recipes.locked(recipe, "arm64") == versions["arm64"]
+        assert recipes.locked(recipe, "x86_64") == versions["x86_64"]
+
+    def test_without_a_lock_nothing_is_locked(self, place: Path) -> None:
+        assert recipes.locked(recipes.read(place / "tiny.yaml"), "arm64") == {}
+
+    @pytest.mark.parametrize(
+        ("text", "where", "message"),
+        [
+            ("format: 1\nsuite: sid\npackages: {arm64: {}, x86_64: {}}\n", "2:8", "unknown value 'sid'"),
+            ("format: 1\nsuite: trixie\npackages: {arm64: {}}\n", "3:11", "missing key 'x86_64'"),
+            (
+                "format: 1\nsuite: trixie\npackages:\n  arm64: {fio: '3'}\n  x86_64: {}\n",
+                "4:11",
+                "'fio' is locked but tiny.yaml does not name it",
+            ),
+            ("format: 1\nsuite: trixie\npackages:\n  arm64: {libc6: 2.4}\n  x86_64: {}\n", "4:18", "expected text"),
+        ],
+    )
+    def test_mistakes_are_told_with_their_place(self, place: Path, text: str, where: str, message: str) -> None:
+        recipe = recipes.read(place / "tiny.yaml")
+        recipe.lock.write_text(text)
+        with pytest.raises(ConfigError, match=message) as caught:
+            recipes.locked(recipe, "arm64")
+        assert str(caught.value).startswith(f"{recipe.lock}:{where}:")
+
+
+class TestKey:
+    def test_it_changes_with_everything_that_decides_the_content(self, place: Path) -> None:
+        keys = [recipes.key(recipes.find("tiny"), "arm64"), recipes.key(recipes.find("tiny"), "x86_64")]
+        (place / "init").write_text("#!/bin/sh\n#\n")
+        keys.append(recipes.key(recipes.find("tiny"), "arm64"))
+        (place / "tiny.yaml").write_text(GOOD.replace("0755", "0700"))
+        keys.append(recipes.key(recipes.find("tiny"), "arm64"))
+        (place / "tiny.lock.yaml").write_text("format: 1\nsuite: trixie\npackages: {arm64: {}, x86_64: {}}\n")
+        keys.append(recipes.key(recipes.find("tiny"), "arm64"))
+        assert len(set(keys)) == len(keys)
+
+    def test_it_does_not_change_with_where_the_recipe_lies(self, place: Path, tmp_path: Path) -> None:
+        copy = tmp_path / "copy"
+        copy.mkdir()
+        for name in ("tiny.yaml", "init"):
+            (copy / name).write_bytes((place / name).read_bytes())
+        assert recipes.key((recipes.read(copy / "tiny.yaml"),), "arm64") == recipes.key(recipes.find("tiny"), "arm64")

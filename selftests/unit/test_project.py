@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""Rules that hold for every file of the project."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "rtgate"
+
+# These have no comments, or another format has its own place for a licence (package.json), or they are captured.
+NO_SPDX_SUFFIXES = {".json", ".jsonl", ".md", ".patch", ".png", ".svg", ".typed"}
+NO_SPDX_NAMES = {".gitignore", "LICENSE", "series"}
+NO_SPDX_DIRECTORIES = (
+    "selftests/data/",
+    "selftests/golden/",
+    "target/rootfs/files/passwd",
+    "target/rootfs/files/group",
+)
+
+# Where somebody worked. A test may make paths up below /home/u, and root's home may be named, but nothing in it.
+PRIVATE = re.compile(r"(?<![\w.~$}/-])/(?:home/(?!u/)[a-z]\w*|Users/\w+|root/[\w.]+|work/\w+|tmp/x/|opt/\w+/)")
+# Where packages come from is the machine's affair: apt, pip and npm have settings for it.
+REGISTRY = re.compile(
+    r"\b(?:pypi|pythonhosted|npmjs|debian|ghcr|docker)\.(?:org|com|io)/(?:simple|debian|pool|packages)"
+    r"|\b(?:registry|files|deb|security|ftp|proxy|mirror|artifacts?|nexus)\.[a-z0-9-]+\.(?:org|com|io|net|dev)\b"
+)
+
+MODULE_LINES = 400
+CLASS_LINES = 250
+FUNCTION_LINES = 60
+README_LINES = 120
+
+
+@cache
+def files() -> tuple[str, ...]:
+    """Return what git has or would add, by path."""
+    command = ["git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("git is not installed")
+    if done.returncode != 0:
+        pytest.skip("no git checkout")
+    return tuple(sorted(path for path in set(done.stdout.split("\0")) if path and (ROOT / path).is_file()))
+
+
+def text(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8", errors="replace")
+
+
+def test_every_source_file_names_its_licence() -> None:
+    sources = [
+        path
+        for path in files()
+        if Path(path).suffix not in NO_SPDX_SUFFIXES
+        and Path(path).name not in NO_SPDX_NAMES
+        and not path.startswith(NO_SPDX_DIRECTORIES)
+    ]
+    assert "src/rtgate/errors.py" in sources
+    without = [path for path in sources if "SPDX-License-Identifier: " not in "\n".join(text(path).split("\n")[:3])]
+    assert not without
+
+
+@pytest.mark.parametrize("pattern", [PRIVATE, REGISTRY], ids=["private paths", "registries"])
+def test_no_file_tells_where_it_was_written(pattern: re.Pattern[str]) -> None:
+    found = [
+        f"{path}:{number}: {match.group()}"
+        for path in files()
+        for number, line in enumerate(text(path).split("\n"), 1)
+        if (match := pattern.search(line)) and path != "selftests/unit/test_project.py"
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("line", "pattern"),
+    [
+        ("see /home/jane/linux", PRIVATE),
+        ("TREE=/work/main", PRIVATE),
+        ('"/root/.cache"', PRIVATE),
+        ("https://registry.npmjs.org/allure", REGISTRY),
+        ("deb http://deb.debian.org/debian bookworm main", REGISTRY),
+        ("https://pypi.org/simple", REGISTRY),
+    ],
+)
+def test_the_patterns_find_what_they_are_for(line: str, pattern: re.Pattern[str]) -> None:
+    assert pattern.search(line)
+
+
+@pytest.mark.parametrize(
+    "line", ["target/rootfs/NAME.yaml", "HOME=/root LC_ALL=C", "~/work/linux", "x/work/y", "$TMP/x/"]
+)
+def test_the_patterns_leave_alone(line: str) -> None:
+    assert not PRIVATE.search(line)
+    assert not REGISTRY.search(line)
+
+
+IMPORT_ALL = """
+import importlib, signal, sys, threading
+before = {number: signal.getsignal(number) for number in signal.valid_signals()}
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+    assert threading.active_count() == 1, f"{name} starts a thread"
+    now = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    assert now == before, f"{name} changes a signal's handler"
+"""
+
+
+def test_importing_does_nothing_else(tmp_path: Path) -> None:
+    modules = [
+        ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.name != "__main__.py"  # running it is its purpose
+    ]
+    assert len(modules) > 40
+    places = {name: str(tmp_path / "home") for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")}
+    # matplotlib makes its directories when it is imported; they are not ours to forbid.
+    environment = {"PATH": os.environ["PATH"], "MPLCONFIGDIR": str(tmp_path / "matplotlib"), **places}
+    (tmp_path / "home").mkdir()
+    (tmp_path / "here").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", IMPORT_ALL, *modules],
+        cwd=tmp_path / "here",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not list((tmp_path / "home").rglob("*"))
+    assert not list((tmp_path / "here").rglob("*"))
+
+
+def test_nothing_is_too_long() -> None:
+    too_long = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        name = path.relative_to(ROOT)
+        lines = source.count("\n")
+        if lines > MODULE_LINES:
+            too_long.append(f"{name}: {lines} lines (at most {MODULE_LINES})")
+        for node in ast.walk(ast.parse(source)):
+            if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            limit = CLASS_LINES if isinstance(node, ast.ClassDef) else FUNCTION_LINES
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > limit:
+                too_long.append(f"{name}:{node.lineno}: {node.name} has {length} lines (at most {limit})")
+    readme = ROOT / "README.md"
+    if readme.exists() and (lines := readme.read_text(encoding="utf-8").count("\n")) > README_LINES:
+        too_long.append(f"README.md: {lines} lines (at most {README_LINES})")
+    assert not too_long

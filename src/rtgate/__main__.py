@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+"""`python -m rtgate` is `rtgate`."""
+
+from rtgate.cli.main import main
+
+raise SystemExit(main())

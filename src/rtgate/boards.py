@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Boards: facts about one kind of hardware or virtual machine, from `boards/NAME.yaml`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rtgate import site
+from rtgate.strict_yaml import Mapping, Value, load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ARCHES = ("arm64", "x86_64")
+FLAVOURS = ("preempt_rt", "xenomai", "jailhouse", "generic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Qemu:
+    """The virtual machine of a virtual board.
+
+    Attributes:
+        shift: one instruction is 2**shift nanoseconds of virtual time (QEMU's -icount shift).
+    """
+
+    binary: str
+    machine: str
+    cpu: str
+    shift: int
+    arguments: tuple[str, ...]
+
+    @property
+    def instruction_ns(self) -> int:
+        """Nanoseconds of virtual time that one instruction takes."""
+        return 1 << self.shift
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Console:
+    """The serial console as the kernel names it."""
+
+    device: str
+    baud: int
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """One board.
+
+    Attributes:
+        soc: the SoC, or `none` for a virtual machine.
+        memory_mib: RAM in MiB.
+        command_line: kernel arguments that every boot gets, the console apart.
+        build: the build that `rtgate gate` makes when none is named.
+        rootfs: the root filesystem image that the board boots.
+        undeclared: reasons, by validity check, why a check is not applicable on this board.
+        qemu: set for virtual boards only.
+    """
+
+    name: str
+    path: Path
+    description: str
+    soc: str
+    arch: str
+    cpus: int
+    memory_mib: int
+    console: Console
+    command_line: str
+    build: str
+    rootfs: str
+    work_directory: str
+    undeclared: dict[str, str]
+    qemu: Qemu | None
+
+    @property
+    def virtual(self) -> bool:
+        """Whether the board is a virtual machine, which can run on virtual time."""
+        return self.qemu is not None
+
+
+_REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console", "build")
+_OPTIONAL = ("command_line", "rootfs", "work_directory", "not_applicable", "qemu")
+CHECKS = ("flavour", "threads", "cycles", "duration", "load", "settings")
+
+
+def board(name: str) -> Board:
+    """Return the board of this name.
+
+    Raises:
+        ConfigError: there is none, or its file is wrong (path:line:column).
+    """
+    return read(site.find("boards", f"{name}.yaml"))
+
+
+def read(path: Path) -> Board:
+    """Read one board file. Raises ConfigError as `board`."""
+    data = load(path).mapping(required=_REQUIRED, optional=_OPTIONAL)
+    build = data["build"].text()
+    if build not in site.names("kernel-configs"):
+        data["build"].fail(f"unknown build {build!r} (allowed: {', '.join(site.names('kernel-configs'))})")
+    return Board(
+        name=path.name.removesuffix(".yaml"),
+        path=path,
+        description=data["description"].text(),
+        soc=data["soc"].text(),
+        arch=data["arch"].text(ARCHES),
+        cpus=data["cpus"].integer(minimum=1, maximum=256),
+        memory_mib=_memory(data["memory"]),
+        console=_console(data["console"]),
+        command_line=data.text("command_line", ""),
+        build=build,
+        rootfs=data.text("rootfs", "core"),
+        work_directory=data.text("work_directory", "/run/rtgate"),
+        undeclared=_not_applicable(data),
+        qemu=_qemu(data),
+    )
+
+
+def _memory(value: Value) -> int:
+    match = re.fullmatch(r"([1-9][0-9]*) (MiB|GiB)", value.text())
+    if match is None:
+        value.fail(f"{value.text()!r} is not a size (allowed: a number and MiB or GiB, for example 512 MiB)")
+    return int(match[1]) * (1024 if match[2] == "GiB" else 1)
+
+
+def _console(value: Value) -> Console:
+    data = value.mapping(required=("device", "baud"), optional=("prompt",))
+    return Console(
+        device=data["device"].text(),
+        baud=data["baud"].integer(minimum=1200),
+        prompt=data.text("prompt", "# "),
+    )
+
+
+def _not_applicable(data: Mapping) -> dict[str, str]:
+    value = data.get("not_applicable")
+    if value is None:
+        return {}
+    found = value.mapping(optional=CHECKS)
+    return {name: found[name].text() for name in found}
+
+
+def _qemu(data: Mapping) -> Qemu | None:
+    value = data.get("qemu")
+    if value is None:
+        return None
+    found = value.mapping(required=("binary", "machine", "cpu", "shift"), optional=("arguments",))
+    return Qemu(
+        binary=found["binary"].text(),
+        machine=found["machine"].text(),
+        cpu=found["cpu"].text(),
+        shift=found["shift"].integer(minimum=0, maximum=10),
+        arguments=found.texts("arguments"),
+    )

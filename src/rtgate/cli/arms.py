@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""From names on a command line to arms that can be measured."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtgate import boards
+from rtgate.boards import FLAVOURS, Board
+from rtgate.errors import ConfigError
+from rtgate.kernel import artefacts
+from rtgate.kernel.artefacts import KernelBuild
+from rtgate.measure import Arm, Target
+from rtgate.profiles import profile
+from rtgate.record import KernelIdentity
+from rtgate.target import rootfs
+from rtgate.target.live import LiveTarget
+from rtgate.target.qemu import version
+from rtgate.target.virtual import VirtualBoard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmRequest:
+    """What the user asked for.
+
+    Attributes:
+        kernels: build directory by arm (`baseline`, `candidate`); empty on a live console that runs its own kernel.
+        flavour: what a kernel of unknown provenance should be.
+    """
+
+    board: str
+    kernels: dict[str, Path]
+    profile: str
+    console: str | None = None
+    flavour: str | None = None
+
+
+def make_arms(request: ArmRequest) -> tuple[tuple[Arm, ...], threading.Event]:
+    """Return the arms, and the event that ends their boots.
+
+    Raises:
+        ConfigError: no such board, kernel, profile or console, or they do not fit together.
+        InfrastructureError: QEMU or the root filesystem is not to be had.
+    """
+    board = boards.board(request.board)
+    console = request.console or ("virtual" if board.virtual else "")
+    if request.flavour and request.flavour not in FLAVOURS:
+        raise ConfigError(f"unknown flavour {request.flavour!r} (allowed: {', '.join(FLAVOURS)})")
+    _consistent(board, console, request.kernels)
+    stop = threading.Event()
+    if console in {"virtual", "host", "host-pty"}:
+        return _virtual(request, board, console, stop), stop
+    return (_attached(request, board, console, stop),), stop
+
+
+def _consistent(board: Board, console: str, kernels: dict[str, Path]) -> None:
+    if not console:
+        raise ConfigError(
+            f"{board.name} is no virtual board: say where its console is, for example --console serial:/dev/ttyUSB0:"
+            f"{board.console.baud} (or tcp:HOST:PORT, command:CMD)"
+        )
+    ours = console in {"virtual", "host", "host-pty"}
+    if ours and not board.virtual:
+        raise ConfigError(f"{board.name} is no virtual board, --console {console} starts QEMU")
+    if ours and not kernels:
+        raise ConfigError("a virtual board needs a kernel: --kernel DIR (a directory made by `rtgate build`)")
+    if not ours and "baseline" in kernels:
+        raise ConfigError(f"--console {console} is attached to one running kernel: it has one arm, not two")
+
+
+def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> tuple[Arm, ...]:
+    assert board.qemu is not None
+    version(board.qemu.binary)
+    kernels = {arm: artefacts.load(directory) for arm, directory in request.kernels.items()}
+    for kernel in kernels.values():
+        if kernel.arch and kernel.arch != board.arch:
+            raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
+    image = rootfs.image(board.rootfs, board.arch)
+    chosen = profile(request.profile)
+
+    def target(kernel: KernelBuild) -> Target:
+        if console == "virtual":
+            return VirtualBoard(board=board, image=kernel.image, rootfs=image, stop=stop)
+        return LiveTarget.started(board, kernel.image, image, stop, pty=console == "host-pty")
+
+    return tuple(
+        Arm(
+            name=name,
+            board=board,
+            kernel=_identity(kernel, request.flavour),
+            profile=chosen,
+            time="virtual" if console == "virtual" else "host",
+            target=target(kernel),
+            rootfs=image.content_sha256,
+        )
+        for name, kernel in kernels.items()
+    )
+
+
+def _attached(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> Arm:
+    directory = request.kernels.get("candidate")
+    identity = _identity(artefacts.load(directory), request.flavour) if directory else _running(request.flavour)
+    return Arm(
+        name="candidate",
+        board=board,
+        kernel=identity,
+        profile=profile(request.profile),
+        time="real",
+        target=LiveTarget.attached(board, console, stop),
+    )
+
+
+def _identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
+    if flavour and kernel.flavour and flavour != kernel.flavour:
+        raise ConfigError(f"{kernel.directory} was built as {kernel.flavour}, --flavour says {flavour}")
+    return KernelIdentity(
+        name=kernel.name or kernel.directory.name,
+        # rtgate gates real-time kernels: a kernel that says nothing must prove to be one.
+        flavour=kernel.flavour or flavour or "preempt_rt",
+        release=kernel.release or "",
+        image_sha256=kernel.image_sha256,
+        source=str(kernel.source or "unknown"),
+        provenance=kernel.provenance,
+    )
+
+
+def _running(flavour: str | None) -> KernelIdentity:
+    return KernelIdentity(
+        name="running",
+        flavour=flavour or "preempt_rt",
+        release="",
+        image_sha256="",
+        source="whatever the target runs",
+        provenance="unknown",
+    )

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate build`: build a kernel."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from rtgate import site
+from rtgate.kernel import build as kernel_build
+from rtgate.kernel import source
+from rtgate.kernel.artefacts import KernelBuild
+from rtgate.kernel.configuration import BuildDescription, load_description
+from rtgate.kernel.source import Tree
+
+_DESCRIPTION = """\
+Build a kernel as kernel-configs/BUILD.yaml describes it, and prove that it has every option that was asked for.
+The tree is only read: patches are applied to a copy. Whatever has not changed is not built again.
+
+examples:
+  rtgate build virt-arm64-preempt_rt                        Debian's kernel source, into build/virt-arm64-preempt_rt
+  rtgate build virt-arm64-preempt_rt --tree ~/linux -o out  a tree of your own, into out/
+  rtgate build virt-arm64-preempt_rt --tree ~/linux --check-config
+                                                            which options would this tree not take? (seconds)
+  rtgate build virt-arm64-preempt_rt --patches kernel-configs/patches/demo-slow-wakeup -o build/slow
+"""
+_QUIET_INTERVAL_S = 10.0
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "build",
+        help="build a kernel",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("build", metavar="BUILD", help="an entry of kernel-configs/, or a path to a .yaml file")
+    parser.add_argument("--tree", metavar="DIR", type=Path, help="kernel source (default: the pinned Debian package)")
+    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where it goes (default: build/BUILD)")
+    parser.add_argument("--check-config", action="store_true", help="only tell which options this tree would not take")
+    parser.add_argument("--jobs", metavar="N", type=_positive, help="compilers at the same time (default: one per CPU)")
+    parser.add_argument("--patches", metavar="DIR", type=Path, help="apply this patch series, instead of BUILD's own")
+    parser.add_argument("--quiet", action="store_true", help="print the result only")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    description = find_description(arguments.build)
+    with _shown(description.name, quiet=arguments.quiet) as listener:
+        tree = _tree(arguments.tree, listener)
+        options = kernel_build.Options(jobs=arguments.jobs, patches=arguments.patches, listener=listener)
+        if arguments.check_config:
+            return _check(description, tree, options)
+        output = arguments.output or Path("build") / description.name
+        started = time.monotonic()
+        made = kernel_build.build(description, tree, output, options)
+    _print(made, time.monotonic() - started)
+    return 0
+
+
+def find_description(name: str) -> BuildDescription:
+    """Return the build of this name, or of this path if it ends in `.yaml`.
+
+    Raises:
+        ConfigError: no such build, or a mistake in it.
+    """
+    path = Path(name) if name.endswith(".yaml") else site.find("kernel-configs", f"{name}.yaml")
+    return load_description(path)
+
+
+def _tree(path: Path | None, listener: kernel_build.Listener) -> Tree:
+    tree = source.open_tree(path) if path else source.default_tree(listener.notice)
+    for warning in tree.warnings:
+        print(f"rtgate: warning: {warning}", file=sys.stderr)
+    return tree
+
+
+def _check(description: BuildDescription, tree: Tree, options: kernel_build.Options) -> int:
+    lost = kernel_build.check_config(description, tree, options)
+    asked = len(description.asked(tree.version))
+    if not lost:
+        print(f"Linux {tree.version} takes all {asked} options of {description.name}")
+        return 0
+    print(f"Linux {tree.version} does not take {len(lost)} of the {asked} options of {description.name}:")
+    for option in lost:
+        print(f"  {option}")
+    return 1
+
+
+def _print(made: KernelBuild, seconds: float) -> None:
+    print(f"{made.directory}: Linux {made.release} {made.flavour} for {made.arch}, {seconds:.0f} s")
+
+
+@contextmanager
+def _shown(name: str, *, quiet: bool) -> Iterator[kernel_build.Listener]:
+    console = Console(stderr=True, highlight=False)
+    if quiet:
+        yield kernel_build.Listener()
+    elif console.is_terminal:
+        with _bar(name, console) as listener:
+            yield listener
+    else:
+        lines = _Lines(console)
+        yield kernel_build.Listener(lines.notice, lines.progress)
+
+
+@contextmanager
+def _bar(name: str, console: Console) -> Iterator[kernel_build.Listener]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    left = (TimeRemainingColumn(), TextColumn("{task.fields[file]}"))
+    with Progress(*columns, *left, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=None, file="")
+
+        def progress(done: int, total: int | None, file: str) -> None:
+            bar.update(task, completed=done, total=total, file=file)
+
+        def notice(text: str) -> None:
+            bar.print(text, markup=False, soft_wrap=True)
+
+        yield kernel_build.Listener(notice, progress)
+
+
+class _Lines:
+    """Progress for logs: a line now and then."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._last = time.monotonic()
+        self._first: tuple[float, int] | None = None
+
+    def notice(self, text: str) -> None:
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def progress(self, done: int, total: int | None, file: str) -> None:
+        now = time.monotonic()
+        # Files before the first line were made while the build was starting: they say nothing about its speed.
+        began, already = self._first or (now, done)
+        self._first = began, already
+        if now - self._last < _QUIET_INTERVAL_S:
+            return
+        self._last = now
+        if total is None or done == already:
+            self.notice(f"{done}: {file}")
+        else:
+            left = (now - began) * (total - done) / (done - already)
+            self.notice(f"{done} of {total}, {left:.0f} s left: {file}")

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Progress of measuring: a bar with the time left on a terminal, a line per boot elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from rtgate.judge.limits import shown
+from rtgate.record import Record
+
+
+class Progress:
+    """Tells what has been measured and how long the rest takes."""
+
+    def __init__(self, total: int, workers: int) -> None:
+        self._total = total
+        self._workers = workers
+        self._done = 0
+        self._busy_s = 0.0
+        self._began = time.monotonic()
+        self._console = Console(file=sys.__stderr__, highlight=False)
+        self._bar: Bar | None = None
+        self._case = ""
+
+    @contextmanager
+    def case(self, name: str) -> Iterator[None]:
+        """Show one case while it is measured."""
+        self._case = name
+        if not self._console.is_terminal:
+            yield
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Bar(*columns, TextColumn("{task.fields[left]}"), console=self._console, transient=True) as bar:
+            self._bar = bar
+            bar.add_task(f"measuring {name}", total=self._total, completed=self._done, left="")
+            try:
+                yield
+            finally:
+                self._bar = None
+
+    def seen(self, record: Record) -> None:
+        """Take note of a finished boot."""
+        self._done += 1
+        self._busy_s += record.seconds.get("total", 0.0)
+        left = (self._total - self._done) * self._busy_s / self._done / self._workers
+        text = f"{int(left // 60)}:{int(left % 60):02d} left"
+        line = f"{record.case} {record.boot} {record.arm}: {headline(record)}"
+        if self._bar is None:
+            self._console.print(f"[{self._done}/{self._total}, {text}] {line}", markup=False, soft_wrap=True)
+        else:
+            self._bar.print(line, markup=False, soft_wrap=True)
+            self._bar.update(self._bar.task_ids[0], completed=self._done, left=text)
+
+
+def headline(record: Record) -> str:
+    """Return the one figure by which people know a boot, or why there is none."""
+    if record.state != "measured":
+        return f"{record.state}: {record.message.splitlines()[0] if record.message else ''}"
+    worst = [one.quantity for one in record.measurements if one.name == "latency.max" and one.quantity is not None]
+    if not worst:
+        return "measured"
+    return f"max {shown(max(worst, key=lambda quantity: quantity.value), record.environment.instruction_ns)}"

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate repeat`: prove that a virtual-time board repeats itself bit by bit."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from rtgate import loads
+from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate.errors import ConfigError
+from rtgate.measure import Arm, Case, measure
+from rtgate.profiles import seeds
+from rtgate.record import Record, digest_source
+from rtgate.tools.cyclictest import Cyclictest
+
+_DESCRIPTION = """\
+Boot the same kernel with the same seed several times, at once on all cores, and compare every sample of every
+histogram and every byte of the console. Identical: exit code 0. Any difference: exit code 4, with what differs.
+
+examples:
+  rtgate repeat --board virt-arm64 --kernel build/virt-arm64-preempt_rt --seed 1 --times 3
+  rtgate repeat --board virt-arm64-smp2 --kernel build/virt-arm64-preempt_rt --seed 1-4 --load hackbench
+"""
+
+
+def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse has no public type for it
+    """Add the command."""
+    parser = commands.add_parser(
+        "repeat",
+        help="prove that a virtual-time board repeats itself",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--board", required=True, help="a virtual board")
+    parser.add_argument("--kernel", required=True, type=Path, metavar="DIR", help="a kernel's build directory")
+    parser.add_argument("--seed", default="1", help="one seed, or several like 1-4 (default: %(default)s)")
+    parser.add_argument("--times", type=int, default=3, help="how often to boot each seed (default: %(default)s)")
+    parser.add_argument("--load", default="idle", choices=loads.NAMES, help="default: %(default)s")
+    parser.add_argument("--profile", default="mr", help="length of a measurement (default: %(default)s)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    if arguments.times < 2:
+        raise ConfigError("--times must be at least 2: one run repeats nothing")
+    request = ArmRequest(board=arguments.board, kernels={"candidate": arguments.kernel}, profile=arguments.profile)
+    (arm,), stop = make_arms(request)
+    if arm.time != "virtual":
+        raise ConfigError(f"{arguments.board} is no virtual board: only virtual time repeats itself")
+    case = Case(suite="latency", tool=Cyclictest(), load=arguments.load)
+    asked = [seed for seed in seeds(arguments.seed) for _ in range(arguments.times)]
+    pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
+    try:
+        found = list(pool.map(lambda seed: _digests(case, arm, seed), asked))
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return _compare(found)
+
+
+def _digests(case: Case, arm: Arm, seed: int) -> tuple[int, str, str, str]:
+    record, outcome = measure(case, arm, seed)
+    print(f"seed {seed}: {_short(digest_source(record).encode())} {record.state} {record.message}".rstrip(), flush=True)
+    return seed, _samples(record), _short(outcome.console), record.state
+
+
+def _samples(record: Record) -> str:
+    return _short(digest_source(record).encode())
+
+
+def _short(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _compare(found: list[tuple[int, str, str, str]]) -> int:
+    numbers = sorted({seed for seed, *_ in found})
+    different = 0
+    for seed in numbers:
+        mine = [entry for entry in found if entry[0] == seed]
+        histograms, consoles = {entry[1] for entry in mine}, {entry[2] for entry in mine}
+        broken = [entry[3] for entry in mine if entry[3] != "measured"]
+        if broken:
+            different += 1
+            print(f"seed {seed}: {len(broken)} of {len(mine)} boots were not measured: {', '.join(sorted(set(broken)))}")
+        elif len(histograms) > 1 or len(consoles) > 1:
+            different += 1
+            print(f"seed {seed}: DIFFERENT: {len(histograms)} histograms and {len(consoles)} consoles in {len(mine)} boots")
+        else:
+            print(f"seed {seed}: identical in {len(mine)} boots: samples {mine[0][1]}, console {mine[0][2]}")
+    if len(numbers) > 1:
+        print(f"{len({entry[1] for entry in found})} different histograms over {len(numbers)} seeds")
+    return 4 if different else 0

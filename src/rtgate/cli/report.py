@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate report`: make the report of stored and judged records."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from rtgate import record
+from rtgate.errors import ConfigError
+from rtgate.judge.verdict import Verdict
+from rtgate.report import allure, html, terminal
+
+FORMAT = 1
+
+_DESCRIPTION = """\
+Make the report of records that were measured and judged: an Allure results directory, and from it one HTML file.
+
+Nothing is judged here: the verdicts are those of RECORDS/verdict.json. The exit code says whether the report was
+made, not whether the kernel is good."""
+
+_EPILOG = """\
+examples:
+  rtgate report records                    report/index.html
+  rtgate report records -o out --no-html   out/allure-results only; needs no Allure command"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser of `rtgate`."""
+    parser = subparsers.add_parser(
+        "report",
+        help="make the report of stored and judged records",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("records", type=Path, metavar="RECORDS", help="directory of records")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("report"),
+        metavar="DIR",
+        help="where the report goes (default: report)",
+    )
+    parser.add_argument("--verdict", type=Path, metavar="FILE", help="the verdicts (default: RECORDS/verdict.json)")
+    parser.add_argument(
+        "--history", type=Path, metavar="FILE", help="runs to show trends of (default: DIR/history.jsonl)"
+    )
+    parser.add_argument("--no-html", action="store_true", help="write the Allure results only")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry the command out; return the exit code.
+
+    Raises:
+        ConfigError: there are no records, or they were not judged.
+        InfrastructureError: the report cannot be written, or the Allure command is missing.
+    """
+    if not args.records.is_dir():
+        raise ConfigError(f"{args.records}: no such directory of records")
+    verdicts, exit_code = read_verdicts(args.verdict or args.records / "verdict.json", args.records)
+    records = list(record.read_all(args.records))
+    results = args.output / "allure-results"
+    allure.write(records, verdicts, results)
+    made = results if args.no_html else html.generate(results, args.output, args.history)
+    terminal.show(records, verdicts, exit_code, Console(), made)
+    return 0
+
+
+def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
+    """Return the verdicts of a verdict.json, and the exit code that they came to.
+
+    Raises:
+        ConfigError: it is missing, damaged, or of another format.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["format"] != FORMAT:
+            raise ConfigError(f"{path}: verdict format {data['format']}, this rtgate reads {FORMAT}")
+        return [Verdict.from_json(entry) for entry in data["verdicts"]], int(data["exit_code"])
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{path}: not there: judge the records first, with `pytest tests --replay {records}`"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path}: damaged: {type(error).__name__} {error}") from error

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate rootfs`: build, find and describe root filesystems of targets."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from rtgate.errors import InfrastructureError
+from rtgate.target import rootfs, rootfs_recipe
+
+_DESCRIPTION = """\
+Build the root filesystem that a target boots into, or find it in the cache, and print where it is.
+
+It is made from Debian packages by a recipe, target/rootfs/NAME.yaml; neither root nor a cross compiler is needed.
+The image is an initrd for the kernel. Two builds of the same versions give the same bytes."""
+
+_EPILOG = """\
+examples:
+  rtgate rootfs                          the image `core` for arm64
+  rtgate rootfs core --arch x86_64 -o initrd.gz
+  rtgate rootfs --list                   the recipes that exist
+  rtgate rootfs core --update-lock       lock the recipe to the newest versions in the archive"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser of `rtgate`."""
+    parser = subparsers.add_parser(
+        "rootfs",
+        help="build or find the root filesystem of a target",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="?", default="core", help="name of the recipe (default: core)")
+    parser.add_argument("--arch", choices=tuple(rootfs_recipe.ARCHES), default="arm64", help="default: arm64")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="copy the image to FILE")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--list", action="store_true", help="list the recipes and end")
+    action.add_argument("--update-lock", action="store_true", help="write the recipe's lock file and end")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry the command out; return the exit code."""
+    if args.list:
+        for name in rootfs_recipe.names():
+            print(name)
+        return 0
+    if args.update_lock:
+        print(rootfs.update_lock(args.name, progress=_say))
+        return 0
+    image = rootfs.image(args.name, args.arch, progress=_say)
+    if args.output:
+        try:
+            shutil.copyfile(image.path, args.output)
+        except OSError as error:
+            raise InfrastructureError(f"{args.output} cannot be written: {error.strerror}") from error
+    print(_described(image, args.output or image.path))
+    return 0
+
+
+def _described(image: rootfs.RootfsImage, path: Path) -> str:
+    lines = [
+        str(path),
+        f"  {image.name} for {image.arch}, {image.path.stat().st_size:,} bytes",
+        f"  SHA-256   {image.sha256}",
+        f"  manifest  {image.manifest}",
+        "  packages",
+    ]
+    return "\n".join([*lines, *(f"    {name:<20} {version}" for name, version in sorted(image.versions.items()))])
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate where`: say which file a name comes from."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rtgate import site
+from rtgate.errors import ConfigError
+
+_DESCRIPTION = """\
+Say which file a name comes from, and which others it hides. Names are looked up in the site directory (--site or
+RTGATE_SITE), then in the kernel repository's .rtgate/, then in what rtgate ships.
+
+examples:
+  rtgate where virt-arm64                a board, a build or an image
+  rtgate where thresholds.yaml           a file at the top
+"""
+
+
+def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse has no public type for it
+    """Add the command."""
+    parser = commands.add_parser(
+        "where",
+        help="say which file a name comes from",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", help="a board, build or image, or a file's name")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    name = arguments.name
+    places = [(kind, site.matches(kind, f"{name}.yaml")) for kind in site.KINDS]
+    places.append(("", site.matches("", name)))
+    found = [(kind, matches) for kind, matches in places if matches]
+    if not found:
+        searched = ", ".join(f"{layer.directory} ({layer.origin})" for layer in site.layers())
+        raise ConfigError(f"no board, build, image or file is called {name!r} (searched: {searched})")
+    for kind, matches in found:
+        for number, (layer, path) in enumerate(matches):
+            state = "wins" if number == 0 else "hidden"
+            print(f"{kind or 'file'}: {path} ({layer.origin}, {state})")
+    return 0

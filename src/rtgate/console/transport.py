@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""Transports: bytes to and from a console, whatever carries them. The only owner of pexpect and pyserial."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Sequence
+from typing import Protocol
+
+import pexpect
+import serial
+
+from rtgate.errors import ConfigError, TransportError
+
+_POLL_S = 0.05
+
+
+class Transport(Protocol):
+    """A two-way line of bytes."""
+
+    def read(self) -> bytes:
+        """Return what has arrived, after waiting at most 50 ms; empty when nothing has. Raises TransportError."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes. Raises TransportError."""
+
+    def close(self) -> None:
+        """Close the line, and end the program behind it if there is one."""
+
+
+class ProgramTransport:
+    """The standard input and output of a program on a terminal of its own, by pexpect."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        # The kernel ends the program if this process is killed, so that nothing is left behind.
+        guard = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+        command = [*guard, *argv]
+        try:
+            self._child: pexpect.spawn[bytes] = pexpect.spawn(command[0], command[1:], timeout=None, echo=False)
+        except pexpect.ExceptionPexpect as error:
+            raise TransportError(f"{argv[0]} does not start: {error}") from error
+        self._child.delaybeforesend = None
+
+    def read(self) -> bytes:
+        """Return what has arrived."""
+        try:
+            return bytes(self._child.read_nonblocking(65536, timeout=_POLL_S))
+        except pexpect.TIMEOUT:
+            return b""
+        except pexpect.EOF:
+            raise TransportError("the program behind the console ended") from None
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        try:
+            self._child.send(data)
+        except OSError as error:
+            raise TransportError(f"the program behind the console does not read: {error}") from error
+
+    def close(self) -> None:
+        """End the program."""
+        self._child.close(force=True)
+
+
+class SerialTransport:
+    """A serial port, a pseudo-terminal, or a TCP port that carries one, by pyserial."""
+
+    def __init__(self, url: str, baud: int) -> None:
+        try:
+            self._port = serial.serial_for_url(url, baudrate=baud, timeout=_POLL_S, write_timeout=10)
+        except (serial.SerialException, ValueError, OSError) as error:
+            raise TransportError(f"the console {url} cannot be opened: {error}") from error
+
+    def read(self) -> bytes:
+        """Return what has arrived."""
+        try:
+            first = self._port.read(1)
+            return bytes(first + self._port.read(self._port.in_waiting)) if first else b""
+        except (serial.SerialException, OSError) as error:
+            raise TransportError(f"the console {self._port.port} closed: {error}") from error
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        try:
+            self._port.write(data)
+        except (serial.SerialException, OSError) as error:
+            raise TransportError(f"the console {self._port.port} does not take data: {error}") from error
+
+    def close(self) -> None:
+        """Close the port."""
+        self._port.close()
+
+
+def attached(console: str, baud: int) -> Transport:
+    """Open `serial:DEVICE[:BAUD]`, `tcp:HOST:PORT` or `command:CMD`.
+
+    Raises:
+        ConfigError: it is none of these.
+        TransportError: it cannot be opened.
+    """
+    kind, _, rest = console.partition(":")
+    if kind == "serial" and rest:
+        device, colon, rate = rest.rpartition(":")
+        if colon and rate.isdecimal():
+            return SerialTransport(device, int(rate))
+        return SerialTransport(rest, baud)
+    if kind == "tcp" and rest.count(":") == 1:
+        return SerialTransport(f"socket://{rest}", baud)
+    if kind == "command" and rest:
+        return ProgramTransport(shlex.split(rest))
+    raise ConfigError(
+        f"unknown console {console!r} (allowed: virtual, host, host-pty, serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD)"
+    )

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""What a measurement was made with, and which differences make two of them incomparable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+# Kernel, configuration and flavour are what a comparison compares; the rest must be equal.
+COMPARED = frozenset({"kernel_release", "kernel_version", "config_sha256", "flavour"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The environment of one record; every field is text as the target or the host said it, empty if it said nothing.
+
+    Attributes:
+        time: `virtual` (instructions are counted), `host` (QEMU on this machine's clock) or `real` (hardware).
+        kernel_version: `uname -v`.
+        config_sha256: SHA-256 of the running kernel's configuration, read from /proc/config.gz.
+        instruction_ns: nanoseconds of virtual time per instruction, on virtual time.
+    """
+
+    board: str = ""
+    soc: str = ""
+    arch: str = ""
+    time: str = ""
+    cpus: str = ""
+    cpu_model: str = ""
+    memory_mib: str = ""
+    instruction_ns: str = ""
+    emulator: str = ""
+    machine: str = ""
+    rootfs: str = ""
+    tools: str = ""
+    flavour: str = ""
+    kernel_release: str = ""
+    kernel_version: str = ""
+    config_sha256: str = ""
+    command_line: str = ""
+    clocksource: str = ""
+    rt_runtime_us: str = ""
+    isolated: str = ""
+    nohz_full: str = ""
+    online: str = ""
+
+    def as_mapping(self) -> dict[str, str]:
+        """Return all fields by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_mapping(cls, data: Mapping[str, str]) -> Environment:
+        """Return the environment of a mapping; keys that this version does not know are passed over."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in data.items() if name in known})
+
+    def incomparable(self, other: Environment) -> tuple[str, ...]:
+        """Return the differences that forbid a comparison, as sentences; empty when the two may be compared."""
+        mine, theirs = self.as_mapping(), other.as_mapping()
+        return tuple(
+            f"{name}: {mine[name] or 'unknown'!r} against {theirs[name] or 'unknown'!r}"
+            for name in mine
+            if name not in COMPARED and mine[name] != theirs[name]
+        )

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""Judging: the records of one case on one arm become verdicts.
+
+Order matters and is the contract: what the kernel did wrong stands whatever else is wrong; what the measurement lacks
+takes good news away; only then is a limit kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rtgate.console.faults import FaultKind
+from rtgate.judge.limits import Finding, apply
+from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
+from rtgate.judge.validity import Check, Held, Spoils, checks
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.record import FaultSeen, Record
+
+# On a host-time board the machine below it can stop the clock: faults that only measure time prove nothing.
+_TIMED_FAULTS = frozenset(
+    kind.value
+    for kind in (
+        FaultKind.RCU_STALL,
+        FaultKind.HUNG_TASK,
+        FaultKind.SOFT_LOCKUP,
+        FaultKind.HARD_LOCKUP,
+        FaultKind.THROTTLING,
+    )
+)
+_STATES = {
+    "no boot": (Status.FAIL, Kind.BOOT),
+    "kernel fault": (Status.FAIL, Kind.FAULT),
+    "hang": (Status.FAIL, Kind.HANG),
+    "unreadable": (Status.ERROR, Kind.OUTPUT),
+    "lab": (Status.MISS, Kind.LAB),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is judged: the boots of one case on one arm.
+
+    Attributes:
+        baseline: the other arm's boots of the same case, empty without one; its faults are pre-existing.
+        undeclared: reasons, by validity check, why the board declares a check not applicable.
+    """
+
+    case: str
+    board: str
+    arm: str
+    flavour: str
+    records: Sequence[Record]
+    baseline: Sequence[Record] = ()
+    undeclared: Mapping[str, str] = field(default_factory=dict)
+
+
+def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
+    """Return the verdicts of one case; never none, because silence is not green."""
+    limits = thresholds.of(subject.board, subject.flavour, subject.case)
+    findings = [*_boots(subject), *_faults(subject, limits)]
+    sound = []
+    for record in subject.records:
+        if record.state == "measured":
+            bad = list(_invalid(subject, record))
+            findings += [finding for _, finding in bad]
+            if not any(check.spoils is Spoils.EVERYTHING for check, _ in bad):
+                sound.append(record)
+    believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
+    if sound:
+        findings += _limits(limits, sound, believable=believable)
+    if not subject.records:
+        findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
+    if not findings:
+        findings.append(_unjudged(subject))
+    return tuple(_verdict(subject, finding) for finding in findings)
+
+
+def _finding(status: Status, kind: Kind, sentence: str, boot: str = "") -> Finding:
+    return Finding(status=status, kind=kind, sentence=sentence, boot=boot)
+
+
+def _verdict(subject: Subject, finding: Finding) -> Verdict:
+    return Verdict(
+        status=finding.status,
+        kind=finding.kind,
+        sentence=finding.sentence,
+        board=subject.board,
+        arm=subject.arm,
+        flavour=subject.flavour,
+        case=subject.case,
+        measurement=finding.measurement,
+        value=finding.value,
+        limit=finding.limit,
+        source=finding.source,
+        boot=finding.boot,
+    )
+
+
+def _boots(subject: Subject) -> Iterator[Finding]:
+    """Yield a finding for each boot that did not come to its end."""
+    for record in subject.records:
+        if record.state in _STATES:
+            status, kind = _STATES[record.state]
+            yield _finding(status, kind, f"{record.boot}: {record.message}", record.boot)
+        elif record.state != "measured":
+            yield _finding(Status.ERROR, Kind.OUTPUT, f"{record.boot}: unknown state {record.state!r}", record.boot)
+
+
+def _faults(subject: Subject, limits: Sequence[Threshold]) -> Iterator[Finding]:
+    """Yield a finding for each kind of kernel fault in boots that measured all the same."""
+    policy = {limit.fault: limit.fails for limit in limits if limit.kind is LimitKind.FAULT}
+    before = {_signature(fault) for record in subject.baseline for fault in record.faults}
+    seen: set[str] = set()
+    for record in subject.records:
+        if record.state in {"no boot", "kernel fault"}:
+            continue
+        for fault in record.faults:
+            signature = _signature(fault)
+            if signature in seen:
+                continue
+            seen.add(signature)
+            why = _excuse(fault, record, policy, known=signature in before)
+            status = Status.DONE if why else Status.FAIL
+            sentence = f"{record.boot}: {fault.kind}: {fault.line}" + (f" ({why})" if why else "")
+            yield _finding(status, Kind.FAULT, sentence, record.boot)
+
+
+def _excuse(fault: FaultSeen, record: Record, policy: Mapping[str, bool], *, known: bool) -> str:
+    if known:
+        return "pre-existing: the baseline shows it too"
+    if not policy.get(fault.kind, True):
+        return "reported only, by thresholds.yaml"
+    if record.environment.time == "host" and fault.kind in _TIMED_FAULTS:
+        return "not judged: on a host-time board the host can cause it"
+    return ""
+
+
+def _signature(fault: FaultSeen) -> str:
+    """Return a fault's first line without addresses, numbers and times, so that two boots' lines are alike."""
+    return f"{fault.kind}:{re.sub(r'0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+', '#', fault.line)}"
+
+
+def _invalid(subject: Subject, record: Record) -> Iterator[tuple[Check, Finding]]:
+    for check in checks(record, subject.undeclared):
+        if check.held is not Held.FAILED:
+            continue
+        lost = check.name == "flavour" and record.environment.flavour not in {"", record.kernel.flavour}
+        if lost and record.kernel.flavour:
+            yield check, _finding(Status.FAIL, Kind.FLAVOUR, f"flavour lost: {record.boot}: {check.sentence}", record.boot)
+        else:
+            sentence = f"invalid measurement in {record.boot} ({check.name}): {check.sentence}"
+            yield check, _finding(Status.ERROR, Kind.VALIDITY, sentence, record.boot)
+
+
+def _limits(limits: Sequence[Threshold], records: Sequence[Record], *, believable: bool) -> list[Finding]:
+    """Return what the limits say; a limit that is kept counts only when every boot is believable."""
+    findings = [apply(limit, records) for limit in limits if limit.kind is not LimitKind.FAULT]
+    return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
+
+
+def _unjudged(subject: Subject) -> Finding:
+    return _finding(
+        Status.DONE,
+        Kind.UNJUDGED,
+        f"measured in {len(subject.records)} boots, all valid; thresholds.yaml has no limit for "
+        f"{subject.board}, {subject.flavour or 'unknown flavour'}, {subject.case}",
+    )

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Applying one limit to the records of one case."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from scipy.stats import beta
+
+from rtgate.judge.thresholds import LimitKind, Threshold
+from rtgate.judge.verdict import Kind, Status
+from rtgate.measurement import Histogram, Measurement
+from rtgate.record import Record
+from rtgate.units import Quantity, Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one look at a case found: the verdict without the case's own names."""
+
+    status: Status
+    kind: Kind
+    sentence: str
+    value: str = ""
+    limit: str = ""
+    boot: str = ""
+    measurement: str = ""
+    source: str = ""
+
+
+def shown(quantity: Quantity, instruction_ns: str) -> str:
+    """Return a quantity as people read it; virtual time in microseconds and instructions."""
+    if not quantity.unit.virtual:
+        return str(quantity)
+    text = f"{quantity.to(Unit.VIRTUAL_US).value:.1f} virtual us"
+    if not instruction_ns:
+        return text
+    return f"{text} ({quantity.to(Unit.VIRTUAL_NS).value / float(instruction_ns):.0f} instructions)"
+
+
+def apply(threshold: Threshold, records: Sequence[Record]) -> Finding:
+    """Apply a limit to the records of one case, one per boot. Their validity is judged elsewhere."""
+    return replace(_applied(threshold, records), measurement=threshold.measurement, source=threshold.origin)
+
+
+def _applied(threshold: Threshold, records: Sequence[Record]) -> Finding:
+    found = [
+        (record, measurement)
+        for record in records
+        for measurement in record.measurements
+        if measurement.name == threshold.measurement
+    ]
+    silent = [record.boot for record in records if not any(record is owner for owner, _ in found)]
+    level = threshold.limit or threshold.over
+    assert level is not None
+    if found and any(measurement.unit.dimension != level.unit.dimension for _, measurement in found):
+        return Finding(
+            status=Status.DONE,
+            kind=Kind.UNJUDGED,
+            sentence=f"{threshold.measurement} was not measured in {level.unit.dimension}, to which the limit of {level} "
+            "applies: it is shown, not judged",
+        )
+    judged = _share(threshold, found) if threshold.kind is LimitKind.SHARE else _number(threshold, found)
+    if judged is not None and judged.status is Status.FAIL:
+        return judged
+    if silent or judged is None:
+        return Finding(
+            status=Status.MISS,
+            kind=Kind.MISSING,
+            sentence=f"{threshold.measurement} has a limit of {level} and was not measured in {', '.join(silent) or 'any boot'}",
+            limit=str(level),
+        )
+    return judged
+
+
+Found = list[tuple[Record, Measurement]]
+
+
+def _number(threshold: Threshold, found: Found) -> Finding | None:
+    limit = threshold.limit
+    assert limit is not None
+    values = [(record, one, one.quantity.to(limit.unit)) for record, one in found if one.quantity is not None]
+    if not values:
+        return None
+    sign = -1 if threshold.kind is LimitKind.MIN else 1
+    if threshold.kind is LimitKind.EXACT:
+        record, one, value = max(values, key=lambda entry: abs(entry[2].value - limit.value))
+        broken, word = value.value != limit.value, "must be"
+    else:
+        record, one, value = max(values, key=lambda entry: sign * entry[2].value)
+        broken = sign * value.value > sign * limit.value
+        word = "over the limit of" if sign == 1 else "under the limit of"
+    text = shown(value, record.environment.instruction_ns)
+    where = f" on {one.label}" if one.label else ""
+    allowed = shown(limit, record.environment.instruction_ns)
+    if broken:
+        sentence = f"{threshold.measurement} was {text}{where} in {record.boot}, {word} {allowed} ({threshold.origin})"
+    else:
+        boots = len({id(owner) for owner, _, _ in values})
+        sentence = f"{threshold.measurement} was at worst {text}{where} in {boots} boots, within {allowed} ({threshold.origin})"
+    return Finding(
+        status=Status.FAIL if broken else Status.PASS,
+        kind=Kind.LIMIT,
+        sentence=sentence,
+        value=text,
+        limit=allowed,
+        boot=record.boot,
+    )
+
+
+def _share(threshold: Threshold, found: Found) -> Finding | None:
+    """Judge a share by the Clopper-Pearson interval of all boots' samples together.
+
+    FAIL when even the lower bound is over the limit, PASS when even the upper bound is under it, otherwise the
+    samples do not decide (Clopper and Pearson, Biometrika 26, 1934).
+    """
+    level = threshold.over
+    histograms = [one.histogram for _, one in found if one.histogram is not None]
+    if not histograms or level is None:
+        return None
+    try:
+        merged = Histogram.merged(histograms)
+        over = merged.over(level)
+    except ValueError as error:
+        return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=f"{threshold.measurement}: {error}")
+    low, high = interval(over, merged.total, threshold.confidence)
+    value = f"{over} of {merged.total} over {level}"
+    sentence = f"{threshold.measurement}: {value} ({over / merged.total:.3g}), "
+    limit = f"share {threshold.share:g}"
+    if low > threshold.share:
+        status, kind = Status.FAIL, Kind.SHARE
+        sentence += f"more than the limit of {threshold.share:g} even at the lower bound {low:.3g}"
+    elif high <= threshold.share:
+        status, kind = Status.PASS, Kind.SHARE
+        sentence += f"at most {high:.3g}, within the limit of {threshold.share:g}"
+    else:
+        status, kind = Status.DONE, Kind.INCONCLUSIVE
+        needed = samples_needed(threshold.share, threshold.confidence)
+        sentence += (
+            f"somewhere between {low:.3g} and {high:.3g}: not enough to decide about the limit of {threshold.share:g}, "
+            f"which takes at least {needed} samples without one over the level"
+        )
+    sentence += f" at {threshold.confidence:.0%} confidence ({threshold.origin})"
+    return Finding(status=status, kind=kind, sentence=sentence, value=value, limit=limit)
+
+
+def interval(events: int, samples: int, confidence: float) -> tuple[float, float]:
+    """Return the one-sided lower and upper bounds of a share, each at `confidence` (Clopper-Pearson)."""
+    low = 0.0 if events == 0 else float(beta.ppf(1 - confidence, events, samples - events + 1))
+    high = 1.0 if events == samples else float(beta.ppf(confidence, events + 1, samples - events))
+    return low, high
+
+
+def samples_needed(share: float, confidence: float) -> int:
+    """Return how many samples without an event prove a share at a confidence: (1 - share)^n <= 1 - confidence."""
+    return math.ceil(math.log1p(-confidence) / math.log1p(-share))

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""Limits: `thresholds.yaml`, read strictly. Every limit has a unit and says where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from rtgate import loads
+from rtgate.boards import FLAVOURS
+from rtgate.console.faults import FaultKind
+from rtgate.errors import Location
+from rtgate.strict_yaml import Mapping as YamlMapping
+from rtgate.strict_yaml import Value, load
+from rtgate.tools.registry import TOOLS, Reports
+from rtgate.units import Quantity
+
+_DEFAULT_CONFIDENCE = 0.99
+
+
+class LimitKind(Enum):
+    """How a limit is applied."""
+
+    MAX = "max"
+    MIN = "min"
+    EXACT = "exact"
+    SHARE = "share"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """One limit.
+
+    Attributes:
+        limit: for `max`, `min` and `exact`.
+        over: for `share`: the level that at most `share` of all samples may exceed.
+        share: for `share`: between 0 and 1.
+        confidence: for `share`: of the interval that decides.
+        fault: for `fault`: the kind of kernel fault, as in `console.faults.FaultKind`.
+        fails: for `fault`: whether such a fault fails the kernel, or is only reported.
+        source: where the limit comes from, in words.
+        margin: how the limit was made from what was measured; may be empty.
+    """
+
+    board: str
+    flavour: str
+    case: str
+    kind: LimitKind
+    source: str
+    location: Location
+    measurement: str = ""
+    limit: Quantity | None = None
+    over: Quantity | None = None
+    share: float = 0.0
+    confidence: float = _DEFAULT_CONFIDENCE
+    fault: str = ""
+    fails: bool = True
+    margin: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Where the limit stands and comes from, for sentences."""
+        return f"{self.source}; {self.location.path.name}:{self.location.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """All limits that apply in one run."""
+
+    entries: tuple[Threshold, ...] = ()
+
+    def of(self, board: str, flavour: str, case: str) -> tuple[Threshold, ...]:
+        """Return the limits of one case."""
+        wanted = (board, flavour, case)
+        return tuple(entry for entry in self.entries if (entry.board, entry.flavour, entry.case) == wanted)
+
+
+def load_thresholds(paths: Iterable[Path], boards: Mapping[str, bool]) -> Thresholds:
+    """Read limits files, the winner first: a board's limits come whole from the first file that has the board.
+
+    Args:
+        paths: the files.
+        boards: for each board that exists, whether it is a virtual one.
+
+    Raises:
+        ConfigError: a file is wrong: unknown or duplicate names, wrong units, names that no tool produces.
+    """
+    found: dict[str, tuple[Threshold, ...]] = {}
+    for path in paths:
+        for board, entries in _file(path, boards).items():
+            found.setdefault(board, entries)
+    return Thresholds(tuple(entry for entries in found.values() for entry in entries))
+
+
+def _file(path: Path, boards: Mapping[str, bool]) -> dict[str, tuple[Threshold, ...]]:
+    found = {}
+    for name, entry in load(path).entries().items():
+        if name not in boards:
+            entry.key.fail(f"unknown board {name!r} (allowed: {', '.join(sorted(boards))})")
+        found[name] = _board(name, entry.value, virtual=boards[name])
+    return found
+
+
+def _board(board: str, value: Value, *, virtual: bool) -> tuple[Threshold, ...]:
+    found: list[Threshold] = []
+    for flavour, by_case in value.entries().items():
+        if flavour not in FLAVOURS:
+            by_case.key.fail(f"unknown flavour {flavour!r} (allowed: {', '.join(FLAVOURS)})")
+        for case, limits in by_case.value.entries().items():
+            tool = _tool(case, limits.key)
+            place = _Place(board=board, virtual=virtual, flavour=flavour, case=case, tool=tool)
+            found.extend(_threshold(place, item) for item in limits.value.items())
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """What a limit applies to."""
+
+    board: str
+    virtual: bool
+    flavour: str
+    case: str
+    tool: str
+
+
+def _tool(case: str, key: Value) -> str:
+    suite, slash, rest = case.partition("/")
+    tool, colon, load_name = rest.partition(":")
+    if not slash or not colon:
+        key.fail(f"{case!r} is no case (allowed: SUITE/TOOL:LOAD, for example latency/cyclictest:idle)")
+    if tool not in TOOLS:
+        key.fail(f"unknown tool {tool!r} (allowed: {', '.join(sorted(TOOLS))})")
+    if suite not in TOOLS[tool].suites:
+        key.fail(f"{tool} is not in the suite {suite!r} (allowed: {', '.join(TOOLS[tool].suites)})")
+    if load_name not in loads.NAMES:
+        key.fail(f"unknown load {load_name!r} (allowed: {', '.join(loads.NAMES)})")
+    return tool
+
+
+_KEYS: Mapping[LimitKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    LimitKind.MAX: (("measurement", "kind", "limit", "source"), ("margin",)),
+    LimitKind.MIN: (("measurement", "kind", "limit", "source"), ("margin",)),
+    LimitKind.EXACT: (("measurement", "kind", "limit", "source"), ("margin",)),
+    LimitKind.SHARE: (("measurement", "kind", "over", "limit", "source"), ("margin", "confidence")),
+    LimitKind.FAULT: (("kind", "fault", "policy", "source"), ()),
+}
+
+
+def _threshold(place: _Place, item: Value) -> Threshold:
+    entries = item.entries()
+    if "kind" not in entries:
+        item.fail(f"missing key 'kind' (allowed values: {', '.join(kind.value for kind in LimitKind)})")
+    kind = LimitKind(entries["kind"].value.text([kind.value for kind in LimitKind]))
+    required, optional = _KEYS[kind]
+    data = item.mapping(required, optional)
+    limit = Threshold(
+        board=place.board,
+        flavour=place.flavour,
+        case=place.case,
+        kind=kind,
+        source=data["source"].text(),
+        location=item.location,
+        margin=data.text("margin", ""),
+    )
+    if kind is LimitKind.FAULT:
+        policy = data["policy"].text(("fail", "report"))
+        fault = data["fault"].text([fault.value for fault in FaultKind])
+        return replace(limit, fault=fault, fails=policy == "fail")
+    return _measured(place, limit, data)
+
+
+def _measured(place: _Place, limit: Threshold, data: YamlMapping) -> Threshold:
+    produced = TOOLS[place.tool].measurements
+    name = data["measurement"].text()
+    if name not in produced:
+        data["measurement"].fail(f"{place.tool} reports no {name!r} (allowed: {', '.join(sorted(produced))})")
+    reports = produced[name]
+    if (limit.kind is LimitKind.SHARE) != (reports is Reports.TIMES):
+        hint = "a histogram: use share" if reports is Reports.TIMES else "a number: share is for histograms"
+        data["kind"].fail(f"{name} is {hint}")
+    if limit.kind is not LimitKind.SHARE:
+        return replace(limit, measurement=name, limit=_quantity(place, reports, data["limit"]))
+    confidence = data.get("confidence")
+    return replace(
+        limit,
+        measurement=name,
+        over=_quantity(place, reports, data["over"]),
+        share=_between(data["limit"], 0.0, 1.0),
+        confidence=_DEFAULT_CONFIDENCE if confidence is None else _between(confidence, 0.5, 1.0),
+    )
+
+
+def _quantity(place: _Place, reports: Reports, value: Value) -> Quantity:
+    try:
+        quantity = Quantity.parse(value.text())
+    except ValueError as error:
+        value.fail(str(error))
+    timed = reports in {Reports.TIME, Reports.TIMES}
+    wanted = ("virtual time" if place.virtual else "time") if timed else reports.value
+    if quantity.unit.dimension != wanted:
+        example = {"virtual time": "virtual us", "time": "us"}.get(wanted, wanted)
+        value.fail(f"{place.board} measures this as {wanted}, not as {quantity.unit.dimension}: write it in {example}")
+    return quantity
+
+
+def _between(value: Value, low: float, high: float) -> float:
+    number = value.number()
+    if not low < number < high:
+        value.fail(f"{number:g} is out of range (allowed: more than {low:g}, less than {high:g})")
+    return number

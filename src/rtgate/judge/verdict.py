@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Verdicts: status, kind and one sentence about a measurement or a case; and what they come to together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Status(Enum):
+    """KCIDB's statuses, worst first, with the person who must act."""
+
+    FAIL = "FAIL"  # the kernel failed
+    ERROR = "ERROR"  # our test failed, or the measurement was invalid
+    MISS = "MISS"  # the lab failed, or nothing reported
+    PASS = "PASS"  # judged good  # noqa: S105
+    DONE = "DONE"  # measured, not judged
+    SKIP = "SKIP"  # not applicable
+
+    @property
+    def rank(self) -> int:
+        """Return the priority, 0 for the worst."""
+        return list(Status).index(self)
+
+
+class Kind(Enum):
+    """What a verdict is about."""
+
+    LIMIT = "limit"
+    SHARE = "share limit"
+    INCONCLUSIVE = "inconclusive"
+    FAULT = "kernel fault"
+    FLAVOUR = "flavour"
+    BOOT = "boot"
+    HANG = "hang"
+    VALIDITY = "validity"
+    OUTPUT = "tool output"
+    LAB = "lab"
+    MISSING = "missing"
+    UNJUDGED = "not judged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One verdict.
+
+    Attributes:
+        sentence: what, how much, the limit, where the limit comes from: fit for a report's headline.
+        value: the figure that decided, with its unit; empty without one.
+        limit: the limit with its unit; empty without one.
+        boot: the boot that decided, as people name it; empty when all did.
+    """
+
+    status: Status
+    kind: Kind
+    sentence: str
+    board: str
+    arm: str
+    flavour: str
+    case: str
+    measurement: str = ""
+    value: str = ""
+    limit: str = ""
+    source: str = ""
+    boot: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the verdict as it stands in verdict.json."""
+        data = {name: getattr(self, name) for name in self.__slots__}
+        return {**data, "status": self.status.value, "kind": self.kind.value}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Verdict:
+        """Return the verdict of an entry of verdict.json. Raises KeyError, TypeError or ValueError."""
+        return cls(**{**data, "status": Status(data["status"]), "kind": Kind(data["kind"])})
+
+
+def worst(verdicts: Iterable[Verdict]) -> Status:
+    """Return the status that stands for all of them; MISS for none, because silence is never green."""
+    return min((verdict.status for verdict in verdicts), key=lambda status: status.rank, default=Status.MISS)
+
+
+def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> int:
+    """Return rtgate's exit code: 1 FAIL, 4 ERROR, 3 MISS, 5 inconclusive or nothing judged, 0 otherwise."""
+    found = list(verdicts)
+    statuses = {verdict.status for verdict in found}
+    for status, code in ((Status.FAIL, 1), (Status.ERROR, 4), (Status.MISS, 3)):
+        if status in statuses:
+            return code
+    if not found:
+        return 3
+    if any(verdict.kind is Kind.INCONCLUSIVE for verdict in found):
+        return 5
+    if Status.PASS not in statuses and not allow_unjudged:
+        return 5
+    return 0

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Making a kernel: sources, configuration, patches, the build and what it leaves behind."""

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""A build directory: `build.json` and the files it names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rtgate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+FORMAT = 1
+IMAGES = ("Image", "bzImage")
+
+# Where the boot protocols of Documentation/arch/{arm64/booting.rst,x86/boot.rst} put their magic.
+_MAGICS = {"arm64": (56, b"ARM\x64"), "x86_64": (0x202, b"HdrS")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelBuild:
+    """A kernel that can be booted.
+
+    What only rtgate's own builds know is None or empty with provenance `unknown`.
+
+    Attributes:
+        source: what it was built from, as in `build.json`.
+        provenance: `rtgate`, or `unknown` for a directory without `build.json`.
+        inputs: a hash of everything that went into the build.
+    """
+
+    directory: Path
+    image: Path
+    image_sha256: str
+    provenance: str
+    name: str | None = None
+    arch: str | None = None
+    flavour: str | None = None
+    release: str | None = None
+    config: Path | None = None
+    system_map: Path | None = None
+    vmlinux: Path | None = None
+    modules: Path | None = None
+    dtbs: Path | None = None
+    source: Mapping[str, str | bool] | None = None
+    toolchain: str | None = None
+    warnings: tuple[str, ...] = ()
+    inputs: str | None = None
+
+
+def load(directory: Path) -> KernelBuild:
+    """Read a build directory, and check that its files are what `build.json` says.
+
+    Raises:
+        ConfigError: there is no kernel in it, or a file is missing or has changed.
+    """
+    if (directory / "build.json").is_file():
+        return _load_ours(directory)
+    return _load_unknown(directory)
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def image_arch(image: Path) -> str | None:
+    """Return the architecture that a kernel image's header tells, or None."""
+    with image.open("rb") as file:
+        head = file.read(0x400)
+    for arch, (offset, magic) in _MAGICS.items():
+        if head[offset : offset + len(magic)] == magic:
+            return arch
+    return None
+
+
+def _load_unknown(directory: Path) -> KernelBuild:
+    images = [directory / name for name in IMAGES if (directory / name).is_file()]
+    if len(images) != 1:
+        found = "both" if images else "none of them"
+        expected = "build.json (made by 'rtgate build'), or one of Image (arm64) and bzImage (x86_64)"
+        raise ConfigError(f"{directory} holds no kernel build: expected {expected}, found {found}")
+    image = images[0]
+    arch = image_arch(image)
+    if arch is None:
+        raise ConfigError(f"{image} is no kernel image: neither arm64's nor x86's magic number is in its header")
+
+    def present(name: str) -> Path | None:
+        return directory / name if (directory / name).is_file() else None
+
+    return KernelBuild(
+        directory=directory,
+        image=image,
+        image_sha256=sha256(image),
+        provenance="unknown",
+        arch=arch,
+        config=present("config"),
+        system_map=present("System.map"),
+        vmlinux=present("vmlinux"),
+    )
+
+
+def _load_ours(directory: Path) -> KernelBuild:
+    path = directory / "build.json"
+    try:
+        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if stored["format"] != FORMAT:
+            raise ConfigError(f"{path}: format {stored['format']} is not {FORMAT}: made by another version of rtgate")
+        files = {kind: _checked(directory, entry) for kind, entry in stored["artefacts"].items()}
+        return KernelBuild(
+            directory=directory,
+            image=files["image"],
+            image_sha256=stored["artefacts"]["image"]["sha256"],
+            provenance="rtgate",
+            name=stored["name"],
+            arch=stored["arch"],
+            flavour=stored["flavour"],
+            release=stored["release"],
+            config=files["config"],
+            system_map=files["system_map"],
+            vmlinux=files.get("vmlinux"),
+            modules=files.get("modules"),
+            dtbs=files.get("dtbs"),
+            source=stored["source"],
+            toolchain=stored["toolchain"],
+            warnings=tuple(stored["warnings"]),
+            inputs=stored["inputs"],
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path}: not understood ({type(error).__name__}: {error}): build it again") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _checked(directory: Path, entry: Mapping[str, str]) -> Path:
+    path = directory / entry["file"]
+    if path.parent != directory:
+        raise ConfigError(f"{directory}/build.json names a file outside its directory: {entry['file']}")
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such file, but build.json names it: build it again")
+    if sha256(path) != entry["sha256"]:
+        raise ConfigError(f"{path}: not the file that was built (its SHA-256 is not the one in build.json)")
+    return path

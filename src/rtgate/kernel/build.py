@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""Building one kernel: configure, check, compile, and put the result into its directory in one step."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rtgate import site
+from rtgate.errors import ConfigError
+from rtgate.kernel import artefacts, build_log, publish, tuxmake
+from rtgate.kernel.configuration import LostOption, LostOptionsError, lost_options, read_config
+from rtgate.kernel.lock import exclusive_lock
+from rtgate.kernel.work import Listener, Options, Work, prepare, short_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rtgate.kernel.artefacts import KernelBuild
+    from rtgate.kernel.configuration import BuildDescription
+    from rtgate.kernel.source import Tree
+
+__all__ = ["Listener", "Options", "build", "check_config"]
+
+_TYPICAL_STEPS = {"arm64": 1170, "x86_64": 1580}  # the shipped builds
+
+
+def build(description: BuildDescription, tree: Tree, output: Path, options: Options | None = None) -> KernelBuild:
+    """Build a kernel into `output`; do nothing if it is there already.
+
+    Args:
+        description: what is built.
+        tree: its source; only read, unless rtgate owns it.
+        output: gets the build. A former build there is replaced when the new one is complete, never before.
+        options: jobs, patches, listener.
+
+    Raises:
+        BuildError: the kernel does not compile, or (LostOptionsError) does not take the configuration.
+        ConfigError: a mistake in the description or in a patch series, or `output` holds something else.
+        InfrastructureError: a tool is missing, the disk is full, or a directory is in use.
+        Interrupted: Ctrl-C.
+    """
+    options = options or Options()
+    output = output.absolute()
+    publish.check_output(output)
+    work = prepare(description, tree, options)
+    locks = site.cache() / "locks"
+    with exclusive_lock(locks / short_hash(str(output)), str(output)):
+        existing = _existing(output, work.inputs)
+        if existing is not None:
+            options.listener.notice("nothing changed: this build exists already")
+            return existing
+        place = work.job.build_directory
+        with exclusive_lock(locks / short_hash(str(place)), f"the build directory of {description.name}"):
+            made = _make(work, options.listener)
+            return publish.publish(work, made, output)
+
+
+def check_config(description: BuildDescription, tree: Tree, options: Options | None = None) -> tuple[LostOption, ...]:
+    """Return the options that this tree would not take; configures in a temporary directory, compiles nothing.
+
+    Raises:
+        BuildError: Kconfig itself fails.
+        ConfigError: as `build`.
+        InfrastructureError: a tool is missing.
+    """
+    work = prepare(description, tree, options or Options())
+    with tempfile.TemporaryDirectory(prefix="rtgate-check-") as scratch:
+        logs = Path(scratch) / "log"
+        job = dataclasses.replace(
+            work.job,
+            build_directory=Path(scratch) / "build",
+            log_directory=logs,
+            fragment=logs / work.job.fragment.name,
+        )
+        work = dataclasses.replace(work, job=job)
+        _configure(work)
+        return _lost(work)
+
+
+def _existing(output: Path, inputs: str) -> KernelBuild | None:
+    if not (output / "build.json").is_file():
+        return None
+    try:
+        found = artefacts.load(output)
+    except ConfigError:
+        return None  # damaged: built again
+    return found if found.inputs == inputs else None
+
+
+def _make(work: Work, listener: Listener) -> publish.Made:
+    """Configure and compile in the build directory, unless exactly this is in it already."""
+    stamp = work.job.log_directory / "made.json"
+    made = publish.Made.read(stamp)
+    if made is not None and made.inputs == work.inputs and publish.is_complete(work):
+        listener.notice("nothing changed: taken from the build directory")
+        return made
+    stamp.unlink(missing_ok=True)
+    started = time.monotonic()
+    _configure_if_needed(work, listener)
+    _refuse_lost(work)
+    steps, hits, misses = _compile(work, listener)
+    _refuse_lost(work)
+    made = publish.Made(work.inputs, round(time.monotonic() - started, 1), steps, hits, misses)
+    made.write(stamp)
+    return made
+
+
+def _configure_if_needed(work: Work, listener: Listener) -> None:
+    """Configure again only when Kconfig would decide anew: it costs more than compiling one file."""
+    stamp = work.job.log_directory / "configured"
+    config = work.job.build_directory / ".config"
+    inputs = _kconfig_inputs(work)
+    if config.is_file() and stamp.is_file() and stamp.read_text() == inputs + artefacts.sha256(config):
+        return
+    listener.notice(f"configuring {work.description.name} for Linux {work.tree.version}")
+    stamp.unlink(missing_ok=True)
+    _configure(work)
+    stamp.write_text(inputs + artefacts.sha256(config))
+
+
+def _kconfig_inputs(work: Work) -> str:
+    tree = work.tree.path
+    state = hashlib.sha256(f"{work.job.base}\0{work.toolchain}\0{json.dumps(tuxmake.recipe())}\n".encode())
+    for option in work.asked.values():
+        state.update(f"{option.line}\n".encode())
+    scripts = (tree / "Makefile", tree / "scripts/Kconfig.include", *(tree / "kernel/configs").glob("*"))
+    arch = tree / "arch" / work.kconfig_sources.source_arch
+    for path in (*work.kconfig_sources.files(), *scripts, arch / "Makefile", *(arch / "configs").glob("*")):
+        if path.is_file():
+            found = path.stat()
+            state.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
+    return state.hexdigest()
+
+
+def _configure(work: Work) -> None:
+    job = work.job
+    job.log_directory.mkdir(parents=True, exist_ok=True)
+    job.fragment.write_text("".join(f"{option.line}\n" for option in work.asked.values()), encoding="utf-8")
+    (job.build_directory / ".config").unlink(missing_ok=True)  # tuxmake keeps one that exists
+    log = job.log_directory / "config.log"
+    if not tuxmake.run(job, ("config",), log):
+        raise build_log.failure(log, work.tree.path)
+
+
+def _lost(work: Work) -> tuple[LostOption, ...]:
+    config = read_config(work.job.build_directory / ".config")
+    return lost_options(work.asked, work.description.optional, config, work.kconfig_sources)
+
+
+def _refuse_lost(work: Work) -> None:
+    lost = _lost(work)
+    if lost:
+        raise LostOptionsError(lost, work.source.path)
+
+
+def _compile(work: Work, listener: Listener) -> tuple[int, int, int]:
+    """Return the files made, and ccache's hits and misses."""
+    job = work.job
+    full = not (job.build_directory / "vmlinux").exists()
+    shutil.rmtree(job.packed, ignore_errors=True)  # a former build's modules
+    job.ccache_log.unlink(missing_ok=True)
+    log = job.log_directory / "build.log"
+    counter = _Counter(_expected_steps(work) if full else None, listener.progress)
+    if not tuxmake.run(job, work.description.targets, log, counter.watch):
+        raise build_log.failure(log, work.tree.path)
+    if full:
+        work.steps_file.parent.mkdir(parents=True, exist_ok=True)
+        work.steps_file.write_text(str(counter.done))
+    return counter.done, *tuxmake.ccache_counts(job)
+
+
+def _expected_steps(work: Work) -> int:
+    try:
+        return int(work.steps_file.read_text())
+    except (OSError, ValueError):
+        return _TYPICAL_STEPS[work.description.arch]
+
+
+class _Counter:
+    """Turns make's lines into progress."""
+
+    def __init__(self, total: int | None, progress: Callable[[int, int | None, str], None]) -> None:
+        self.done = 0
+        self._total = total
+        self._progress = progress
+
+    def watch(self, line: str) -> None:
+        file = build_log.step(line)
+        if file is not None:
+            self.done += 1
+            total = None if self._total is None else max(self._total, self.done)
+            self._progress(self.done, total, file)

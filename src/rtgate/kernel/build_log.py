@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""What a build's log says: how far it is, and why it failed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rtgate.errors import BuildError, ConfigError, InfrastructureError, RtgateError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_STEP = re.compile(r"^  (?:[A-Z][A-Z0-9_]+)(?: \[M\])? +(\S+)$")
+
+# The machine's fault, whatever else the log says.
+_MACHINE = {
+    "No space left on device": "the disk is full",
+    "Disk quota exceeded": "the disk quota is used up",
+    "Killed signal terminated program": "the compiler was killed: probably not enough memory (fewer --jobs need less)",
+    "virtual memory exhausted": "not enough memory (fewer --jobs need less)",
+}
+_HEADERS = {
+    "gelf.h": "libelf-dev",
+    "libelf.h": "libelf-dev",
+    "openssl/": "libssl-dev",
+    "gmp.h": "libgmp-dev",
+    "dwarf.h": "libdw-dev",
+}
+_MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file or directory")
+_MISSING_PROGRAM = re.compile(r"(?:/bin/sh|sh|bash): (?:\d+: |line \d+: )?(\S+): (?:command )?not found")
+_UNKNOWN_BASE = re.compile(r"Can't find default configuration \"?([^\"!\n]+)|No rule to make target '(\w*config)'")
+
+_SOURCE_ERRORS = (
+    re.compile(r"^\S+?:\d+(?::\d+)?: (?:fatal )?[Ee]rror: .*"),  # compiler, assembler
+    re.compile(r"^\S*Kconfig\S*:\d+: .*"),
+    re.compile(
+        r"^.*undefined reference to .*|^.*multiple definition of .*|^\S*ld\S*: .*(?:error|cannot|failed).*",
+        re.IGNORECASE,
+    ),
+    re.compile(r"^ERROR: modpost: .*"),
+    re.compile(r"^\S+: error: .*|^error: .*", re.IGNORECASE),  # objtool and others
+    re.compile(r"^make(?:\[\d+\])?: \*\*\* .*"),
+)
+
+
+def step(line: str) -> str | None:
+    """Return the file that a line of make's says is made now, or None."""
+    match = _STEP.match(line.rstrip("\n"))
+    return match[1] if match else None
+
+
+def failure(log: Path, tree: Path) -> RtgateError:
+    """Return why the build failed: the disk, a missing program, or the first error in the source."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    except FileNotFoundError:
+        return InfrastructureError(f"the build wrote no log ({log})")
+    machine = _machine_failure(lines)
+    if machine is not None:
+        return InfrastructureError(f"{machine} (log: {log})")
+    for line in lines:
+        if match := _UNKNOWN_BASE.search(line):
+            return ConfigError(f"{tree} has no configuration {match[1] or match[2]!r} (log: {log})")
+    return BuildError(f"{_first_error(lines, tree)} (log: {log})")
+
+
+def _machine_failure(lines: list[str]) -> str | None:
+    for line in lines:
+        for sign, meaning in _MACHINE.items():
+            if sign in line:
+                return f"{meaning}: {line.strip()}"
+        if match := _MISSING_HEADER.search(line):
+            for header, package in _HEADERS.items():
+                if match[1].startswith(header):
+                    return f"the header {match[1]} is missing (Debian: apt-get install {package})"
+        if (match := _MISSING_PROGRAM.search(line)) and "/" not in match[1]:
+            return f"the program {match[1]} is missing"
+    return None
+
+
+def _first_error(lines: list[str], tree: Path) -> str:
+    # In the order of the patterns: make's own complaint can be written before the compiler's message.
+    for pattern in _SOURCE_ERRORS:
+        for line in lines:
+            if pattern.match(line):
+                return line.strip().replace(f"{tree}/", "").removeprefix("../")
+    return "the build failed without naming an error"

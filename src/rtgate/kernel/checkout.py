@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""A commit of a git repository as a tree of its own in the cache; the repository's own files and index stay alone."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from rtgate import site
+from rtgate.errors import ConfigError
+from rtgate.kernel import program
+from rtgate.kernel.identity import SourceIdentity
+from rtgate.kernel.lock import waiting_lock
+from rtgate.kernel.source import Tree, read_version
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def checkout(repository: Path, reference: str, label: str) -> Tree:
+    """Return `reference` of `repository` as a tree.
+
+    Trees with one `label` (such as `baseline`) share a place: going from one commit to the next writes only the files
+    that differ, so a build there stays incremental.
+
+    Raises:
+        ConfigError: no git repository, or no such commit in it.
+        InfrastructureError: git fails.
+    """
+    repository = repository.resolve()
+    git = ["git", "-c", "safe.directory=*", "-C", str(repository)]
+    found = program.attempt([*git, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"])
+    if found.returncode != 0:
+        raise ConfigError(f"{repository} has no commit {reference!r} (a shallow clone? try: git fetch --unshallow)")
+    commit = found.stdout.strip()
+    key = hashlib.sha256(f"{repository}\0{label}".encode()).hexdigest()[:16]
+    place = site.cache().absolute() / "checkouts" / key
+    place.mkdir(parents=True, exist_ok=True)
+    index = {"GIT_INDEX_FILE": str(place.with_suffix(".index")), "GIT_WORK_TREE": str(place)}
+    with waiting_lock(place.with_suffix(".lock")):
+        program.output([*git, "read-tree", "--reset", "-u", commit], environment=index)
+        # Also files that somebody changed in the cache.
+        program.output([*git, "checkout-index", "--all", "--force", "--index", "--quiet"], environment=index)
+    version = read_version(place)
+    described = program.attempt([*git, "describe", "--tags", "--always", "--abbrev=12", commit]).stdout.strip()
+    source = SourceIdentity(
+        kind="git",
+        version=str(version),
+        path=str(repository),
+        fingerprint=hashlib.sha256(f"{commit}\n".encode()).hexdigest(),
+        commit=commit,
+        describe=described or commit[:12],
+        dirty=False,
+    )
+    return Tree(place, version, source, owned=True)

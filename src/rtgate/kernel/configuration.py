@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""Build descriptions (`kernel-configs/NAME.yaml`), and whether a kernel got the configuration they ask for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rtgate import site, strict_yaml
+from rtgate.errors import BuildError, ConfigError
+from rtgate.kernel import kconfig
+from rtgate.kernel.fragments import UNSET, Option, load_fragment, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rtgate.kernel.version import KernelVersion
+
+ARCHITECTURES = ("arm64", "x86_64")
+FLAVOURS = ("preempt_rt", "xenomai", "jailhouse", "generic")
+TARGETS = ("kernel", "modules", "dtbs")
+
+_BASE = re.compile(r"[A-Za-z0-9_.-]*config")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildDescription:
+    """One entry of `kernel-configs/`, checked.
+
+    Attributes:
+        name: the file's name without suffix.
+        base: the make target that the configuration starts from, such as `tinyconfig`.
+        options: everything the fragments ask for, in their order, with version ranges.
+        optional: symbols that may be missing in the final configuration.
+        targets: what is built beside the configuration.
+        patches: a directory with a patch series, applied to a copy of the tree.
+    """
+
+    name: str
+    path: Path
+    arch: str
+    flavour: str
+    base: str
+    fragments: tuple[Path, ...]
+    options: tuple[Option, ...]
+    optional: frozenset[str]
+    targets: tuple[str, ...]
+    patches: Path | None
+
+    def asked(self, version: KernelVersion) -> dict[str, Option]:
+        """Return what is asked of a kernel of this version, by symbol."""
+        return resolve(self.options, version)
+
+
+def load_description(path: Path, fragment_directories: Sequence[Path] | None = None) -> BuildDescription:
+    """Read a build description and its fragments.
+
+    Fragments are looked for in `fragments/` beside the description, then in `fragment_directories` (default: those of
+    the site, the kernel repository and rtgate, so that a site's builds can use shipped fragments).
+
+    Raises:
+        ConfigError: a mistake in the description or in a fragment; names file, line, column and what is allowed.
+    """
+    top = strict_yaml.load(path).mapping(("arch", "flavour", "base", "fragments"), ("targets", "patches", "optional"))
+    if fragment_directories is None:
+        fragment_directories = [layer.directory / "kernel-configs" / "fragments" for layer in site.layers()]
+    directories = (path.parent / "fragments", *fragment_directories)
+    fragments = tuple(_fragment(item, directories) for item in top["fragments"].items())
+    options = tuple(option for fragment in fragments for option in load_fragment(fragment))
+    return BuildDescription(
+        name=path.stem,
+        path=path,
+        arch=top["arch"].text(ARCHITECTURES),
+        flavour=top["flavour"].text(FLAVOURS),
+        base=_base(top["base"]),
+        fragments=fragments,
+        options=options,
+        optional=_optional(top.get("optional"), options),
+        targets=_targets(top.get("targets")),
+        patches=_patches(top.get("patches"), path.parent),
+    )
+
+
+def _base(value: strict_yaml.Value) -> str:
+    base = value.text()
+    if not _BASE.fullmatch(base):
+        value.fail(f"{base!r} is no configuration target (such as tinyconfig, defconfig, NAME_defconfig)")
+    return base
+
+
+def _fragment(value: strict_yaml.Value, directories: Sequence[Path]) -> Path:
+    name = value.text()
+    for directory in directories:
+        if (directory / f"{name}.config").is_file():
+            return directory / f"{name}.config"
+    known = sorted({path.stem for directory in directories for path in directory.glob("*.config")})
+    value.fail(f"no fragment {name!r} (allowed: {', '.join(known) or 'nothing'})")
+
+
+def _targets(value: strict_yaml.Value | None) -> tuple[str, ...]:
+    if value is None:
+        return ("kernel",)
+    targets = tuple(item.text(TARGETS) for item in value.items())
+    if "kernel" not in targets:
+        value.fail("the target 'kernel' is missing")
+    if len(set(targets)) != len(targets):
+        value.fail("a target stands twice")
+    return targets
+
+
+def _optional(value: strict_yaml.Value | None, options: Sequence[Option]) -> frozenset[str]:
+    if value is None:
+        return frozenset()
+    asked = {f"CONFIG_{option.symbol}" for option in options}
+    return frozenset(item.text(asked).removeprefix("CONFIG_") for item in value.items())
+
+
+def _patches(value: strict_yaml.Value | None, directory: Path) -> Path | None:
+    if value is None:
+        return None
+    series = directory / value.text() / "series"
+    if not series.is_file():
+        value.fail(f"{series}: no such file: a patch series is a directory with a file 'series'")
+    return series.parent
+
+
+@dataclass(frozen=True, slots=True)
+class LostOption:
+    """A requested option that is not in the final configuration."""
+
+    option: Option
+    found: str
+    reason: str
+
+    def __str__(self) -> str:
+        asked = f"CONFIG_{self.option.symbol}: asked {self.option.value}, found {self.found}"
+        return f"{asked}: {self.reason} (asked at {self.option.location})"
+
+
+class LostOptionsError(BuildError):
+    """The kernel did not take options that were asked for: change the fragments, the tree, or `optional`."""
+
+    def __init__(self, lost: Sequence[LostOption], tree: Path) -> None:
+        lines = "\n".join(f"  {option}" for option in lost)
+        super().__init__(f"{tree} did not take {len(lost)} requested option{'s' * (len(lost) > 1)}:\n{lines}")
+        self.lost = tuple(lost)
+
+
+def lost_options(
+    asked: Mapping[str, Option], optional: frozenset[str], config: Mapping[str, str], tree: kconfig.Sources
+) -> tuple[LostOption, ...]:
+    """Return the options that the final configuration has not got, with reasons from the tree's Kconfig files."""
+    missing = [
+        option
+        for symbol, option in asked.items()
+        if symbol not in optional and config.get(symbol, UNSET) != option.value
+    ]
+    if not missing:
+        return ()
+    definitions = kconfig.scan(tree)
+    return tuple(
+        LostOption(
+            option,
+            config.get(option.symbol, UNSET),
+            definitions.reason(option.symbol, option.value, config),
+        )
+        for option in missing
+    )
+
+
+def read_config(path: Path) -> dict[str, str]:
+    """Read a `.config` that Kconfig wrote: symbol to value, `n` for "is not set".
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    try:
+        return parse_config(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def parse_config(text: str) -> dict[str, str]:
+    """Read the text of a `.config`; lines that are no options are comments of Kconfig's."""
+    found: dict[str, str] = {}
+    for line in text.split("\n"):
+        if line.startswith("CONFIG_") and "=" in line:
+            symbol, _, value = line.removeprefix("CONFIG_").partition("=")
+            found[symbol] = value
+        elif line.startswith("# CONFIG_") and line.endswith(" is not set"):
+            found[line.removeprefix("# CONFIG_").removesuffix(" is not set")] = UNSET
+    return found

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""The default kernel source: a Debian source package, one version of it pinned with its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rtgate import site, strict_yaml
+from rtgate.errors import InfrastructureError
+from rtgate.kernel import program
+from rtgate.kernel.lock import waiting_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_INSTALLED = Path("/usr/src")
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The pinned package: its version, the tarball's name in it, and the tarball's SHA-256."""
+
+    package: str
+    version: str
+    tarball: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackedSource:
+    """An unpacked source package; `pinned` is the pinned version when this is another one."""
+
+    path: Path
+    package: str
+    version: str
+    pinned: str | None
+
+
+def load_pin(path: Path) -> Pin:
+    """Read `sources.lock.yaml`.
+
+    Raises:
+        ConfigError: a key is missing, unknown or malformed.
+    """
+    top = strict_yaml.load(path).mapping(("package", "version", "tarball", "sha256"))
+    for name, pattern in (("package", r"[a-z0-9][a-z0-9.+-]+"), ("version", r"[\w.+~:-]+"), ("sha256", "[0-9a-f]{64}")):
+        if not re.fullmatch(pattern, top[name].text()):
+            top[name].fail(f"{top[name].text()!r} is no {name} (expected: {pattern})")
+    return Pin(top["package"].text(), top["version"].text(), top["tarball"].text(), top["sha256"].text())
+
+
+def unpacked_source(notice: Callable[[str], None]) -> UnpackedSource:
+    """Return the pinned source from the cache; fetch and unpack it if it is not there.
+
+    Without the pinned version in Debian's suite the newest one is taken.
+
+    Raises:
+        ConfigError: the lock file is wrong.
+        InfrastructureError: it cannot be fetched, or the pinned version has another SHA-256.
+    """
+    pin = load_pin(site.find("kernel-configs", "sources.lock.yaml"))
+    store = site.cache().absolute() / "sources"
+    store.mkdir(parents=True, exist_ok=True)
+    with waiting_lock(store / "lock"):
+        cached = _cached(store, pin)
+        return cached or _fetch(store, pin, notice)
+
+
+def _cached(store: Path, pin: Pin) -> UnpackedSource | None:
+    if (store / pin.version).is_dir():
+        return UnpackedSource(store / pin.version, pin.package, pin.version, None)
+    series = pin.version.split(".")[:2]
+    others = (path for path in store.iterdir() if path.is_dir() and path.name.split(".")[:2] == series)
+    newest = max(others, key=lambda path: path.stat().st_mtime, default=None)
+    if newest is None or _INSTALLED.joinpath(pin.tarball).exists():
+        return None
+    return UnpackedSource(newest, pin.package, newest.name, pin.version)
+
+
+def _fetch(store: Path, pin: Pin, notice: Callable[[str], None]) -> UnpackedSource:
+    installed = _INSTALLED / pin.tarball
+    with tempfile.TemporaryDirectory(prefix=".partial-", dir=store) as scratch:
+        if installed.is_file() and _sha256(installed) == pin.sha256:
+            tarball, version = installed, pin.version
+        else:
+            notice(f"downloading {pin.package} {pin.version}")
+            tarball, version = _download(Path(scratch), pin)
+        notice(f"unpacking {tarball.name} ({version})")
+        tree = Path(scratch) / "tree"
+        tree.mkdir()
+        arguments = ["tar", "--extract", "--strip-components=1", f"--file={tarball}", f"--directory={tree}"]
+        program.require("xz")
+        program.output([*arguments, "--no-same-owner"])
+        shutil.rmtree(store / version, ignore_errors=True)
+        tree.rename(store / version)
+    return UnpackedSource(store / version, pin.package, version, None if version == pin.version else pin.version)
+
+
+def _download(scratch: Path, pin: Pin) -> tuple[Path, str]:
+    """Return the tarball and the package's version."""
+    program.require("apt-get", "dpkg-deb")
+    # As root apt would switch to a user who may not write into the cache.
+    command = ["apt-get", "-o", f"APT::Sandbox::User={'root' if os.geteuid() == 0 else ''}", "download"]
+    finished = program.attempt([*command, f"{pin.package}={pin.version}"], directory=scratch)
+    if finished.returncode != 0:
+        finished = program.attempt([*command, pin.package], directory=scratch)
+    package = next(scratch.glob("*.deb"), None)
+    if finished.returncode != 0 or package is None:
+        said = " / ".join(line for line in finished.stderr.split("\n") if line.startswith("E:"))
+        raise InfrastructureError(
+            f"cannot download {pin.package}: {said or 'apt-get said nothing'} "
+            "(try 'apt-get update' as root, add Debian 12's security suite, or give a tree with --tree)"
+        )
+    version = program.output(["dpkg-deb", "--field", str(package), "Version"]).strip()
+    program.output(["dpkg-deb", "--extract", str(package), str(scratch / "package")])
+    tarball = scratch / "package" / _INSTALLED.relative_to("/") / pin.tarball
+    if not tarball.is_file():
+        raise InfrastructureError(f"{package.name} has no {_INSTALLED / pin.tarball}")
+    if version == pin.version and (found := _sha256(tarball)) != pin.sha256:
+        raise InfrastructureError(
+            f"{pin.tarball} of {pin.package} {version} has SHA-256 {found}, pinned is {pin.sha256}"
+        )
+    return tarball, version
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""What exactly a source tree is: a commit with its changes, or the state of all files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from rtgate.kernel import program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BUILD_DIRECTORY_PREFIX = "rtgate-build-"
+"""Build directories inside trees that rtgate owns; no part of the source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceIdentity:
+    """What a kernel was built from, as `build.json` has it.
+
+    Attributes:
+        kind: `debian` (a source package), `git`, or `directory`.
+        fingerprint: SHA-256 that changes whenever any source file does. Of a directory it covers names, sizes and
+            times, not contents: it compares states of one machine, not of two.
+        dirty: whether a git tree differs from its commit.
+    """
+
+    kind: str
+    version: str
+    path: str
+    fingerprint: str
+    package: str | None = None
+    package_version: str | None = None
+    pinned: bool | None = None
+    commit: str | None = None
+    describe: str | None = None
+    dirty: bool | None = None
+
+    def as_json(self) -> dict[str, str | bool]:
+        """Return the fields that are known."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def of_git(tree: Path, version: str) -> SourceIdentity:
+    """Return the identity of a git tree: its commit, and a hash of what was changed since.
+
+    Raises:
+        InfrastructureError: git is missing or fails.
+    """
+    commit = _git(tree, "rev-parse", "HEAD").strip()
+    described = program.attempt(_git_command(tree, "describe", "--tags", "--always", "--abbrev=12"))
+    changes = _git(tree, "diff", "HEAD", "--binary", "--no-ext-diff")
+    untracked = sorted(filter(None, _git(tree, "ls-files", "-z", "--others", "--exclude-standard").split("\0")))
+    state = hashlib.sha256(f"{commit}\n{changes}".encode("utf-8", "surrogateescape"))
+    for name in untracked:
+        state.update(_file_state(tree / name, name).encode("utf-8", "surrogateescape"))
+    return SourceIdentity(
+        kind="git",
+        version=version,
+        path=str(tree),
+        fingerprint=state.hexdigest(),
+        commit=commit,
+        describe=described.stdout.strip() or commit[:12],
+        dirty=bool(changes or untracked),
+    )
+
+
+def _git_command(tree: Path, *arguments: str) -> list[str]:
+    # In CI containers the clone belongs to another user; only reading commands run here.
+    return ["git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-C", str(tree), *arguments]
+
+
+def _git(tree: Path, *arguments: str) -> str:
+    return program.output(_git_command(tree, *arguments))
+
+
+def git_files(tree: Path) -> tuple[str, ...]:
+    """Return the files of a git working tree as they are now: tracked ones and new ones, not the ignored."""
+    listed = _git(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    return tuple(sorted({name for name in listed if name and os.path.lexists(tree / name)}))
+
+
+def of_directory(tree: Path, version: str) -> SourceIdentity:
+    """Return the identity of a tree without git."""
+    return SourceIdentity(kind="directory", version=version, path=str(tree), fingerprint=fingerprint(tree))
+
+
+def fingerprint(tree: Path) -> str:
+    """Return a SHA-256 over names, sizes and times of all files: about a second for Linux."""
+    state = hashlib.sha256()
+    for line in sorted(_states(str(tree), "")):
+        state.update(line.encode("utf-8", "surrogateescape"))
+    return state.hexdigest()
+
+
+def _states(directory: str, prefix: str) -> Iterator[str]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            name = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                # Build directories live inside trees that rtgate owns; they are no source.
+                if name != ".git" and not name.startswith(BUILD_DIRECTORY_PREFIX):
+                    yield from _states(entry.path, f"{name}/")
+            else:
+                found = entry.stat(follow_symlinks=False)
+                yield f"{name}\0{found.st_size}\0{found.st_mtime_ns}\n"
+
+
+def _file_state(path: Path, name: str) -> str:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return f"{name}\0gone\n"
+    return f"{name}\0{found.st_size}\0{found.st_mtime_ns}\n"

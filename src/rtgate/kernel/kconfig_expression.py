@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""The value of a Kconfig dependency such as `SMP && (EXPERT || !PREEMPT_RT)` under a `.config`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TOKEN = re.compile(r"""\s*(&&|\|\||!=|<=|>=|[!()=<>]|"[^"]*"|'[^']*'|[\w.-]+)""")
+_RANK = {"n": 0, "m": 1, "y": 2}
+
+
+class _UnknownError(Exception):
+    """The expression uses what this module cannot evaluate, such as a macro."""
+
+
+def symbols(expression: str) -> tuple[str, ...]:
+    """Return the symbols of an expression, in order, each once."""
+    names = (token for token in re.findall(r"[A-Za-z_0-9]+", expression) if re.search(r"[A-Z]", token))
+    return tuple(dict.fromkeys(names))
+
+
+def value(expression: str, config: Mapping[str, str]) -> str | None:
+    """Return `y`, `m` or `n`; None when it cannot be told (macros)."""
+    try:
+        tokens = _tokens(expression)
+        found = _either(tokens, config)
+    except (_UnknownError, IndexError):
+        return None
+    return found if not tokens and found in _RANK else None
+
+
+def _tokens(expression: str) -> list[str]:
+    tokens, position = [], 0
+    text = expression.split(" #", maxsplit=1)[0].rstrip()
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _UnknownError
+        tokens.append(match[1])
+        position = match.end()
+    return tokens
+
+
+def _either(tokens: list[str], config: Mapping[str, str]) -> str:
+    found = _both(tokens, config)
+    while tokens and tokens[0] == "||":
+        tokens.pop(0)
+        found = max(found, _both(tokens, config), key=_rank)
+    return found
+
+
+def _both(tokens: list[str], config: Mapping[str, str]) -> str:
+    found = _compared(tokens, config)
+    while tokens and tokens[0] == "&&":
+        tokens.pop(0)
+        found = min(found, _compared(tokens, config), key=_rank)
+    return found
+
+
+def _compared(tokens: list[str], config: Mapping[str, str]) -> str:
+    found = _single(tokens, config)
+    if tokens and tokens[0] in {"=", "!="}:
+        equal = tokens.pop(0) == "="
+        return "y" if (found == _single(tokens, config)) is equal else "n"
+    if tokens and tokens[0] in {"<", ">", "<=", ">="}:
+        raise _UnknownError
+    return found
+
+
+def _single(tokens: list[str], config: Mapping[str, str]) -> str:
+    word = tokens.pop(0)
+    if word == "!":
+        return _negated(_single(tokens, config))
+    if word == "(":
+        found = _either(tokens, config)
+        if tokens.pop(0) != ")":
+            raise _UnknownError
+        return found
+    if word[0] in "\"'":
+        return word[1:-1]
+    if word in _RANK:
+        return word
+    return config.get(word, "n").strip('"')
+
+
+def _negated(found: str) -> str:
+    return {"y": "n", "m": "m", "n": "y"}.get(found, "n")
+
+
+def _rank(found: str) -> int:
+    if found not in _RANK:
+        raise _UnknownError
+    return _RANK[found]

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""Patch series, applied to a copy of a tree; the user's tree is only read.
+
+The copy stays in the cache. After a change of the tree or of the series only files whose contents differ are written
+again, so the next build compiles only those. Contents are compared, not times: a file put back to an older version
+must be compiled again too. `git worktree` would be no help: it adds to the user's repository, and it leaves out
+changes that are not committed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rtgate import site
+from rtgate.errors import ConfigError, InfrastructureError, Location
+from rtgate.kernel import identity, program
+from rtgate.kernel.lock import waiting_lock
+from rtgate.kernel.source import Tree, read_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FAILED_HUNK = re.compile(r"Hunk #(\d+) (?:FAILED|NOT MERGED) at (\d+)")
+_FILE = re.compile(r"(?:checking|patching) file '?([^'\n]+?)'?(?: \(.*\))?$")
+_NO_FILE = re.compile(r"^\|\+\+\+ (?:b/)?(\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One patch of a series."""
+
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Patches in the order of their `series` file."""
+
+    directory: Path
+    patches: tuple[Patch, ...]
+
+    @property
+    def sha256(self) -> str:
+        """Changes with any patch and with their order."""
+        return hashlib.sha256("".join(patch.sha256 for patch in self.patches).encode()).hexdigest()
+
+
+def load_series(directory: Path) -> Series:
+    """Read a patch series: one file name in each line of `series`, `#` starts a comment.
+
+    Raises:
+        ConfigError: there is no series file, it is empty, or names a file that is not there or stands twice.
+    """
+    path = directory.resolve() / "series"
+    if not path.is_file():
+        raise ConfigError(f"{directory} is no patch series: it has no file 'series'")
+    found: dict[str, Patch] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        name = line.partition("#")[0].strip()
+        if not name:
+            continue
+        place = Location(path, number, line.index(name) + 1)
+        if name in found:
+            raise ConfigError(f"the patch {name!r} stands twice", place)
+        if not (path.parent / name).is_file():
+            known = ", ".join(sorted(other.name for other in path.parent.glob("*.patch"))) or "nothing"
+            raise ConfigError(f"no such patch: {name!r} (there are: {known})", place)
+        content = (path.parent / name).read_bytes()
+        found[name] = Patch(path.parent / name, hashlib.sha256(content).hexdigest())
+    if not found:
+        raise ConfigError("the series is empty", Location(path, 1, 1))
+    return Series(path.parent, tuple(found.values()))
+
+
+def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lambda _: None) -> Tree:
+    """Return a copy of `tree` with the series applied.
+
+    Raises:
+        ConfigError: a patch does not apply; names the patch, the file and the hunk.
+        InfrastructureError: rsync or patch is missing or fails.
+    """
+    key = hashlib.sha256(f"{tree.path}\0{series.directory}".encode()).hexdigest()[:16]
+    copy = site.cache().absolute() / "trees" / key
+    stamp = copy.with_suffix(".json")
+    state = {"tree": tree.identity.fingerprint, "series": series.sha256}
+    with waiting_lock(copy.with_suffix(".lock")):
+        if not _is(stamp, state):
+            stamp.unlink(missing_ok=True)
+            notice(f"copying {tree.path} for {len(series.patches)} patch{'es' * (len(series.patches) > 1)}")
+            _synchronise(tree.path, copy)
+            for patch in series.patches:
+                apply(patch.path, copy)
+            stamp.write_text(json.dumps(state), encoding="utf-8")
+    both = hashlib.sha256(json.dumps(state).encode()).hexdigest()
+    return dataclasses.replace(
+        tree,
+        path=copy,
+        version=read_version(copy),
+        identity=dataclasses.replace(tree.identity, fingerprint=both),
+        owned=True,
+    )
+
+
+def _is(stamp: Path, state: dict[str, str]) -> bool:
+    try:
+        return bool(json.loads(stamp.read_text(encoding="utf-8")) == state)
+    except (FileNotFoundError, ValueError):
+        return False
+
+
+def _synchronise(source: Path, copy: Path) -> None:
+    program.require("rsync")
+    copy.mkdir(parents=True, exist_ok=True)
+    builds = f"/{identity.BUILD_DIRECTORY_PREFIX}*"
+    command = ["rsync", "--recursive", "--links", "--perms", "--checksum"]
+    if not (source / ".git").exists():
+        program.output([*command, "--delete", "--exclude=/.git", f"--exclude={builds}", f"{source}/", f"{copy}/"])
+        return
+    names = identity.git_files(source)
+    finished = subprocess.run(
+        [*command, "--from0", "--files-from=-", f"{source}/", f"{copy}/"],
+        input="\0".join(names).encode("utf-8", "surrogateescape"),
+        capture_output=True,
+        check=False,
+    )
+    if finished.returncode != 0:
+        said = finished.stderr.decode(errors="replace").strip()
+        raise InfrastructureError(f"rsync failed with status {finished.returncode}: {said}")
+    _delete_others(copy, frozenset(names))
+
+
+def _delete_others(copy: Path, names: frozenset[str]) -> None:
+    """Delete what the source no longer has, except build directories."""
+    for top in copy.iterdir():
+        if top.name.startswith(identity.BUILD_DIRECTORY_PREFIX):
+            continue
+        for path in [top] if top.is_symlink() or not top.is_dir() else list(top.rglob("*")):
+            if (path.is_symlink() or not path.is_dir()) and str(path.relative_to(copy)) not in names:
+                path.unlink()
+
+
+def apply(patch: Path, tree: Path) -> None:
+    """Apply one patch, exactly: no fuzz, because a patch that lands elsewhere measures something else.
+
+    Raises:
+        ConfigError: it does not apply; names the patch, the file and the hunk. The tree is then as it was.
+        InfrastructureError: `patch` is not installed.
+    """
+    program.require("patch")
+    command = ["patch", "--strip=1", "--batch", "--forward", "--fuzz=0", f"--directory={tree}", f"--input={patch}"]
+    trial = program.attempt([*command, "--dry-run"])
+    if trial.returncode == 0:
+        program.output([*command, "--no-backup-if-mismatch", "--reject-file=-"])
+        return
+    raise ConfigError(f"{patch}: does not apply to Linux {read_version(tree)}: {_reason(trial.stdout + trial.stderr)}")
+
+
+def _reason(said: str) -> str:
+    if "can't find file to patch" in said:
+        missing = _NO_FILE.search(said)
+        return f"{missing[1] if missing else 'a file'}: the tree has no such file"
+    name = ""
+    for line in said.split("\n"):
+        if match := _FILE.match(line):
+            name = match[1]
+        if "Reversed (or previously applied) patch detected" in line:
+            return f"{name}: the tree has this change already"
+        if match := _FAILED_HUNK.search(line):
+            return f"{name}: hunk {match[1]} at line {match[2]} does not match"
+    return said.strip().split("\n")[-1] or "patch said nothing"

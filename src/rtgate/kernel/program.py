@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Running a short helper program (git, apt-get, rsync, patch) and saying well what went wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+from rtgate.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+PACKAGES = {
+    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
+    "apt-get": "apt",
+    "bc": "bc",
+    "bison": "bison",
+    "ccache": "ccache",
+    "dpkg-deb": "dpkg",
+    "flex": "flex",
+    "gcc": "gcc",
+    "git": "git",
+    "make": "make",
+    "patch": "patch",
+    "rsync": "rsync",
+    "tar": "tar",
+    "x86_64-linux-gnu-gcc": "gcc-x86-64-linux-gnu",
+    "xz": "xz-utils",
+}
+
+
+def require(*programs: str) -> None:
+    """Check that programs are installed.
+
+    Raises:
+        InfrastructureError: some are not; names them and the Debian packages to install.
+    """
+    missing = [name for name in programs if shutil.which(name) is None]
+    if missing:
+        packages = " ".join(dict.fromkeys(PACKAGES.get(name, name) for name in missing))
+        raise InfrastructureError(f"not installed: {', '.join(missing)} (Debian: apt-get install {packages})")
+
+
+def output(
+    arguments: Sequence[str], *, directory: Path | None = None, environment: Mapping[str, str] | None = None
+) -> str:
+    """Run a program and return what it prints.
+
+    Raises:
+        InfrastructureError: it is not installed, or it failed; the message has its last lines.
+    """
+    require(arguments[0])
+    finished = attempt(arguments, directory=directory, environment=environment)
+    if finished.returncode != 0:
+        said = "\n".join((finished.stderr or finished.stdout).strip().split("\n")[-5:])
+        raise InfrastructureError(f"{' '.join(arguments[:3])} failed with status {finished.returncode}: {said}")
+    return finished.stdout
+
+
+def attempt(
+    arguments: Sequence[str], *, directory: Path | None = None, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program that may fail; its messages are in English."""
+    return subprocess.run(
+        arguments,
+        cwd=directory,
+        env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )

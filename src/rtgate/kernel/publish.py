@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""From the build directory to the user's: copy what was made, describe it in `build.json`, appear in one step."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.kernel import artefacts, tuxmake
+from rtgate.kernel.source import source_arch
+
+if TYPE_CHECKING:
+    from rtgate.kernel.artefacts import KernelBuild
+    from rtgate.kernel.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What is in a build directory, and what it took to make it."""
+
+    inputs: str
+    seconds: float
+    steps: int
+    ccache_hits: int
+    ccache_misses: int
+
+    @classmethod
+    def read(cls, path: Path) -> Made | None:
+        """Return what was written, or None."""
+        try:
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON."""
+        path.write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
+
+
+def check_output(output: Path) -> None:
+    """Check that `output` may be written, or replaced.
+
+    Raises:
+        ConfigError: it is a file, or a directory with something else than a build.
+    """
+    if output.is_dir():
+        if not (output / "build.json").is_file() and any(output.iterdir()):
+            raise ConfigError(f"{output} is neither empty nor a build of rtgate's: it is left alone; choose another -o")
+    elif output.exists():
+        raise ConfigError(f"{output} is no directory")
+
+
+def is_complete(work: Work) -> bool:
+    """Whether the build directory still has everything that gets published."""
+    return all(path.is_file() for _, path, _ in _files(work))
+
+
+def _files(work: Work) -> tuple[tuple[str, Path, str], ...]:
+    """Return kind, place in the build directory and published name."""
+    job = work.job
+    image = tuxmake.IMAGES[job.arch]
+    boot = job.build_directory / "arch" / source_arch(job.arch) / "boot"
+    packed = [(kind, job.packed / f"{kind}.tar.xz", f"{kind}.tar.xz") for kind in ("modules", "dtbs")]
+    return (
+        ("image", boot / image, image),
+        ("config", job.build_directory / ".config", "config"),
+        ("system_map", job.build_directory / "System.map", "System.map"),
+        ("vmlinux", job.build_directory / "vmlinux", "vmlinux"),
+        *(entry for entry in packed if entry[0] in work.description.targets),
+    )
+
+
+def publish(work: Work, made: Made, output: Path) -> KernelBuild:
+    """Copy the build to `output` and describe it.
+
+    Raises:
+        ConfigError: a target was asked for that this configuration does not make.
+        InfrastructureError: the disk is full or not writable.
+    """
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as scratch:
+            complete = Path(scratch) / "new"
+            complete.mkdir()
+            files = {kind: _copy(path, complete / name) for kind, path, name in _files(work)}
+            log = work.job.log_directory / "build.log"
+            if log.is_file():
+                shutil.copyfile(log, complete / "build.log")
+            text = json.dumps(_description(work, made, files), indent=2, ensure_ascii=False)
+            (complete / "build.json").write_text(f"{text}\n", encoding="utf-8")
+            if output.exists():
+                os.rename(output, Path(scratch) / "old")  # noqa: PTH104 - a directory, in place
+            complete.rename(output)
+    except OSError as error:
+        raise InfrastructureError(f"cannot write {output}: {error.strerror}") from error
+    return artefacts.load(output)
+
+
+def _copy(source: Path, destination: Path) -> dict[str, str]:
+    if not source.is_file():
+        raise ConfigError(
+            f"the build made no {destination.name}: this configuration has none (modules need CONFIG_MODULES=y)"
+        )
+    shutil.copy2(source, destination)
+    return {"file": destination.name, "sha256": artefacts.sha256(destination)}
+
+
+def _description(work: Work, made: Made, files: dict[str, dict[str, str]]) -> dict[str, object]:
+    description = work.description
+    release = work.job.build_directory / "include/config/kernel.release"
+    patches = work.series.patches if work.series else ()
+    warnings = list(work.source.warnings)
+    if work.source.identity.dirty:
+        warnings.append("the tree has changes that are not committed")
+    return {
+        "format": artefacts.FORMAT,
+        "name": description.name,
+        "arch": description.arch,
+        "flavour": description.flavour,
+        "release": release.read_text(encoding="utf-8").strip(),
+        "source": work.source.identity.as_json(),
+        "patches": [{"file": patch.path.name, "sha256": patch.sha256} for patch in patches],
+        "config_sha256": files["config"]["sha256"],
+        "toolchain": work.toolchain,
+        "artefacts": files,
+        "seconds": made.seconds,
+        "steps": made.steps,
+        "ccache": {"hits": made.ccache_hits, "misses": made.ccache_misses},
+        "command": _command(work),
+        "warnings": warnings,
+        "inputs": work.inputs,
+    }
+
+
+def _command(work: Work) -> list[str]:
+    """Return the command that builds this again."""
+    source = work.source.identity
+    tree = [] if source.kind == "debian" else ["--tree", source.path]
+    patches = ["--patches", str(work.series.directory)] if work.series else []
+    return ["rtgate", "build", work.description.name, *tree, *patches]

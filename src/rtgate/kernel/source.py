@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""Kernel source trees: the user's, and the pinned default."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rtgate.errors import ConfigError
+from rtgate.kernel import debian, identity
+from rtgate.kernel.version import KernelVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from rtgate.kernel.identity import SourceIdentity
+
+_ASSIGNMENT = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL)\s*=\s*(\d+)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A kernel source tree.
+
+    Attributes:
+        owned: rtgate made it, below its cache, and may keep build directories in it.
+        warnings: what the reader of a result must know about this source.
+    """
+
+    path: Path
+    version: KernelVersion
+    identity: SourceIdentity
+    owned: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+def open_tree(path: Path) -> Tree:
+    """Look at a source tree; reads only.
+
+    Raises:
+        ConfigError: it is no kernel tree.
+        InfrastructureError: git fails on it.
+    """
+    resolved = path.resolve()
+    version = read_version(resolved)
+    is_git = (resolved / ".git").exists()
+    found = identity.of_git(resolved, str(version)) if is_git else identity.of_directory(resolved, str(version))
+    return Tree(resolved, version, found)
+
+
+def read_version(tree: Path) -> KernelVersion:
+    """Return the version in the top Makefile.
+
+    Raises:
+        ConfigError: this is no kernel tree; says what is missing.
+    """
+    for name in ("Makefile", "Kbuild", "Kconfig", "arch"):
+        if not (tree / name).exists():
+            raise ConfigError(f"{tree} is no kernel tree: it has no {name}")
+    text = (tree / "Makefile").read_text(encoding="utf-8", errors="replace")
+    numbers = {name: int(number) for name, number in _ASSIGNMENT.findall(text)}
+    if not {"VERSION", "PATCHLEVEL", "SUBLEVEL"} <= numbers.keys():
+        raise ConfigError(f"{tree} is no kernel tree: its Makefile has no VERSION, PATCHLEVEL and SUBLEVEL")
+    return KernelVersion(numbers["VERSION"], numbers["PATCHLEVEL"], numbers["SUBLEVEL"])
+
+
+def default_tree(notice: Callable[[str], None] = lambda _: None) -> Tree:
+    """Return the pinned default source, fetched and unpacked once into the cache.
+
+    Args:
+        notice: told what takes time.
+
+    Raises:
+        ConfigError: the lock file is wrong.
+        InfrastructureError: the package cannot be fetched, or it is not the one that was pinned.
+    """
+    unpacked = debian.unpacked_source(notice)
+    version = read_version(unpacked.path)
+    found = dataclasses.replace(
+        identity.of_directory(unpacked.path, str(version)),
+        kind="debian",
+        package=unpacked.package,
+        package_version=unpacked.version,
+        pinned=unpacked.pinned is None,
+    )
+    warnings = () if unpacked.pinned is None else (_not_pinned(unpacked.version, unpacked.pinned),)
+    return Tree(unpacked.path, version, found, owned=True, warnings=warnings)
+
+
+def _not_pinned(version: str, pinned: str) -> str:
+    return (
+        f"the source package is {version}, not the pinned {pinned}, which Debian no longer has: "
+        "shipped limits were calibrated with the pinned one"
+    )
+
+
+def source_arch(arch: str) -> str:
+    """Return the directory below `arch/` for an architecture."""
+    return {"x86_64": "x86"}.get(arch, arch)
+
+
+def check_buildable(tree: Path, arch: str) -> None:
+    """Check that Kbuild will build this tree, in a directory of its own.
+
+    Raises:
+        ConfigError: somebody built the kernel inside the tree, or Kbuild cannot cope with its path.
+    """
+    if re.search(r"[\s:]", str(tree)):
+        raise ConfigError(f"{str(tree)!r} has a space or a colon, which Kbuild does not allow in a path")
+    signs = (tree / ".config", tree / "include/config", tree / "arch" / source_arch(arch) / "include/generated")
+    for sign in signs:
+        if sign.exists():
+            raise ConfigError(
+                f"{tree} was built in place ({sign.relative_to(tree)} exists), then Kbuild builds it nowhere else: "
+                f"run 'make -C {tree} mrproper', which also deletes its .config, or build a copy"
+            )

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""Running tuxmake. The only module that knows it.
+
+It runs as a program of its own, not as a library: it installs signal handlers and prints, and its process group can
+be killed with everything that make started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rtgate.errors import Interrupted
+from rtgate.kernel import program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from types import FrameType
+
+IMAGES = {"arm64": "Image", "x86_64": "bzImage"}
+
+# A kernel says when, where and by whom it was built: the same every time, or no two builds would be equal.
+_CONSTANTS = {
+    "KBUILD_BUILD_TIMESTAMP": "Mon Jan  1 00:00:00 UTC 2024",
+    "KBUILD_BUILD_USER": "rtgate",
+    "KBUILD_BUILD_HOST": "rtgate",
+    "KBUILD_BUILD_VERSION": "1",
+    # tuxmake would put the build directory's name here, and every command line would differ between directories.
+    "KCFLAGS": "",
+}
+# What the caller's shell, or a make that runs rtgate, must not decide.
+_UNWANTED = re.compile(
+    r"MAKE.*|MFLAGS|GNUMAKEFLAGS|ARCH|SRCARCH|SUBARCH|CROSS_COMPILE.*|(HOST)?(CC|CXX|LD|AR|CFLAGS|LDFLAGS)|LLVM.*|O|V|W|C"
+    r"|K(C|CPP|A)FLAGS|KBUILD_.*|KCONFIG_.*|LOCALVERSION|INSTALL_.*|TUXMAKE.*|CCACHE_(DISABLE|DIR|STATSLOG|NOSTATS)"
+)
+_TOOLS = ("make", "flex", "bison", "bc", "gcc", "ccache", "xz", "tar")
+_KILL_AFTER_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One build directory and how it is built.
+
+    Attributes:
+        log_directory: gets logs, and what tuxmake packs (modules, device trees).
+        fragment: the resolved options.
+    """
+
+    tree: Path
+    build_directory: Path
+    log_directory: Path
+    arch: str
+    base: str
+    fragment: Path
+    jobs: int
+    ccache_directory: Path
+
+    @property
+    def packed(self) -> Path:
+        """Where tuxmake puts what it packs."""
+        return self.log_directory / "tuxmake"
+
+    @property
+    def ccache_log(self) -> Path:
+        """Where ccache notes each hit and miss of this build."""
+        return self.log_directory / "ccache.log"
+
+
+def compiler(arch: str) -> str:
+    """Return the name of the compiler that tuxmake uses for an architecture."""
+    return {"arm64": "aarch64-linux-gnu-gcc", "x86_64": "x86_64-linux-gnu-gcc"}[arch]
+
+
+def require_tools(arch: str) -> None:
+    """Check that everything a build starts is installed.
+
+    Raises:
+        InfrastructureError: something is missing; names the Debian packages.
+    """
+    program.require(compiler(arch), *_TOOLS)
+
+
+def toolchain(arch: str) -> str:
+    """Return the versions of what decides the compiled code."""
+    linker = compiler(arch).removesuffix("gcc") + "ld"
+    found = [program.output([name, "--version"]).split("\n")[0] for name in (compiler(arch), linker)]
+    return ", ".join(found)
+
+
+def recipe() -> dict[str, str]:
+    """Return what else decides the result: tuxmake's version and the constants."""
+    return {"tuxmake": importlib.metadata.version("tuxmake"), **_CONSTANTS}
+
+
+def run(job: Job, targets: tuple[str, ...], log: Path, watch: Callable[[str], None] = lambda _: None) -> bool:
+    """Make targets (`config`, `kernel`, ...); return whether all were made.
+
+    A `.config` that exists is kept as it is: that is how tuxmake treats a build directory it is given.
+
+    Args:
+        job: what to build where.
+        targets: tuxmake's names.
+        log: gets everything that is printed.
+        watch: gets each line of it.
+
+    Raises:
+        Interrupted: Ctrl-C or SIGTERM; everything that was started is gone.
+    """
+    for directory in (job.build_directory, job.packed, job.ccache_directory):
+        directory.mkdir(parents=True, exist_ok=True)
+    with _terminate_interrupts(), log.open("w", encoding="utf-8") as file:
+        process = subprocess.Popen(
+            _command(job, targets),
+            cwd=job.log_directory,
+            env=_environment(job),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            encoding="utf-8",
+            errors="replace",
+        )
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                file.write(line)
+                watch(line)
+            return process.wait() == 0
+        except KeyboardInterrupt:
+            raise Interrupted("the build was interrupted; nothing was written to the output directory") from None
+        finally:
+            _end(process)
+
+
+def _command(job: Job, targets: tuple[str, ...]) -> list[str]:
+    constants = [f"--environment={name}={value}" for name, value in _CONSTANTS.items()]
+    return [
+        *(sys.executable, "-m", "tuxmake", "--color=never", "--verbose", "--fail-fast"),
+        f"--directory={job.tree}",
+        f"--build-dir={job.build_directory}",
+        f"--output-dir={job.packed}",
+        f"--target-arch={job.arch}",
+        "--runtime=null",
+        "--wrapper=ccache",
+        f"--jobs={job.jobs}",
+        f"--kconfig={job.base}",
+        f"--kconfig-add={job.fragment}",
+        f"--kernel-image={IMAGES[job.arch]}",
+        *constants,
+        *targets,
+    ]
+
+
+def _environment(job: Job) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not _UNWANTED.fullmatch(name)}
+    return {
+        **kept,
+        "CCACHE_DIR": str(job.ccache_directory),
+        "CCACHE_STATSLOG": str(job.ccache_log),
+        "LC_ALL": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",  # or progress would arrive in blocks
+    }
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kill what is left of the process group: make's children outlive make."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_KILL_AFTER_S)
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+@contextlib.contextmanager
+def _terminate_interrupts() -> Iterator[None]:
+    """Treat SIGTERM (a cancelled CI job) as Ctrl-C, so that the build's processes end too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python allows handlers in the main thread only
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def ccache_counts(job: Job) -> tuple[int, int]:
+    """Return hits and misses of ccache since its log was deleted."""
+    try:
+        lines = job.ccache_log.read_text(encoding="utf-8", errors="replace").split("\n")
+    except FileNotFoundError:
+        return 0, 0
+    return sum(line in {"direct_cache_hit", "preprocessed_cache_hit"} for line in lines), lines.count("cache_miss")

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""What one build is made from, and where: sources, directories in the cache, and a hash of all inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rtgate import site
+from rtgate.kernel import kconfig, tuxmake
+from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX
+from rtgate.kernel.patches import load_series, patched_tree
+from rtgate.kernel.source import Tree, check_buildable, source_arch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from rtgate.kernel.configuration import BuildDescription
+    from rtgate.kernel.fragments import Option
+    from rtgate.kernel.patches import Series
+
+RECIPE = 1
+"""Part of every build's inputs: raise it when the same inputs come to be built in another way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who is told how a build goes.
+
+    Attributes:
+        notice: gets one line for people: what is going on, what they should know.
+        progress: gets files made, files to be made (None: not known, an incremental build), the file made now.
+    """
+
+    notice: Callable[[str], None] = lambda _: None
+    progress: Callable[[int, int | None, str], None] = lambda _done, _total, _file: None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a build is made; only `patches` changes what comes out.
+
+    Attributes:
+        jobs: compilers at the same time; None for one per CPU.
+        patches: a directory with a patch series, instead of the description's.
+    """
+
+    jobs: int | None = None
+    patches: Path | None = None
+    listener: Listener = field(default_factory=Listener)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A build that is about to be made.
+
+    Attributes:
+        source: the tree that was asked for.
+        tree: the tree that is built: the same, or a copy with patches.
+        asked: the requested options for this tree's version, by symbol.
+        inputs: changes with anything that can change the result.
+    """
+
+    description: BuildDescription
+    source: Tree
+    tree: Tree
+    series: Series | None
+    asked: dict[str, Option]
+    job: tuxmake.Job
+    toolchain: str
+    inputs: str
+
+    @property
+    def kconfig_sources(self) -> kconfig.Sources:
+        """The Kconfig files that decide the configuration."""
+        return kconfig.Sources(self.tree.path, source_arch(self.description.arch))
+
+    @property
+    def steps_file(self) -> Path:
+        """Remembers how many files the last full build made."""
+        return site.cache() / "steps" / f"{self.description.name}-{self.description.arch}"
+
+
+def prepare(description: BuildDescription, source: Tree, options: Options) -> Work:
+    """Apply patches where asked, and name everything that goes into the build.
+
+    Raises:
+        ConfigError: a patch series is wrong or does not apply, or the tree was built in place.
+        InfrastructureError: a tool is missing.
+    """
+    tuxmake.require_tools(description.arch)
+    directory = options.patches or description.patches
+    series = load_series(directory) if directory else None
+    tree = patched_tree(source, series, options.listener.notice) if series else source
+    check_buildable(tree.path, description.arch)
+    toolchain = tuxmake.toolchain(description.arch)
+    asked = description.asked(tree.version)
+    place = _build_directory(description, tree)
+    log_directory = place.with_name(f"{place.name}.log")
+    return Work(
+        description=description,
+        source=source,
+        tree=tree,
+        series=series,
+        asked=asked,
+        job=tuxmake.Job(
+            tree=tree.path,
+            build_directory=place,
+            log_directory=log_directory,
+            arch=description.arch,
+            base=description.base,
+            fragment=log_directory / "requested.config",
+            jobs=options.jobs or len(os.sched_getaffinity(0)),
+            ccache_directory=site.cache().absolute() / "ccache",
+        ),
+        toolchain=toolchain,
+        inputs=_inputs(description, tree, asked, toolchain),
+    )
+
+
+def _build_directory(description: BuildDescription, tree: Tree) -> Path:
+    """Return where make works. It is kept, so that the next build is incremental.
+
+    Below a tree of its own Kbuild uses relative paths, and ccache's results serve every such tree: a patched copy, or
+    the other commit of a comparison, compiles only what differs. Nothing is ever written into a user's tree.
+    """
+    name = f"{description.name}-{description.arch}"
+    if tree.owned:
+        return tree.path / f"{BUILD_DIRECTORY_PREFIX}{name}"
+    return site.cache().absolute() / "builds" / f"{name}-{short_hash(str(tree.path))}"
+
+
+def short_hash(text: str) -> str:
+    """Return a hash short enough for a file name."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _inputs(description: BuildDescription, tree: Tree, asked: dict[str, Option], toolchain: str) -> str:
+    inputs = {
+        "recipe": RECIPE,
+        "name": description.name,
+        "arch": description.arch,
+        "flavour": description.flavour,
+        "base": description.base,
+        "targets": sorted(description.targets),
+        "options": sorted(option.line for option in asked.values()),
+        "optional": sorted(description.optional),
+        "source": tree.identity.fingerprint,
+        "toolchain": toolchain,
+        "tuxmake": tuxmake.recipe(),
+    }
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Measurements: named numbers and histograms with unit, direction and labels, before any judgement."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from rtgate.units import Quantity, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Better(Enum):
+    """Which way a measurement improves."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """Samples by bucket.
+
+    Attributes:
+        unit: unit of bucket values.
+        counts: samples by bucket; bucket v holds samples in [v, v+1) units (cyclictest truncates).
+        overflow: samples beyond the last bucket, whose values are not known.
+        limit: the first value that overflows.
+    """
+
+    unit: Unit
+    counts: Mapping[int, int]
+    overflow: int
+    limit: int
+
+    @property
+    def total(self) -> int:
+        """All samples, the overflowed ones included."""
+        return sum(self.counts.values()) + self.overflow
+
+    def over(self, level: Quantity) -> int:
+        """Return how many samples are larger than `level`.
+
+        Raises:
+            ValueError: the level lies beyond the range while samples overflowed, so nobody can tell; or it has the
+                wrong dimension.
+        """
+        threshold = level.to(self.unit).value
+        if self.overflow and threshold >= self.limit:
+            raise ValueError(
+                f"{self.overflow} samples lie beyond the histogram's range of {Quantity(self.limit, self.unit)}: "
+                f"how many are over {level} is not known"
+            )
+        return sum(count for value, count in self.counts.items() if value > threshold) + self.overflow
+
+    def quantile(self, share: float) -> Quantity | None:
+        """Return the smallest value that at least `share` of all samples do not exceed; None beyond the range."""
+        needed = math.ceil(share * self.total)
+        seen = 0
+        for value in sorted(self.counts):
+            seen += self.counts[value]
+            if seen >= needed:
+                return Quantity(value, self.unit)
+        return None
+
+    @classmethod
+    def merged(cls, parts: Iterable[Histogram]) -> Histogram:
+        """Return the sum of histograms of one unit and range.
+
+        Raises:
+            ValueError: there are none, or they differ in unit or range.
+        """
+        histograms = list(parts)
+        if len({(part.unit, part.limit) for part in histograms}) != 1:
+            raise ValueError("histograms of different units or ranges cannot be added")
+        counts: dict[int, int] = {}
+        for part in histograms:
+            for value, count in part.counts.items():
+                counts[value] = counts.get(value, 0) + count
+        return cls(
+            unit=histograms[0].unit,
+            counts=dict(sorted(counts.items())),
+            overflow=sum(part.overflow for part in histograms),
+            limit=histograms[0].limit,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One named number or distribution that a tool reported.
+
+    Attributes:
+        name: dotted, coined by the tool's module only, for example `latency.max`.
+        quantity: the number; None when the measurement is a histogram.
+        labels: what tells measurements of one name apart, for example the CPU.
+    """
+
+    name: str
+    better: Better
+    quantity: Quantity | None = None
+    histogram: Histogram | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (self.quantity is None) == (self.histogram is None):
+            raise ValueError(f"measurement {self.name} needs either a number or a histogram")
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of the number or of the histogram's buckets."""
+        if self.quantity is not None:
+            return self.quantity.unit
+        assert self.histogram is not None
+        return self.histogram.unit
+
+    @property
+    def label(self) -> str:
+        """The labels as people read them: `CPU 0`; empty without labels."""
+        return " ".join(f"{key.upper() if key == 'cpu' else key} {value}" for key, value in sorted(self.labels.items()))

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+"""rtgate's pytest plugin: `pytest tests --board B --kernel DIR` measures and judges, `--replay DIR` judges again.
+
+A test says what to measure (`measure(Cyclictest(), "idle")`) and nothing about boards, kernels, seeds or limits.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import pytest
+
+from rtgate import boards, site
+from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate.cli.progress import Progress
+from rtgate.errors import ConfigError, InfrastructureError, RtgateError
+from rtgate.judge.judging import Subject, judge
+from rtgate.judge.thresholds import Thresholds, load_thresholds
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
+from rtgate.measure import Case
+from rtgate.profiles import profile, seeds
+from rtgate.record import Record
+from rtgate.run import Run, stored
+from rtgate.tools import Tool
+
+Measure = Callable[[Tool, str], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add rtgate's options."""
+    group = parser.getgroup("rtgate", "measuring and judging real-time kernels")
+    group.addoption("--board", metavar="NAME", help="the board, from boards/NAME.yaml")
+    group.addoption("--kernel", metavar="DIR", help="a kernel's build directory: short for --arm candidate=DIR")
+    group.addoption(
+        "--arm", action="append", default=[], metavar="NAME=DIR", help="a kernel by arm: baseline=DIR, candidate=DIR"
+    )
+    group.addoption("--flavour", metavar="F", help="what a kernel without build.json should be (default: preempt_rt)")
+    group.addoption("--profile", default="mr", metavar="NAME", help="lengths and repetitions (default: %(default)s)")
+    group.addoption("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
+    group.addoption("--boots", type=int, metavar="N", help="boots of any other board, instead of the profile's")
+    group.addoption("--records", metavar="DIR", default="records", help="where records go (default: %(default)s)")
+    group.addoption("--replay", metavar="DIR", help="judge the records in DIR again; no board is needed")
+    group.addoption("--no-judge", action="store_true", help="measure only; no limits")
+    group.addoption("--thresholds", metavar="FILE", help="limits, instead of those of the site and of rtgate")
+    group.addoption("--verdict", metavar="FILE", help="where verdicts go (default: verdict.json beside the records)")
+    group.addoption(
+        "--console",
+        metavar="C",
+        help="virtual (default on virtual boards), host, host-pty, serial:DEVICE:BAUD, tcp:HOST:PORT, command:CMD",
+    )
+
+
+class Session:
+    """What all test items of one pytest session share."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.verdicts: list[Verdict] = []
+        self.expected: dict[str, str] = {}
+        self.stored: dict[str, list[Record]] | None = None
+        self.run: Run | None = None
+        self.judging = not config.getoption("--no-judge")
+        self.thresholds = _thresholds(config) if self.judging else Thresholds()
+        board, replay = config.getoption("--board"), config.getoption("--replay")
+        if replay:
+            self.records = Path(replay)
+            if not self.records.is_dir():
+                raise ConfigError(f"--replay {replay}: no such directory")
+            self.stored = stored(self.records, board)
+        elif board:
+            self.records = Path(config.getoption("--records")).absolute()
+            self.run = _run(config, board, self.records)
+        else:
+            raise ConfigError("suites need a board: --board NAME --kernel DIR, or stored records: --replay DIR")
+
+    def records_of(self, case: Case, progress: Progress) -> tuple[Record, ...]:
+        """Return the case's records: measured now, or stored."""
+        if self.stored is not None:
+            return tuple(self.stored.get(case.name, ()))
+        assert self.run is not None
+        with progress.case(case.name):
+            return self.run.measure(case, progress.seen)
+
+    def judge(self, case: Case, records: tuple[Record, ...]) -> list[Verdict]:
+        """Judge each board's candidate, or its only arm; a baseline is what a candidate is compared with."""
+        found: list[Verdict] = []
+        for board in sorted({record.board for record in records}):
+            here = [record for record in records if record.board == board]
+            names = {record.arm for record in here}
+            judged = "candidate" if "candidate" in names else sorted(names)[0]
+            subject = Subject(
+                case=case.name,
+                board=board,
+                arm=judged,
+                flavour=next(record.kernel.flavour for record in here if record.arm == judged),
+                records=[record for record in here if record.arm == judged],
+                baseline=[record for record in here if record.arm == "baseline" and judged != "baseline"],
+                undeclared=_undeclared(board),
+            )
+            found += judge(subject, self.thresholds)
+        if not records:
+            found += judge(Subject(case=case.name, board="", arm="", flavour="", records=()), self.thresholds)
+        self.verdicts += found
+        return found
+
+
+_SESSION = pytest.StashKey[Session]()
+_PROGRESS = pytest.StashKey[Progress]()
+
+
+def _undeclared(board: str) -> dict[str, str]:
+    return boards.board(board).undeclared if board in site.names("boards") else {}
+
+
+def _thresholds(config: pytest.Config) -> Thresholds:
+    named = config.getoption("--thresholds")
+    known = {name: boards.board(name).virtual for name in site.names("boards")}
+    return load_thresholds([Path(named)] if named else site.files("thresholds.yaml"), known)
+
+
+def _run(config: pytest.Config, board: str, records: Path) -> Run:
+    request = ArmRequest(
+        board=board,
+        kernels=_kernels(config),
+        profile=config.getoption("--profile"),
+        console=config.getoption("--console"),
+        flavour=config.getoption("--flavour"),
+    )
+    arms, stop = make_arms(request)
+    chosen = profile(request.profile)
+    if arms[0].time == "virtual":
+        named = config.getoption("--seeds")
+        boots = seeds(named) if named else chosen.seeds
+    else:
+        boots = tuple(range(1, (config.getoption("--boots") or chosen.boots) + 1))
+    return Run(arms=arms, seeds=boots, records=records, stop=stop)
+
+
+def _kernels(config: pytest.Config) -> dict[str, Path]:
+    kernels = {"candidate": Path(config.getoption("--kernel"))} if config.getoption("--kernel") else {}
+    for text in config.getoption("--arm"):
+        name, equals, directory = text.partition("=")
+        if not equals or name not in {"baseline", "candidate"} or name in kernels:
+            raise ConfigError(f"--arm {text}: expected baseline=DIR or candidate=DIR, each once")
+        kernels[name] = Path(directory)
+    return kernels
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Turn SIGTERM into the same orderly end as Ctrl-C."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    if config.getoption("--board") or config.getoption("--replay"):
+        signal.signal(signal.SIGTERM, stop)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Prepare the session before the first item runs, so that a wrong option ends it at once."""
+    ours = [item for item in items if "measure" in getattr(item, "fixturenames", ())]
+    if not ours or config.option.collectonly:
+        return
+    try:
+        session = Session(config)
+    except RtgateError as error:
+        pytest.exit(str(error), returncode=4 if error.exit_code == 2 else 3)
+    session.expected = {item.nodeid: "" for item in ours}
+    config.stash[_SESSION] = session
+    boots = len(ours) * len(session.run.seeds) * len(session.run.arms) if session.run else 0
+    config.stash[_PROGRESS] = Progress(total=boots, workers=session.run.jobs if session.run else 1)
+
+
+@pytest.fixture
+def measure(request: pytest.FixtureRequest) -> Iterator[Measure]:
+    """Measure a tool under a load on the session's board, and judge it: the test fails with one sentence."""
+    session = request.config.stash[_SESSION]
+    progress = request.config.stash[_PROGRESS]
+    suite = request.path.parent.name
+    capture: Any = request.config.pluginmanager.get_plugin("capturemanager")
+
+    def now(tool: Tool, load: str) -> None:
+        case = Case(suite=suite, tool=tool, load=load)
+        session.expected[request.node.nodeid] = case.name
+        with capture.global_and_fixture_disabled():
+            records = _records(session, case, progress)
+        if session.judging:
+            _conclude(session.judge(case, records))
+
+    yield now
+
+
+def _records(session: Session, case: Case, progress: Progress) -> tuple[Record, ...]:
+    try:
+        return session.records_of(case, progress)
+    except InfrastructureError as error:
+        session.verdicts.append(_verdict(Status.MISS, Kind.LAB, str(error), case.name))
+        pytest.fail(f"MISS: {error}", pytrace=False)
+
+
+def _conclude(verdicts: list[Verdict]) -> None:
+    status = worst(verdicts)
+    sentences = [f"{verdict.status.value}: {verdict.sentence}" for verdict in verdicts if verdict.status is status]
+    if status in {Status.FAIL, Status.ERROR, Status.MISS}:
+        pytest.fail("\n".join(sentences), pytrace=False)
+    if status is Status.SKIP:
+        pytest.skip("; ".join(sentences))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write verdict.json. A case that was selected and said nothing is an ERROR there."""
+    ours = session.config.stash.get(_SESSION, None)
+    if ours is None or not ours.judging:
+        return
+    judged = {verdict.case for verdict in ours.verdicts}
+    for node, case in ours.expected.items():
+        if (case or node) not in judged:
+            sentence = "the test ended without a verdict: see its own output"
+            ours.verdicts.append(_verdict(Status.ERROR, Kind.MISSING, sentence, case or node))
+    write_verdicts(ours.verdicts, Path(session.config.getoption("--verdict") or ours.records / "verdict.json"))
+
+
+def _verdict(status: Status, kind: Kind, sentence: str, case: str) -> Verdict:
+    return Verdict(status=status, kind=kind, sentence=sentence, board="", arm="", flavour="", case=case)
+
+
+def write_verdicts(verdicts: list[Verdict], path: Path) -> None:
+    """Write verdict.json, whole or not at all."""
+    document = {
+        "format": 1,
+        "outcome": worst(verdicts).value,
+        "exit_code": exit_code(verdicts),
+        "verdicts": [verdict.as_json() for verdict in verdicts],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staged = path.with_name(f".{path.name}.writing")
+    staged.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    staged.replace(path)

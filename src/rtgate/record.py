@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: MIT
+"""Records: one case on one arm in one boot, as a directory that measuring writes and judging reads.
+
+`RECORDS/board/arm/case/NNN/record.json` beside `console.log` and `raw/`. The JSON holds everything that judging
+needs; the raw output is kept so that a person can look, and so that a better parser can read it again.
+
+Format history: 1, the first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rtgate.environment import Environment
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.units import Quantity, Unit
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """One thread as `/proc/PID/task/TID/stat` showed it: state, policy (field 41) and real-time priority (40)."""
+
+    moment: str
+    name: str
+    policy: int
+    priority: int
+    processor: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSeen:
+    """The load's processes at one moment: how many there were, and their CPU time in clock ticks."""
+
+    moment: str
+    processes: int
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What was seen of the measurement itself, for its validity.
+
+    Attributes:
+        asked: what the tool had to do (see `tools.Expected`), as a mapping.
+        printk: the console log level while it ran, as read back.
+        changed: settings that differ between start and end, as sentences.
+    """
+
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    load: str = "idle"
+    threads: tuple[Thread, ...] = ()
+    load_seen: tuple[LoadSeen, ...] = ()
+    elapsed_s: float | None = None
+    printk: str = ""
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultSeen:
+    """A kernel fault: its kind as in `thresholds.yaml`, its first line, its text."""
+
+    kind: str
+    line: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelIdentity:
+    """Which kernel it was. `flavour` is the one that was asked for; the environment has the one that ran."""
+
+    name: str
+    flavour: str
+    release: str
+    image_sha256: str
+    source: str
+    provenance: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record.
+
+    Attributes:
+        case: `suite/tool:load`.
+        state: how far the boot came, in the words of `target.outcome.State`.
+        message: one sentence, empty when it measured.
+        seed: the seed of a virtual-time boot; None elsewhere.
+        seconds: host seconds by step.
+        line: bytes received, frames damaged, frames repeated.
+        machine: what ran the board.
+    """
+
+    case: str
+    board: str
+    arm: str
+    profile: str
+    seed: int | None
+    boot_id: str
+    state: str
+    message: str
+    argv: tuple[str, ...]
+    kernel: KernelIdentity
+    environment: Environment
+    evidence: Evidence
+    measurements: tuple[Measurement, ...]
+    faults: tuple[FaultSeen, ...]
+    line: Mapping[str, int]
+    seconds: Mapping[str, float]
+    machine: Mapping[str, str]
+    directory: Path | None = None
+
+    @property
+    def boot(self) -> str:
+        """How people name the boot: `seed 3`, or the boot's id."""
+        return f"seed {self.seed}" if self.seed is not None else f"boot {self.boot_id[:8] or 'unknown'}"
+
+    @property
+    def virtual_time(self) -> bool:
+        """Whether the figures are virtual time."""
+        return self.environment.time == "virtual"
+
+
+def write(record: Record, files: Mapping[str, bytes], console: bytes, records: Path) -> Path:
+    """Write a record with its raw output, whole or not at all, and return its directory.
+
+    Raises:
+        InfrastructureError: the disk is full or not writable.
+    """
+    case = records / record.board / record.arm / record.case.replace("/", ".")
+    try:
+        case.mkdir(parents=True, exist_ok=True)
+        staged = Path(tempfile.mkdtemp(prefix=".writing-", dir=case))
+        try:
+            (staged / "raw").mkdir()
+            for name, data in files.items():
+                (staged / "raw" / Path(name).name).write_bytes(data)
+            (staged / "console.log").write_bytes(console)
+            (staged / "record.json").write_text(json.dumps(_encoded(record), indent=1) + "\n", encoding="utf-8")
+            staged.chmod(0o755)
+            return _placed(staged, case, record)
+        except BaseException:
+            shutil.rmtree(staged, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise InfrastructureError(f"the record could not be written to {case}: {error}") from error
+
+
+def _placed(staged: Path, case: Path, record: Record) -> Path:
+    """Rename to the seed's number, replacing an older record of the same seed, or to the next free number."""
+    if record.seed is not None:
+        target = case / f"{record.seed:03d}"
+        if target.exists():
+            shutil.rmtree(target)
+        return staged.rename(target)
+    number = 1
+    while True:
+        try:
+            return staged.rename(case / f"{number:03d}")
+        except OSError:
+            if not (case / f"{number:03d}").exists():
+                raise
+            number += 1
+
+
+def read(directory: Path) -> Record:
+    """Read the record in a directory.
+
+    Raises:
+        ConfigError: it is missing, damaged, or of a newer format.
+    """
+    path = directory / "record.json"
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["format"] != FORMAT:
+            raise ConfigError(f"{path}: record format {data['format']}, this rtgate reads {FORMAT}")
+        return _decoded(data, directory)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path}: damaged record: {type(error).__name__} {error}") from error
+
+
+def read_all(records: Path) -> Iterator[Record]:
+    """Read every record below a directory, in order of their paths. Raises ConfigError as `read`."""
+    for path in sorted(records.glob("*/*/*/*/record.json")):
+        if not path.parent.name.startswith("."):
+            yield read(path.parent)
+
+
+def digest_source(record: Record) -> str:
+    """Return what two runs of one seed must have in common, as text: every measurement with all its samples."""
+    return json.dumps([_measurement(measurement) for measurement in record.measurements], sort_keys=True)
+
+
+def _encoded(record: Record) -> dict[str, Any]:
+    evidence = record.evidence
+    return {
+        "format": FORMAT,
+        **{name: getattr(record, name) for name in _PLAIN},
+        "argv": list(record.argv),
+        "kernel": _slots(record.kernel),
+        "environment": record.environment.as_mapping(),
+        "evidence": {
+            "asked": dict(evidence.asked),
+            "load": evidence.load,
+            "threads": [_slots(thread) for thread in evidence.threads],
+            "load_seen": [_slots(seen) for seen in evidence.load_seen],
+            "elapsed_s": evidence.elapsed_s,
+            "printk": evidence.printk,
+            "changed": list(evidence.changed),
+        },
+        "measurements": [_measurement(measurement) for measurement in record.measurements],
+        "faults": [_slots(fault) for fault in record.faults],
+        "line": dict(record.line),
+        "seconds": dict(record.seconds),
+        "machine": dict(record.machine),
+    }
+
+
+_PLAIN = ("case", "board", "arm", "profile", "seed", "boot_id", "state", "message")
+
+
+def _slots(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any of the flat dataclasses above
+    return {name: getattr(value, name) for name in value.__slots__}
+
+
+def _measurement(measurement: Measurement) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "name": measurement.name,
+        "better": measurement.better.value,
+        "labels": dict(measurement.labels),
+        "unit": measurement.unit.value,
+    }
+    if measurement.quantity is not None:
+        data["value"] = measurement.quantity.value
+    if measurement.histogram is not None:
+        histogram = measurement.histogram
+        data["histogram"] = {
+            "counts": {str(value): count for value, count in histogram.counts.items()},
+            "overflow": histogram.overflow,
+            "limit": histogram.limit,
+        }
+    return data
+
+
+def _decoded(data: dict[str, Any], directory: Path) -> Record:
+    evidence = data["evidence"]
+    return Record(
+        **{name: data[name] for name in _PLAIN},
+        argv=tuple(data["argv"]),
+        kernel=KernelIdentity(**data["kernel"]),
+        environment=Environment.from_mapping(data["environment"]),
+        evidence=Evidence(
+            asked=evidence["asked"],
+            load=evidence["load"],
+            threads=tuple(Thread(**thread) for thread in evidence["threads"]),
+            load_seen=tuple(LoadSeen(**seen) for seen in evidence["load_seen"]),
+            elapsed_s=evidence["elapsed_s"],
+            printk=evidence["printk"],
+            changed=tuple(evidence["changed"]),
+        ),
+        measurements=tuple(_read_measurement(entry) for entry in data["measurements"]),
+        faults=tuple(FaultSeen(**fault) for fault in data["faults"]),
+        line=data["line"],
+        seconds=data["seconds"],
+        machine=data["machine"],
+        directory=directory,
+    )
+
+
+def _read_measurement(data: dict[str, Any]) -> Measurement:
+    unit = Unit(data["unit"])
+    histogram = data.get("histogram")
+    return Measurement(
+        name=data["name"],
+        better=Better(data["better"]),
+        labels=data["labels"],
+        quantity=Quantity(float(data["value"]), unit) if "value" in data else None,
+        histogram=None
+        if histogram is None
+        else Histogram(
+            unit=unit,
+            counts={int(value): int(count) for value, count in histogram["counts"].items()},
+            overflow=int(histogram["overflow"]),
+            limit=int(histogram["limit"]),
+        ),
+    )
+
+
+def has_room(directory: Path, needed_mib: int = 64) -> None:
+    """Check that a directory's disk has room before an hour of measuring starts.
+
+    Raises:
+        InfrastructureError: it has not.
+    """
+    place = directory
+    while not place.exists():
+        place = place.parent
+    status = os.statvfs(place)
+    free = status.f_bavail * status.f_frsize // (1 << 20)
+    if free < needed_mib:
+        raise InfrastructureError(f"{place} has {free} MiB left, records need {needed_mib} MiB: make room or choose another directory")

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""What reports are about: one case on one arm, its boots, its verdicts, and the figures over all boots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.record import Record
+from rtgate.units import Quantity, Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Latency over some boots and all their CPUs, in microseconds of the board; None where nothing was measured.
+
+    Attributes:
+        mean: the average of all wake-ups.
+        worst: the boot that had `high`.
+        lost: lost wake-ups.
+    """
+
+    low: Quantity | None = None
+    mean: Quantity | None = None
+    high: Quantity | None = None
+    worst: Record | None = None
+    lost: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseReport:
+    """One case on one arm.
+
+    Attributes:
+        arm: the arm that was judged.
+        baseline: boots of the same case on the arm that it was compared with; they have no verdicts of their own.
+    """
+
+    board: str
+    flavour: str
+    arm: str
+    case: str
+    records: tuple[Record, ...] = ()
+    baseline: tuple[Record, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def suite(self) -> str:
+        """The part of the case's name before the slash."""
+        return self.case.partition("/")[0]
+
+    @property
+    def tool(self) -> str:
+        """The measuring program."""
+        return self.case.partition("/")[2].partition(":")[0]
+
+    @property
+    def load(self) -> str:
+        """What ran beside the tool."""
+        return self.case.partition(":")[2]
+
+    @property
+    def other_arm(self) -> str:
+        """The arm that it was compared with; empty without one."""
+        return ", ".join(sorted({record.arm for record in self.baseline}))
+
+    @property
+    def headline(self) -> Verdict:
+        """The verdict that stands for the case: its worst, but one that did not decide is never hidden by a PASS."""
+        found = self.verdicts or (self._silent(),)
+        lead = min(found, key=lambda verdict: verdict.status.rank)
+        if lead.status is Status.PASS:
+            return next((verdict for verdict in found if verdict.kind is Kind.INCONCLUSIVE), lead)
+        return lead
+
+    @property
+    def status(self) -> Status:
+        """The status of the headline."""
+        return self.headline.status
+
+    def _silent(self) -> Verdict:
+        return Verdict(
+            status=Status.MISS,
+            kind=Kind.MISSING,
+            sentence=f"the case has {len(self.records)} records and no verdict: nobody judged it",
+            board=self.board,
+            arm=self.arm,
+            flavour=self.flavour,
+            case=self.case,
+        )
+
+    def limit(self, measurement: str) -> Quantity | None:
+        """Return the limit of a measurement that is a number, as the verdicts have it."""
+        for verdict in self.verdicts:
+            if verdict.measurement == measurement and verdict.limit:
+                try:
+                    # Virtual time is shown in instructions too: `69.5 virtual us (8688 instructions)`.
+                    return Quantity.parse(verdict.limit.partition(" (")[0])
+                except ValueError:  # a share: it limits no single value
+                    continue
+        return None
+
+
+def cases(records: Sequence[Record], verdicts: Sequence[Verdict]) -> tuple[CaseReport, ...]:
+    """Return every case that was measured or judged, in the order of boards, cases and arms."""
+    judged = {(verdict.board, verdict.case, verdict.arm) for verdict in verdicts}
+    decided = {(board, case) for board, case, _ in judged}
+    silent = {
+        (record.board, record.case, record.arm) for record in records if (record.board, record.case) not in decided
+    }
+    found = []
+    for board, case, arm in sorted(judged | silent):
+        here = [record for record in records if (record.board, record.case) == (board, case)]
+        mine = tuple(record for record in here if record.arm == arm)
+        own = tuple(verdict for verdict in verdicts if (verdict.board, verdict.case, verdict.arm) == (board, case, arm))
+        others = tuple(record for record in here if (board, case, record.arm) not in judged | silent)
+        flavour = own[0].flavour if own else mine[0].kernel.flavour
+        found.append(
+            CaseReport(board=board, flavour=flavour, arm=arm, case=case, records=mine, baseline=others, verdicts=own)
+        )
+    return tuple(found)
+
+
+def microseconds(quantity: Quantity) -> Quantity:
+    """Return a time in the microseconds of its own clock."""
+    return quantity.to(Unit.VIRTUAL_US if quantity.unit.virtual else Unit.US)
+
+
+def figures(records: Sequence[Record], cpu: str | None = None) -> Figures:
+    """Return the latency figures over boots, of one CPU or of all."""
+    lows = _values(records, "latency.min", cpu)
+    highs = _values(records, "latency.max", cpu)
+    losses = _values(records, "wakeups.lost", cpu)
+    high, worst = max(highs, key=lambda entry: entry[0].value, default=(None, None))
+    return Figures(
+        low=min((value for value, _ in lows), key=lambda value: value.value, default=None),
+        mean=_mean(records, cpu),
+        high=high,
+        worst=worst,
+        lost=int(sum(value.value for value, _ in losses)) if losses else None,
+    )
+
+
+def _values(records: Sequence[Record], name: str, cpu: str | None) -> list[tuple[Quantity, Record]]:
+    return [
+        (one.quantity if one.quantity.unit is Unit.COUNT else microseconds(one.quantity), record)
+        for record in records
+        for one in record.measurements
+        if one.name == name and one.quantity is not None and cpu in {None, one.labels.get("cpu")}
+    ]
+
+
+def _mean(records: Sequence[Record], cpu: str | None) -> Quantity | None:
+    """Return the average of all wake-ups: a boot that woke up more often weighs more."""
+    means, weights = _values(records, "latency.avg", cpu), _values(records, "wakeups", cpu)
+    if not means:
+        return None
+    shares = [weight.value for weight, _ in weights] if len(weights) == len(means) else [1.0] * len(means)
+    total = sum(shares) or 1.0
+    value = sum(mean.value * share for (mean, _), share in zip(means, shares, strict=True)) / total
+    return Quantity(value, means[0][0].unit)
+
+
+def cpus(records: Sequence[Record]) -> tuple[str, ...]:
+    """Return the CPUs that latencies were measured on, in the order of their numbers."""
+    found = {one.labels["cpu"] for record in records for one in record.measurements if "cpu" in one.labels}
+    return tuple(sorted(found, key=lambda cpu: (len(cpu), cpu)))

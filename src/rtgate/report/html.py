@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""The report as one HTML file, which Allure 3 makes from a results directory.
+
+Facts of Allure 3.18 that this module depends on: `allure awesome` takes no categories and ignores `categories.json`,
+so a configuration file for `allure generate` states them; the page loads a tracking script from Google, with the
+report's identifier, and no option stops it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from rtgate import site
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.report.categories import CATEGORIES
+
+_DEADLINE_S = 300
+_HISTORY_RUNS = 100
+_TRACKING = re.compile(
+    r"<script async src=\"https://www\.googletagmanager\.com/[^\"]*\"></script>\s*<script>\s*window\.dataLayer.*?</script>",
+    re.DOTALL,
+)
+# Whatever a later Allure puts into the page, a browser loads nothing from elsewhere: a lab's figures stay in the lab.
+_POLICY = (
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src data: blob: 'unsafe-inline' 'unsafe-eval'; "
+    "base-uri * data: blob:; form-action 'none'\">"
+)
+
+
+def generate(results: Path, output: Path, history: Path | None = None) -> Path:
+    """Make `index.html` in `output` from a results directory and return its path.
+
+    Args:
+        results: the results directory that `allure.write` made.
+        output: the report's directory, made when missing; what else lies there stays.
+        history: the file in which runs are remembered, for trends; `history.jsonl` in `output` when None.
+
+    Raises:
+        InfrastructureError: the Allure command is missing, or it failed.
+    """
+    command = _command()
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="rtgate-allure-") as scratch:
+            work = Path(scratch)
+            remembered = (history or output / "history.jsonl").absolute()
+            (work / "allurerc.json").write_text(json.dumps(_configuration(results, remembered)), encoding="utf-8")
+            _run([*command, "generate", "--config", "allurerc.json", "-o", "page", str(results.absolute())], work)
+            made = work / "page" / "index.html"
+            if not made.is_file():
+                raise InfrastructureError(f"Allure made no index.html from {results}")
+            page = _TRACKING.sub("", made.read_text(encoding="utf-8")).replace("<head>", f"<head>{_POLICY}", 1)
+            target = output / "index.html"
+            target.write_text(page, encoding="utf-8")
+            return target
+    except OSError as error:
+        raise InfrastructureError(f"the report could not be written to {output}: {error}") from error
+
+
+def _command() -> list[str]:
+    """Return how to start Allure: RTGATE_ALLURE, else the clone's own, else the one on PATH."""
+    named = os.environ.get("RTGATE_ALLURE")
+    if named:
+        if shutil.which(named) is None:
+            raise InfrastructureError(f"RTGATE_ALLURE is {named}, which is no program that can be run")
+        return [named]
+    try:
+        own = site.shipped() / "node_modules" / ".bin" / "allure"
+    except ConfigError:  # an installation without a clone has no node_modules either
+        own = Path("allure")
+    if own.is_file():
+        return [str(own)]
+    found = shutil.which("allure")
+    if found is None:
+        raise InfrastructureError(
+            "the report needs the Allure command, which is not installed: run `npm install` in rtgate's clone "
+            "(`make gate` does), or name the program in RTGATE_ALLURE; `--no-html` does without"
+        )
+    return [found]
+
+
+def _configuration(results: Path, history: Path) -> dict[str, object]:
+    return {
+        "name": _name(results),
+        "historyPath": str(history),
+        "historyLimit": _HISTORY_RUNS,
+        "hideLabels": ["framework", "host", "epic", "feature", "story"],  # parameters and tags say the same
+        "categories": [
+            {"name": one.name, "matchers": [{"message": one.message}], "groupByMessage": False, "expand": True}
+            for one in CATEGORIES
+        ],
+        "plugins": {
+            # Allure adds its `agent` plugin unless it is named.
+            "agent": {"enabled": False},
+            "awesome": {
+                "options": {
+                    "singleFile": True,
+                    "reportLanguage": "en",
+                    "groupBy": ["parentSuite", "suite"],
+                    "defaultSortBy": "status,asc",
+                }
+            },
+        },
+    }
+
+
+def _name(results: Path) -> str:
+    """Return the report's name, which `allure.write` left in the results."""
+    try:
+        return str(json.loads((results / "executor.json").read_text(encoding="utf-8"))["reportName"])
+    except (OSError, ValueError, KeyError, TypeError):  # somebody else's results have no such name
+        return "rtgate"
+
+
+def _run(command: list[str], directory: Path) -> None:
+    environment = {**os.environ, "ALLURE_NO_ANALYTICS": "1", "NO_COLOR": "1"}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_DEADLINE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise InfrastructureError(f"Allure did not end within {_DEADLINE_S} s") from None
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()[-800:]
+        raise InfrastructureError(f"Allure ended with exit code {done.returncode}: {said or 'no message'}")

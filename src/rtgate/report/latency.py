@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Which latencies of a case are plotted together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rtgate.measurement import Histogram, Measurement
+from rtgate.record import Record
+from rtgate.report.cases import CaseReport, cpus, figures
+from rtgate.report.plots import BootPoint, LimitLine, Series, histogram_svg, seeds_svg
+
+_MOST_LINES = 7  # more lines than colours cannot be told apart: then boots are added up
+
+
+def plots(case: CaseReport) -> list[tuple[str, bytes]]:
+    """Return the case's plots as SVG, by name; none when nothing was measured."""
+    many = max(len(_histograms(case.records)), len(_histograms(case.baseline))) > _MOST_LINES
+    series = (
+        [*_merged(case.records), *_merged(case.baseline, baseline=True)]
+        if many
+        else [*_single(case.records), *_single_baseline(case.baseline)]
+    )
+    if not series:
+        return []
+    limit = case.limit("latency.max")
+    # A limit in another clock's unit applies to another board: the verdict says so, a line would mislead.
+    lines = [
+        LimitLine(label=f"limit {limit}", quantity=limit)
+        for limit in ([limit] if limit else [])
+        if limit.unit.dimension == series[0].histogram.unit.dimension
+    ]
+    title = f"{case.case} on {case.board}, {case.arm}, {case.flavour or 'unknown flavour'}"
+    found = [("latency histogram", histogram_svg(title, series, lines))]
+    if len(case.records) > 1 and any(not one.baseline for one in series):
+        points = []
+        for record in case.records:
+            here = figures([record])
+            points.append(BootPoint(label=record.boot, high=here.high, mean=here.mean))
+        found.append(("latency by boot", seeds_svg(f"{title}: maximum and average of each boot", points, lines)))
+    return found
+
+
+def _histograms(records: Sequence[Record]) -> list[tuple[Record, Measurement, Histogram]]:
+    return [
+        (record, one, one.histogram)
+        for record in records
+        for one in record.measurements
+        if one.name == "latency" and one.histogram is not None
+    ]
+
+
+def _single(records: Sequence[Record]) -> list[Series]:
+    """Return a line for each boot and CPU."""
+    several = len(cpus(records)) > 1
+    made = []
+    for record, one, histogram in _histograms(records):
+        here = figures([record], one.labels.get("cpu"))
+        label = f"{record.boot} {one.label}" if several else record.boot
+        made.append(Series(label=label, histogram=histogram, low=here.low, mean=here.mean, high=here.high))
+    return made
+
+
+def _single_baseline(records: Sequence[Record]) -> list[Series]:
+    """Return a grey line for each boot and CPU, with one entry of the legend for all."""
+    over_all = figures(records)
+    return [
+        Series(
+            label="" if number else f"{record.arm}, {_boots(records)}",
+            histogram=histogram,
+            low=over_all.low,
+            mean=over_all.mean,
+            high=over_all.high,
+            baseline=True,
+        )
+        for number, (record, _, histogram) in enumerate(_histograms(records))
+    ]
+
+
+def _merged(records: Sequence[Record], *, baseline: bool = False) -> list[Series]:
+    """Return a line for each CPU over all boots; histograms of different ranges cannot be added and stay apart."""
+    groups: dict[tuple[str, str, int], list[tuple[Record, Histogram]]] = {}
+    for record, one, histogram in _histograms(records):
+        key = (one.labels.get("cpu", ""), histogram.unit.value, histogram.limit)
+        groups.setdefault(key, []).append((record, histogram))
+    made = []
+    for (cpu, _, _), members in groups.items():
+        here = figures([record for record, _ in members], cpu or None)
+        arm = f"{members[0][0].arm}, " if baseline else ""
+        name = f"CPU {cpu}, " if cpu else ""
+        series = Series(
+            label=f"{arm}{name}{_boots(members)}",
+            histogram=Histogram.merged(histogram for _, histogram in members),
+            low=here.low,
+            mean=here.mean,
+            high=here.high,
+            baseline=baseline,
+        )
+        made.append(series)
+    return made
+
+
+def _boots(found: Sequence[object]) -> str:
+    return "1 boot" if len(found) == 1 else f"{len(found)} boots"

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: MIT
+"""Latency plots as SVG, in the manner that real-time engineers know from OSADL's farm.
+
+The same input gives the same bytes: no date, no random identifiers, text kept as text.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib import rc_context, rcdefaults, rcParams
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rtgate.measurement import Histogram
+from rtgate.report.text import plain
+from rtgate.units import Quantity, Unit
+
+# Okabe and Ito's colours, which colour-blind people can tell apart, without the yellow that white paper swallows.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+_STYLES = ("solid", "dashed", "dotted")
+_BASELINE = "#888888"
+_LIMIT = "#b00020"
+_FLOOR = 0.8  # a bin with one sample stands above the axis; an empty one lies below it
+_STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "rtgate",
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.fontsize": 9,
+    "path.simplify": False,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One line of a histogram plot: a CPU, a boot, or several together.
+
+    Attributes:
+        label: its name in the legend; an empty one stands for "as the one before".
+        high: the largest latency as the tool reported it, which may lie beyond the histogram.
+        baseline: whether it is shown in grey, as what the others are compared with.
+    """
+
+    label: str
+    histogram: Histogram
+    low: Quantity | None = None
+    mean: Quantity | None = None
+    high: Quantity | None = None
+    baseline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitLine:
+    """A limit to draw."""
+
+    label: str
+    quantity: Quantity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootPoint:
+    """One boot's largest and average latency; None where it measured nothing."""
+
+    label: str
+    high: Quantity | None
+    mean: Quantity | None
+
+
+def histogram_svg(title: str, series: Sequence[Series], limits: Sequence[LimitLine]) -> bytes:
+    """Return the histogram of latencies: linear microseconds across, number of samples on a log scale up.
+
+    Raises:
+        ValueError: there is no series, or a limit has the unit of another clock.
+    """
+    if not series:
+        raise ValueError("a histogram plot needs at least one series")
+    unit = _microseconds(series[0].histogram.unit)
+    edge = _edge(series, limits, unit)
+    with _style():
+        figure = Figure(figsize=(9.0, 5.2), layout="constrained")
+        axes = figure.subplots()
+        tallest = max(_draw_series(axes, number, one) for number, one in enumerate(series))
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace(",", " "))
+        axes.set_ylim(_FLOOR, max(10.0, tallest * 3.0))
+        axes.set_xlim(0.0, edge)
+        for number, limit in enumerate(limits):
+            value = limit.quantity.to(unit).value
+            axes.axvline(value, color=_LIMIT, linestyle="dashed", linewidth=1.2, gid=f"limit-{number}")
+            _note(axes, value, 0.5, plain(limit.label), _LIMIT, rotated=True)
+        _mark_maximum(axes, series, edge, unit)
+        _mark_overflow(axes, series, unit)
+        axes.set_title(plain(title), fontsize=11)
+        axes.set_xlabel(f"latency in {unit}")
+        axes.set_ylabel("samples")
+        axes.grid(visible=True, alpha=0.25, linewidth=0.5)
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)
+        return _svg(figure)
+
+
+def seeds_svg(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLine]) -> bytes:
+    """Return the maximum and the average of each boot as dots, with the limits; a boot without figures is a cross.
+
+    Raises:
+        ValueError: no boot has a figure, or a limit has the unit of another clock.
+    """
+    first = next((boot.high for boot in boots if boot.high is not None), None)
+    if first is None:
+        raise ValueError("no boot has a maximum")
+    unit = _microseconds(first.unit)
+    with _style():
+        figure = Figure(figsize=(9.0, 3.6), layout="constrained")
+        axes = figure.subplots()
+        _dots(axes, [(x, boot.high.to(unit).value) for x, boot in enumerate(boots) if boot.high], "maximum", "o")
+        _dots(axes, [(x, boot.mean.to(unit).value) for x, boot in enumerate(boots) if boot.mean], "average", "_")
+        _dots(axes, [(x, 0.0) for x, boot in enumerate(boots) if boot.high is None], "no measurement", "x")
+        for number, limit in enumerate(limits):
+            value = limit.quantity.to(unit).value
+            line = axes.axhline(value, color=_LIMIT, linestyle="dashed", linewidth=1.2, gid=f"limit-{number}")
+            line.set_label(plain(limit.label))
+        step = max(1, -(-len(boots) // 20))  # more than 20 labels side by side cannot be read
+        shown = range(0, len(boots), step)
+        axes.set_xticks(list(shown), [plain(boots[x].label) for x in shown], rotation=45, ha="right", fontsize=8)
+        axes.set_xlim(-0.5, len(boots) - 0.5)
+        axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1], top=axes.get_ylim()[1] * 1.05)
+        axes.set_title(plain(title), fontsize=11)
+        axes.set_ylabel(f"latency in {unit}")
+        axes.grid(visible=True, axis="y", alpha=0.25, linewidth=0.5)
+        figure.legend(loc="outside lower center", ncols=4, frameon=False)
+        return _svg(figure)
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    """Draw with these settings alone: a user's matplotlibrc would change the bytes."""
+    with rc_context():
+        rcdefaults()
+        rcParams.update(_STYLE)
+        yield
+
+
+def _microseconds(unit: Unit) -> Unit:
+    return Unit.VIRTUAL_US if unit.virtual else Unit.US
+
+
+def _svg(figure: Figure) -> bytes:
+    target = io.BytesIO()
+    figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
+    return target.getvalue()
+
+
+def binned(histogram: Histogram) -> dict[int, int]:
+    """Return the samples by whole microseconds, in order; empty bins are left out."""
+    width = _microseconds(histogram.unit).scale / histogram.unit.scale
+    counts: dict[int, int] = {}
+    for value, count in sorted(histogram.counts.items()):
+        counts[int(value // width)] = counts.get(int(value // width), 0) + count
+    return {value: count for value, count in counts.items() if count}
+
+
+def _range(histogram: Histogram) -> float:
+    """Return the first microsecond beyond the histogram."""
+    return Quantity(histogram.limit, histogram.unit).to(_microseconds(histogram.unit)).value
+
+
+def _edge(series: Sequence[Series], limits: Sequence[LimitLine], unit: Unit) -> float:
+    """Return where the plot ends: behind the last sample and the limits, or where the histogram overflows."""
+    last = max(max(binned(one.histogram), default=0) + 1 for one in series)
+    wanted = max([last, *(limit.quantity.to(unit).value for limit in limits)]) * 1.08 + 1.0
+    overflowed = [_range(one.histogram) for one in series if one.histogram.overflow]
+    return max([wanted, *overflowed]) if overflowed else wanted
+
+
+def _draw_series(axes: Axes, number: int, series: Series) -> int:
+    """Draw one step line and return its largest count. Only corners are drawn, so a sparse histogram stays small."""
+    counts = binned(series.histogram)
+    x, y = [0.0], [0.1]  # any height under the floor
+    for value, count in counts.items():
+        if x[-1] != value:
+            x += [x[-1], value]
+            y += [0.1, 0.1]
+        x += [value, value + 1]
+        y += [count, count]
+    axes.plot(
+        [*x, x[-1]],
+        [*y, 0.1],
+        color=_BASELINE if series.baseline else _COLOURS[number % len(_COLOURS)],
+        linestyle="solid" if series.baseline else _STYLES[number // len(_COLOURS) % len(_STYLES)],
+        linewidth=1.2,
+        label=_legend(series) if series.label else "_nolegend_",
+        zorder=1 if series.baseline else 2,
+        gid=f"series-{number}",
+    )
+    return max(counts.values(), default=1)
+
+
+def _legend(series: Series) -> str:
+    values = (("min", series.low), ("avg", series.mean), ("max", series.high))
+    parts = [f"{name} {value.to(_microseconds(value.unit)).value:.1f}" for name, value in values if value is not None]
+    return f"{plain(series.label)}: {', '.join(parts)}" if parts else plain(series.label)
+
+
+def _note(axes: Axes, x: float, y: float, text: str, colour: str, *, rotated: bool = False) -> None:
+    """Write beside the place x (data), y (share of the height), on the side that has room."""
+    left = x < 0.35 * axes.get_xlim()[1] and not rotated
+    axes.annotate(
+        text,
+        xy=(x, y),
+        xycoords=("data", "axes fraction"),
+        xytext=(4, 0) if left else (-4, 0),
+        textcoords="offset points",
+        ha="left" if left else "right",
+        va="center",
+        rotation=90 if rotated else 0,
+        color=colour,
+        fontsize=9,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0},
+    )
+
+
+def _mark_maximum(axes: Axes, series: Sequence[Series], edge: float, unit: Unit) -> None:
+    judged = [one for one in series if one.high is not None and not one.baseline]
+    worst = max(judged, key=lambda one: one.high.to(unit).value if one.high else 0.0, default=None)
+    if worst is None or worst.high is None:
+        return
+    value = worst.high.to(unit).value
+    beyond = value > edge
+    x = edge if beyond else value
+    axes.plot([x], [1.0], marker=">" if beyond else "v", color=_LIMIT, linestyle="none", clip_on=False, gid="maximum")
+    text = f"maximum {value:.1f} {unit}" + (", beyond this plot" if beyond else "")
+    _note(axes, x, 0.12, text, _LIMIT)
+
+
+def _mark_overflow(axes: Axes, series: Sequence[Series], unit: Unit) -> None:
+    """Mark samples whose latencies the histogram could not hold, at its end."""
+    over = [one for one in series if one.histogram.overflow]
+    if not over:
+        return
+    limit = max(_range(one.histogram) for one in over)
+    heights = [float(one.histogram.overflow) for one in over]
+    axes.plot([limit] * len(over), heights, marker=">", color=_LIMIT, linestyle="none", clip_on=False, gid="overflow")
+    total = sum(one.histogram.overflow for one in over)
+    _note(axes, limit, 0.2, f"overflow: {total} samples at {limit:g} {unit} or more", _LIMIT)
+
+
+def _dots(axes: Axes, points: Sequence[tuple[int, float]], label: str, marker: str) -> None:
+    if points:
+        colour = _LIMIT if marker == "x" else _COLOURS[0]
+        x, y = zip(*points, strict=True)
+        axes.plot(x, y, marker=marker, linestyle="none", color=colour, label=label, markersize=6, gid=f"boots-{label}")

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: MIT
+"""The content of a case's report: steps with their attachments, independent of any report format."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rtgate.judge.limits import shown
+from rtgate.judge.validity import Check, Held, checks
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.record import FaultSeen, Record
+from rtgate.report import latency
+from rtgate.report.cases import CaseReport, figures
+from rtgate.report.categories import message
+from rtgate.report.text import plain, visible
+
+_MOST_BOOTS = 8  # so many boots keep all their files in a report; of more, only those that matter
+_LONGEST = 256 * 1024  # longer texts are attached compressed: the report is one file
+_KERNEL_LOG = "dmesg"
+_STATES = {
+    "measured": Status.PASS,
+    "no boot": Status.FAIL,
+    "kernel fault": Status.FAIL,
+    "hang": Status.FAIL,
+    "lab": Status.MISS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file of a report; its type follows from `suffix`."""
+
+    name: str
+    suffix: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step.
+
+    Attributes:
+        start: seconds since the epoch; None when nobody knows.
+    """
+
+    name: str
+    status: Status
+    message: str = ""
+    start: float | None = None
+    stop: float | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+
+
+def steps(case: CaseReport, undeclared: Mapping[str, str]) -> tuple[Step, ...]:
+    """Return what happened, in a reader's order: the verdicts, the latencies, whether they are valid, each boot.
+
+    Args:
+        case: the case.
+        undeclared: reasons, by validity check, why the board declares a check not applicable.
+    """
+    kept = {id(record) for record in _kept(case)}
+    boots = [_boot(record, case.verdicts, files=id(record) in kept) for record in case.records]
+    looked = [_verdicts(case), *_latency(case), *_validity(case, undeclared)]
+    # Looking at stored records takes no time of the board; without a time Allure writes "unknown" beside them.
+    found = [_at(step, max((span[1] for span in map(times, case.records) if span), default=None)) for step in looked]
+    found += boots
+    if case.baseline:
+        worst = figures(case.baseline).worst
+        before = tuple(_boot(record, (), files=record is worst) for record in case.baseline)
+        name = f"{case.other_arm}: {len(before)} boots to compare with"
+        found.append(Step(name=name, status=Status.PASS, steps=before))
+    return tuple(found)
+
+
+def _at(step: Step, moment: float | None) -> Step:
+    return replace(step, start=moment, stop=moment, steps=tuple(_at(inner, moment) for inner in step.steps))
+
+
+def _verdicts(case: CaseReport) -> Step:
+    found = case.verdicts or (case.headline,)
+    inner = tuple(
+        Step(
+            name=message(verdict),
+            status=verdict.status,
+            parameters={
+                name: plain(value)
+                for name, value in (
+                    ("value", verdict.value),
+                    ("limit", verdict.limit),
+                    ("limit's source", verdict.source),
+                )
+                if value
+            },
+        )
+        for verdict in sorted(found, key=lambda verdict: verdict.status.rank)
+    )
+    return Step(name=f"{len(found)} verdicts" if len(found) > 1 else "verdict", status=case.status, steps=inner)
+
+
+def _latency(case: CaseReport) -> list[Step]:
+    plots = [Attachment(name=name, suffix="svg", data=data) for name, data in latency.plots(case)]
+    if not plots:
+        return []
+    return [Step(name=f"latency: {_summary(case.records)}", status=Status.PASS, attachments=tuple(plots))]
+
+
+def _summary(records: Sequence[Record]) -> str:
+    found = figures(records)
+    ns = records[0].environment.instruction_ns if records else ""
+    parts = [
+        f"{name} {shown(value, ns if name == 'max' else '')}"
+        for name, value in (("min", found.low), ("avg", found.mean), ("max", found.high))
+        if value is not None
+    ]
+    if found.worst is not None and len(records) > 1:
+        parts[-1] += f" in {found.worst.boot}"
+    if found.lost is not None:
+        parts.append(f"{found.lost} lost wake-ups")
+    return ", ".join(parts) or "none was measured"
+
+
+def _validity(case: CaseReport, undeclared: Mapping[str, str]) -> list[Step]:
+    """Return one step with a step for each check, which tells the boots apart only where they differ."""
+    found: dict[str, list[tuple[Record, Check]]] = {}
+    for record in case.records:
+        if record.state == "measured":
+            for check in checks(record, undeclared):
+                found.setdefault(check.name, []).append((record, check))
+    if not found:
+        return []
+    inner = tuple(_check(name, results) for name, results in found.items())
+    failed = [name for name, results in found.items() if any(check.held is Held.FAILED for _, check in results)]
+    boots = len(next(iter(found.values())))
+    summary = f"{', '.join(failed)} failed" if failed else f"every check held in {_boots(boots)}"
+    return [Step(name=f"validity: {summary}", status=_worst(inner), steps=inner)]
+
+
+_HELD = {Held.OK: Status.PASS, Held.FAILED: Status.ERROR, Held.NOT_APPLICABLE: Status.SKIP}
+
+
+def _check(name: str, results: Sequence[tuple[Record, Check]]) -> Step:
+    by_sentence: dict[tuple[Held, str], list[str]] = {}
+    for record, check in results:
+        by_sentence.setdefault((check.held, plain(check.sentence)), []).append(record.boot)
+    if len(by_sentence) == 1:
+        (held, sentence), boots = next(iter(by_sentence.items()))
+        return Step(name=f"{name}: {held.value} in {_boots(len(boots))}: {sentence}", status=_HELD[held])
+    inner = tuple(
+        Step(name=f"{held.value} in {', '.join(boots)}: {sentence}", status=_HELD[held])
+        for (held, sentence), boots in by_sentence.items()
+    )
+    failed = [record.boot for record, check in results if check.held is Held.FAILED]
+    name = f"{name}: failed in {', '.join(failed)}" if failed else f"{name}: ok in {_boots(len(results))}"
+    return Step(name=name, status=_worst(inner), steps=inner)
+
+
+def _boots(count: int) -> str:
+    return "1 boot" if count == 1 else f"{count} boots"
+
+
+def _worst(inner: Sequence[Step]) -> Status:
+    """Return the worst status; a check that does not apply takes nothing from the others."""
+    told = [step.status for step in inner if step.status is not Status.SKIP]
+    return min(told, key=lambda status: status.rank, default=Status.SKIP)
+
+
+def times(record: Record) -> tuple[float, float] | None:
+    """Return when a boot began and ended: the record was written at its end. None for a record without a file."""
+    if record.directory is None:
+        return None
+    end = (record.directory / "record.json").stat().st_mtime
+    return end - _length(record), end
+
+
+def _length(record: Record) -> float:
+    seconds = record.seconds
+    return seconds.get("total", seconds.get("boot", 0.0) + seconds.get("measure", 0.0))
+
+
+def _boot(record: Record, verdicts: Sequence[Verdict], *, files: bool) -> Step:
+    """Return a boot's step; `verdicts` are those of its case, none for a baseline."""
+    told = [verdict.status for verdict in verdicts if verdict.boot == record.boot]
+    state = _STATES.get(record.state, Status.ERROR)
+    status = min([*told, state], key=lambda status: status.rank)
+    span = times(record)
+    start, stop = span or (None, None)
+    middle = None if start is None else start + record.seconds.get("boot", 0.0)
+    came_up = "boot" in record.seconds or record.state == "measured"
+    inner = [Step(name=_booted(record), status=Status.PASS if came_up else state, start=start, stop=middle)]
+    if record.state != "no boot":
+        inner.append(Step(name=_measured(record), status=state, start=middle, stop=stop, parameters=_numbers(record)))
+    inner += [_fault(record, fault, verdicts, stop) for fault in record.faults]
+    return Step(
+        name=_title(record),
+        status=status,
+        message=plain(record.message),
+        start=start,
+        stop=stop,
+        parameters={"arm": record.arm, "boot id": plain(record.boot_id)},
+        steps=tuple(inner),
+        attachments=tuple(_files(record)) if files else (),
+    )
+
+
+def _fault(record: Record, fault: FaultSeen, verdicts: Sequence[Verdict], moment: float | None) -> Step:
+    """Return a fault's step with the status that the verdicts gave it: one that the baseline has too fails nobody."""
+    told = [one.status for one in verdicts if one.kind is Kind.FAULT and f": {fault.kind}: " in one.sentence]
+    state = _STATES.get(record.state, Status.ERROR)
+    status = min(told, key=lambda status: status.rank, default=Status.DONE if state is Status.PASS else state)
+    name = f"{fault.kind}: {plain(fault.line)}"
+    return Step(name=name, status=status, message=plain(fault.text), start=moment, stop=moment)
+
+
+def _title(record: Record) -> str:
+    if record.state != "measured":
+        return f"{record.boot}: {record.state}: {plain(record.message).partition(chr(10))[0]}"
+    found = figures([record])
+    high = f", max {shown(found.high, record.environment.instruction_ns)}" if found.high else ""
+    return f"{record.boot}: boot {record.seconds.get('boot', 0.0):.1f} s, measured {_target_time(record)}{high}"
+
+
+def _target_time(record: Record) -> str:
+    elapsed = record.evidence.elapsed_s
+    if elapsed is None:
+        return "for an unknown time"
+    return f"{elapsed:.1f} {'virtual s' if record.virtual_time else 's'}"
+
+
+def _booted(record: Record) -> str:
+    if "boot" not in record.seconds:
+        return "boot: it did not come to the plan"
+    return f"boot: {record.seconds['boot']:.1f} s on the host's clock"
+
+
+def _measured(record: Record) -> str:
+    if record.state != "measured":
+        return f"measure: {record.state}"
+    host = f" in {record.seconds['measure']:.1f} s on the host's clock" if "measure" in record.seconds else ""
+    return f"measure: {' '.join(record.argv[:1])} beside {record.evidence.load}, {_target_time(record)}{host}"
+
+
+def _numbers(record: Record) -> dict[str, str]:
+    """Return every number that the tool reported, and the command that made it."""
+    numbers = {
+        f"{one.name} {one.label}".strip(): shown(one.quantity, "")
+        for one in record.measurements
+        if one.quantity is not None
+    }
+    return {"command": " ".join(record.argv), **numbers}
+
+
+def _kept(case: CaseReport) -> tuple[Record, ...]:
+    """Return the boots whose files go into the report: all, or of many boots those that somebody will ask for."""
+    if len(case.records) <= _MOST_BOOTS:
+        return case.records
+    named = {verdict.boot for verdict in case.verdicts if verdict.status.rank < Status.PASS.rank}
+    worst = figures(case.records).worst
+    wanted = [record for record in case.records if record.state != "measured" or record.boot in named]
+    ordered = ([worst] if worst is not None else []) + [record for record in wanted if record is not worst]
+    return tuple(ordered[:_MOST_BOOTS])
+
+
+def _files(record: Record) -> list[Attachment]:
+    """Return a boot's files: console, the tool's output, the record, and the kernel log when something is wrong."""
+    if record.directory is None:
+        return []
+    raw = sorted((record.directory / "raw").glob("*"))
+    tool = [path for path in raw if path.suffix == ".json" or path.name in {"tool.out", "tool.err"}]
+    paths = [record.directory / "console.log", *tool, record.directory / "record.json"]
+    if record.faults or record.state != "measured":
+        paths.insert(1, record.directory / "raw" / _KERNEL_LOG)
+    return [_file(record, path) for path in paths if path.is_file() and path.stat().st_size]
+
+
+def _file(record: Record, path: Path) -> Attachment:
+    label = {"console.log": "console", _KERNEL_LOG: "kernel log"}.get(path.name, path.name)
+    data = visible(path.read_bytes())
+    if len(data) <= _LONGEST:
+        return Attachment(name=f"{record.boot}: {label}", suffix="json" if path.suffix == ".json" else "txt", data=data)
+    return Attachment(name=f"{record.boot}: {label} (compressed)", suffix="gz", data=gzip.compress(data, mtime=0))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""What the records of a run were made with, as pairs of name and value; values that differ stand by board and arm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from rtgate import __version__
+from rtgate.record import Record
+from rtgate.report.text import plain
+
+
+def _field(name: str) -> Callable[[Record], str]:
+    return lambda record: record.environment.as_mapping()[name]
+
+
+def _with_unit(value: str, unit: str) -> str:
+    return value and f"{value} {unit}"
+
+
+# What a reader asks first stands first: a report shows the first seven, the others on request, and
+# only the beginning of long names.
+_FIELDS: dict[str, Callable[[Record], str]] = {
+    "board": _field("board"),
+    "kernel release": _field("kernel_release"),
+    "kernel flavour": _field("flavour"),
+    "kernel source": lambda record: record.kernel.source,
+    "clock": _field("time"),
+    "profile": lambda record: record.profile,
+    "tools": _field("tools"),
+    "kernel version": _field("kernel_version"),
+    "kernel config": _field("config_sha256"),
+    "kernel image": lambda record: record.kernel.image_sha256,
+    "provenance": lambda record: record.kernel.provenance,
+    "command line": _field("command_line"),
+    "architecture": _field("arch"),
+    "SoC": _field("soc"),
+    "CPUs": _field("cpus"),
+    "CPU model": _field("cpu_model"),
+    "memory": lambda record: _with_unit(record.environment.memory_mib, "MiB"),
+    "instruction": lambda record: _with_unit(record.environment.instruction_ns, "virtual ns"),
+    "QEMU": _field("emulator"),
+    "QEMU machine": _field("machine"),
+    "rootfs": _field("rootfs"),
+    "clock source": _field("clocksource"),
+    "RT runtime": lambda record: _with_unit(record.environment.rt_runtime_us, "us"),
+    "isolated CPUs": _field("isolated"),
+}
+
+
+def surroundings(records: Sequence[Record]) -> dict[str, str]:
+    """Return names and values; an empty value is left out, because nobody said anything."""
+    arms: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        arms.setdefault((record.board, record.arm), []).append(record)
+    found: dict[str, str] = {}
+    for label, get in _FIELDS.items():
+        values = {arm: _distinct(get(record) for record in here) for arm, here in arms.items()}
+        found.update(_told_apart(label, values))
+    found.update(_told_apart("boots", {arm: _boots(here) for arm, here in arms.items()}))
+    found["rtgate"] = __version__
+    return {name: plain(value).replace("\n", " ") for name, value in found.items() if value}
+
+
+def _distinct(values: Iterable[str]) -> str:
+    kept = dict.fromkeys(value for value in values if value)
+    return "; ".join(list(kept)[:4]) + (f"; and {len(kept) - 4} more" if len(kept) > 4 else "")
+
+
+def _told_apart(label: str, values: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    """Return one pair when all arms agree; else one for each arm, with the board where there are several."""
+    if len(set(values.values())) == 1:
+        return {label: next(iter(values.values()))}
+    several = len({board for board, _ in values}) > 1
+    return {f"{label} ({f'{board}, ' if several else ''}{arm})": value for (board, arm), value in values.items()}
+
+
+def _boots(records: Sequence[Record]) -> str:
+    seeds = sorted({record.seed for record in records if record.seed is not None})
+    if seeds:
+        return f"seeds {_ranges(seeds)}"
+    count = len({record.boot_id for record in records})
+    return "1 boot" if count == 1 else f"{count} boots"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return `1-4, 7` for 1, 2, 3, 4 and 7."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
+def title(records: Sequence[Record]) -> str:
+    """Return the report's name: the boards and the kernels that were judged."""
+    boards = ", ".join(sorted({record.board for record in records})) or "nothing measured"
+    judged = [record for record in records if record.arm == "candidate"] or records
+    releases = {record.environment.kernel_release or record.kernel.release for record in judged}
+    return plain(f"rtgate: {boards} {', '.join(sorted(filter(None, releases)))}".strip()).replace("\n", " ")
+
+
+def properties(pairs: Mapping[str, str]) -> str:
+    """Return the pairs as a Java properties file, which is ASCII."""
+    lines = []
+    for name, value in pairs.items():
+        key = "".join(f"\\{char}" if char in " :=#!\\" else char for char in name)
+        lines.append(f"{_ascii(key)}={_ascii(value.replace(chr(92), chr(92) * 2))}")
+    return "\n".join(lines) + "\n"
+
+
+def _ascii(text: str) -> str:
+    units = text.encode("utf-16-be")
+    codes = [int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2)]
+    return "".join(chr(code) if code < 0x7F else f"\\u{code:04x}" for code in codes)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""Where names are looked up: the lab's site directory, the kernel repository, then what rtgate ships.
+
+A lab keeps its own boards, builds, limits and profiles in a *site directory* (`--site` or `RTGATE_SITE`); a kernel
+repository may keep its own in `.rtgate/`. The first directory that has a name wins, so nobody forks rtgate to use it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtgate.errors import ConfigError
+
+KINDS = ("boards", "kernel-configs", "target/rootfs", "tests")
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One directory in which names are looked up."""
+
+    origin: str  # "site", "kernel repository" or "shipped"
+    directory: Path
+
+
+def shipped() -> Path:
+    """Return the directory that holds rtgate's own boards, builds, limits and suites.
+
+    Raises:
+        ConfigError: this installation is not a clone and `RTGATE_SHARE` does not name a directory.
+    """
+    named = os.environ.get("RTGATE_SHARE")
+    directory = Path(named) if named else Path(__file__).resolve().parents[2]
+    if not (directory / "boards").is_dir():
+        raise ConfigError(
+            f"{directory} has no boards/: install rtgate from its clone (pip install -e .) or set RTGATE_SHARE to the clone"
+        )
+    return directory
+
+
+def layers() -> tuple[Layer, ...]:
+    """Return the directories to search, first wins.
+
+    Raises:
+        ConfigError: `RTGATE_SITE` names no directory.
+    """
+    found: list[Layer] = []
+    site = os.environ.get("RTGATE_SITE")
+    if site:
+        if not Path(site).is_dir():
+            raise ConfigError(f"the site directory {site} does not exist (--site or RTGATE_SITE)")
+        found.append(Layer("site", Path(site).resolve()))
+    repository = _kernel_repository()
+    if repository:
+        found.append(Layer("kernel repository", repository))
+    return (*found, Layer("shipped", shipped()))
+
+
+def _kernel_repository() -> Path | None:
+    tree = os.environ.get("RTGATE_TREE")
+    candidates = [Path(tree)] if tree else [Path.cwd(), *Path.cwd().parents]
+    return next((place.resolve() / ".rtgate" for place in candidates if (place / ".rtgate").is_dir()), None)
+
+
+def matches(kind: str, name: str) -> tuple[tuple[Layer, Path], ...]:
+    """Return every file or directory that has this name, the winner first."""
+    return tuple((layer, layer.directory / kind / name) for layer in layers() if (layer.directory / kind / name).exists())
+
+
+def find(kind: str, name: str) -> Path:
+    """Return the file `name` of a kind (`boards`, `kernel-configs`, ...).
+
+    Raises:
+        ConfigError: no layer has it; the message lists the names that exist.
+    """
+    found = matches(kind, name)
+    if not found:
+        places = ", ".join(str(layer.directory / kind) for layer in layers())
+        known = ", ".join(names(kind, Path(name).suffix)) or "none"
+        raise ConfigError(f"unknown name {Path(name).stem!r} in {kind} (allowed: {known}; searched: {places})")
+    return found[0][1]
+
+
+def names(kind: str, suffix: str = ".yaml") -> tuple[str, ...]:
+    """Return all names of a kind, sorted, without their suffix."""
+    return tuple(
+        sorted(
+            {
+                path.name.removesuffix(suffix)
+                for layer in layers()
+                for path in (layer.directory / kind).glob(f"*{suffix}")
+                if not path.name.endswith(".lock.yaml")
+            }
+        )
+    )
+
+
+def files(name: str) -> tuple[Path, ...]:
+    """Return every file of this name at the top of a layer (`thresholds.yaml`, `profiles.yaml`), the winner first.
+
+    Their top-level entries are names too: an entry of the site hides the shipped one of the same name.
+    """
+    return tuple(layer.directory / name for layer in layers() if (layer.directory / name).is_file())
+
+
+def cache() -> Path:
+    """Return the directory of things that can be made again: sources, build trees, images."""
+    named = os.environ.get("RTGATE_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rtgate"

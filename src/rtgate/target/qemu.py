@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""QEMU's command line, its process, and its monitor."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rtgate.boards import Board
+from rtgate.errors import InfrastructureError
+
+PACKAGES = {"qemu-system-aarch64": "qemu-system-arm", "qemu-system-x86_64": "qemu-system-x86"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One start of a virtual board.
+
+    Attributes:
+        serial: QEMU's -serial argument.
+        seed: QEMU's -seed, which feeds the guest's random numbers; None on host time.
+        virtual_time: count instructions, so that a run repeats bit by bit.
+    """
+
+    board: Board
+    image: Path
+    initrd: Path
+    serial: str
+    seed: int | None = None
+    virtual_time: bool = False
+    monitor: Path | None = None
+
+    def argv(self) -> list[str]:
+        """Return QEMU's command line."""
+        qemu = self.board.qemu
+        assert qemu is not None
+        clock = ("-icount", f"shift={qemu.shift},sleep=off", "-rtc", "base=2024-01-01,clock=vm")
+        return [
+            qemu.binary,
+            *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-accel", "tcg"),
+            *("-machine", qemu.machine, "-cpu", qemu.cpu),
+            *("-smp", str(self.board.cpus), "-m", f"{self.board.memory_mib}M"),
+            *(clock if self.virtual_time else ()),
+            *(("-seed", str(self.seed)) if self.seed is not None else ()),
+            *qemu.arguments,
+            *("-serial", self.serial),
+            *(("-qmp", f"unix:{self.monitor},server=on,wait=off") if self.monitor else ()),
+            *("-kernel", str(self.image), "-initrd", str(self.initrd)),
+            *("-append", f"console={self.board.console.device},{self.board.console.baud} {self.board.command_line}".strip()),
+        ]
+
+
+@functools.cache
+def version(binary: str) -> str:
+    """Return QEMU's version line.
+
+    Raises:
+        InfrastructureError: it is not installed or does not start.
+    """
+    if shutil.which(binary) is None:
+        package = PACKAGES.get(binary, "qemu-system")
+        raise InfrastructureError(f"{binary} is not installed: on Debian, apt install {package}")
+    try:
+        done = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise InfrastructureError(f"{binary} does not start: {error}") from error
+    return done.stdout.split("\n", 1)[0].strip()
+
+
+@contextlib.contextmanager
+def process(argv: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run QEMU in a process group of its own, and end it however the block is left.
+
+    The kernel ends it too if this process is killed (`setpriv --pdeathsig`), so nothing is ever left behind.
+    """
+    guarded = ["setpriv", "--pdeathsig", "KILL", "--", *argv] if shutil.which("setpriv") else list(argv)
+    with log.open("wb") as errors:
+        child = subprocess.Popen(
+            guarded, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True
+        )
+    try:
+        yield child
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+class Monitor:
+    """QEMU's monitor (QMP), opened when it is first needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._socket: socket.socket | None = None
+        self._lines: Any = None
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._socket is not None:
+            self._lines.close()
+            self._socket.close()
+
+    def ask(self, command: str, **arguments: str) -> Any:  # noqa: ANN401 - QMP's answers are JSON
+        """Return the answer to a command, or None when QEMU does not answer within 5 s or is gone."""
+        try:
+            if self._socket is None:
+                self._connect()
+            assert self._socket is not None
+            request = {"execute": command, "arguments": arguments}
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            return self._answer()
+        except (OSError, ValueError):
+            return None
+
+    def _connect(self) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(5.0)
+        self._socket.connect(str(self._path))
+        self._lines = self._socket.makefile("r")
+        self._lines.readline()  # the greeting
+        self._socket.sendall(b'{"execute": "qmp_capabilities"}\n')
+        self._answer()
+
+    def _answer(self) -> Any:  # noqa: ANN401
+        while line := self._lines.readline():
+            message = json.loads(line)
+            if "return" in message or "error" in message:
+                return message.get("return")
+        return None

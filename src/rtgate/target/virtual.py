@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""Virtual-time boards: QEMU counts instructions, and the plan runs in the initramfs.
+
+The same kernel, plan and seed give the same bits, whatever else this machine does. What makes that so (verified with
+QEMU 7.2): `-icount shift=N,sleep=off`, `-seed`, an RTC on the virtual clock, `nokaslr`, the serial line into a file,
+and nothing typed. The clock is watched over QEMU's monitor, which reads it without disturbing it.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rtgate.boards import Board
+from rtgate.console.faults import FATAL, Fault, scan
+from rtgate.console.frames import FrameReader
+from rtgate.deadline import Deadline
+from rtgate.errors import InfrastructureError, Interrupted, ParseError
+from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
+from rtgate.target.plan import Plan, script, started
+from rtgate.target.qemu import Machine, Monitor, process, version
+from rtgate.target.rootfs import RootfsImage, overlay
+
+BOOT_S = 60.0  # virtual seconds that a boot may take; a good one takes 0.8
+_PANIC_GRACE_S = 2.0  # host seconds in which a dying kernel may finish its trace
+_STALL_S = 60.0  # host seconds in which the virtual clock must move
+_EPOCH = calendar.timegm((2024, 1, 1, 0, 0, 0))  # -rtc base=2024-01-01
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualBoard:
+    """A virtual board with a kernel and a root filesystem: boots, carries out one plan, and is gone.
+
+    Attributes:
+        image: the kernel's Image or bzImage.
+        stop: set by whoever wants all boots to end now.
+    """
+
+    board: Board
+    image: Path
+    rootfs: RootfsImage
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, plan: Plan) -> Outcome:
+        """Boot, carry out the plan, and return what came of it.
+
+        Raises:
+            InfrastructureError: this machine cannot do it: no QEMU, no room on the disk.
+            Interrupted: `stop` was set.
+        """
+        qemu = self.board.qemu
+        assert qemu is not None
+        identity = version(qemu.binary)
+        try:
+            with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
+                directory = Path(name)
+                machine = self._machine(plan, directory)
+                watch = _Watch(directory, plan, self.board.arch, self.stop)
+                began = time.monotonic()
+                with process(machine.argv(), directory / "qemu.log") as child:
+                    ended = watch.until_over(child)
+                outcome = watch.outcome(ended, child.returncode)
+                seconds = {**watch.seconds, "total": round(time.monotonic() - began, 3)}
+        except OSError as error:
+            raise InfrastructureError(f"the virtual board could not be prepared: {error}") from error
+        return replace(outcome, seconds=seconds, machine={"qemu": identity, "command": _command(machine, directory)})
+
+    def _machine(self, plan: Plan, directory: Path) -> Machine:
+        initrd = directory / "initrd"
+        segment = overlay({"rtgate/plan": script(plan).encode()})
+        # The uncompressed archive: unpacking gzip takes the target 0.75 virtual seconds.
+        initrd.write_bytes(self.rootfs.archive.read_bytes() + segment)
+        return Machine(
+            board=self.board,
+            image=self.image,
+            initrd=initrd,
+            serial=f"file:{directory / 'console'}",
+            seed=plan.seed,
+            virtual_time=True,
+            monitor=directory / "qmp",
+        )
+
+
+def _command(machine: Machine, directory: Path) -> str:
+    """Return the command line without the names of temporary files, so that equal boots have equal ones."""
+    return " ".join(machine.argv()).replace(str(directory), "DIR").replace(str(machine.image), machine.image.name)
+
+
+class _Watch:
+    """Follows one boot: its console file, its clock, its process."""
+
+    def __init__(self, directory: Path, plan: Plan, arch: str, stop: threading.Event) -> None:
+        self.seconds: dict[str, float] = {}
+        self._console = directory / "console"
+        self._errors = directory / "qemu.log"
+        self._monitor = Monitor(directory / "qmp")
+        self._plan = plan
+        self._arch = arch
+        self._stop = stop
+        self._began = time.monotonic()
+        self._log = b""
+
+    def until_over(self, child: subprocess.Popen[bytes]) -> str:
+        """Wait until QEMU has ended or must be ended; return why: empty, or the deadline that passed."""
+        moved = clock_read = time.monotonic()
+        clock = 0.0
+        dying: Deadline | None = None
+        try:
+            while child.poll() is None:
+                if self._stop.wait(_POLL_S):
+                    raise Interrupted("stopped")
+                if self._read() and dying is None and self._fatal():
+                    dying = Deadline.after(_PANIC_GRACE_S)
+                if dying is not None and dying.expired:
+                    return "fault"
+                if time.monotonic() - clock_read < 1.0:
+                    continue
+                clock_read = time.monotonic()
+                now = virtual_seconds(self._monitor, self._arch)
+                if now is not None and now != clock:
+                    clock, moved = now, clock_read
+                reason = self._overdue(clock, clock_read - moved)
+                if reason:
+                    return reason
+            return ""
+        finally:
+            self._monitor.close()
+            self._read()
+
+    def _read(self) -> bool:
+        if not self._console.exists():
+            return False
+        with self._console.open("rb") as stream:
+            stream.seek(len(self._log))
+            new = stream.read()
+        self._log += new
+        if "boot" not in self.seconds and started(self._log.decode("latin-1")):
+            self.seconds["boot"] = round(time.monotonic() - self._began, 3)
+        return bool(new)
+
+    def _fatal(self) -> bool:
+        return any(fault.kind in FATAL for fault in scan(self._log[-20_000:].decode("utf-8", errors="replace")))
+
+    def _overdue(self, clock: float, standing: float) -> str:
+        if "boot" not in self.seconds and clock > BOOT_S:
+            return f"it did not come to the plan within {BOOT_S:.0f} virtual seconds"
+        whole = BOOT_S + self._plan.deadline_s + 10
+        if clock > whole:
+            return f"the plan did not end within {whole:.0f} virtual seconds"
+        if standing > _STALL_S:
+            return f"its clock has stood still for {_STALL_S:.0f} s"
+        return ""
+
+    def outcome(self, ended: str, exit_code: int) -> Outcome:
+        """Say what the boot came to."""
+        reader = FrameReader(self._plan.nonce)
+        reader.feed(self._log)
+        reader.finish()
+        faults = scan(self._log.decode("utf-8", errors="replace"))
+        line = LineQuality(received=reader.received, damaged=reader.damaged, repeated=reader.repeated)
+        files: dict[str, bytes] = {}
+        if reader.ended:
+            state, message = State.MEASURED, ""
+            try:
+                files = unpack(reader)
+            except ParseError as error:
+                state, message = State.UNREADABLE, str(error)
+        else:
+            state, message = self._unfinished(ended, exit_code, faults)
+        return Outcome(state=state, message=message, files=files, console=self._log, faults=faults, line=line)
+
+    def _unfinished(self, ended: str, exit_code: int, faults: tuple[Fault, ...]) -> tuple[State, str]:
+        where = "during the measurement" if "boot" in self.seconds else "while booting"
+        fatal = [fault for fault in faults if fault.kind in FATAL]
+        if fatal:
+            state = State.FAULT if "boot" in self.seconds else State.NO_BOOT
+            return state, f"the kernel died {where}: {fatal[0].line}"
+        if ended:
+            state = State.HANG if "boot" in self.seconds else State.NO_BOOT
+            return state, f"the kernel hung {where}: {ended}; last lines of the console:\n{last_lines(self._log)}"
+        said = self._errors.read_text(errors="replace").strip()
+        if exit_code != 0 or said:
+            return State.LAB, f"QEMU ended with exit code {exit_code}: {said[:500] or 'no message'}"
+        if "rtgate: cannot write" in self._log.decode("latin-1"):
+            return State.LAB, "the target's RAM file system is full or not writable"
+        state = State.FAULT if "boot" in self.seconds else State.NO_BOOT
+        return state, f"the machine stopped {where} without a word; last lines of the console:\n{last_lines(self._log)}"
+
+
+def virtual_seconds(monitor: Monitor, arch: str) -> float | None:
+    """Return the virtual seconds since power-on, read from the machine's real-time clock; None if QEMU is silent.
+
+    arm64 `virt`: the PL031 at 0x09010000 (QEMU hw/arm/virt.c), whose first register counts seconds and may be read at
+    any time. x86: QEMU's own `rtc-time` property.
+    """
+    if arch == "arm64":
+        answer = monitor.ask("human-monitor-command", **{"command-line": "xp /1wx 0x09010000"})
+        match = re.search(r": (0x[0-9a-f]+)", answer or "")
+        return float(int(match[1], 16) - _EPOCH) if match else None
+    answer = monitor.ask("qom-get", path="/machine", property="rtc-time")
+    if not answer:
+        return None
+    parts = (answer["tm_year"] + 1900, answer["tm_mon"] + 1, *(answer[f"tm_{key}"] for key in ("mday", "hour", "min", "sec")))
+    return float(calendar.timegm(parts) - _EPOCH)
