@@ -19,7 +19,7 @@ from rtgate.target.rootfs_recipe import ARCHES
 _PROGRAMS = """
     awk base64 cat chrt cksum cut cyclicdeadline cyclictest deadline_test dmesg gzip hackbench kill mkdir od oslat paste
     pi_stress pip_stress pmqtest poweroff ptsematest queuelat reboot rm rt-migrate-test sed setsid sh sha256sum
-    signaltest sigwaittest sleep split ssdd stress svsematest tail tar taskset timeout uname usleep
+    signaltest sigwaittest sleep split ssdd stress stress-ng svsematest tail tar taskset timeout uname usleep
 """
 
 pytestmark = pytest.mark.skipif(shutil.which("apt-get") is None, reason="apt-get is not installed")

@@ -3,18 +3,20 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from rtgate.errors import ConfigError
-from rtgate.target import cpio, rootfs_build
+from rtgate.target import cpio, elf, rootfs_build
 from rtgate.target.debian import Member
 from rtgate.target.rootfs_recipe import Recipe, read
 
 ElfProgram = Callable[[str, tuple[str, ...]], bytes]
+Symbol = tuple[str, str, str, int, bool, bool]
+ElfSymbols = Callable[[bytes, Sequence[Symbol]], bytes]
 LD = "/lib/ld-linux-aarch64.so.1"
 TRIPLET = "usr/lib/aarch64-linux-gnu"
 
@@ -88,6 +90,7 @@ def test_programs_come_with_the_libraries_they_need_and_no_others(
         "name": "tiny",
         "arch": "arm64",
         "packages": VERSIONS,
+        "absent": [],
     }
 
 
@@ -122,6 +125,73 @@ def test_a_program_for_a_newer_libc_is_refused(tmp_path: Path, members: dict[str
     members["tool"]["usr/bin/tool"] = _file(old.data + b"GLIBC_2.43\0")
     with pytest.raises(ConfigError, match=r"usr/bin/tool needs GLIBC_2\.43, the image's libc is 2\.41"):
         rootfs_build.compose((_recipe(tmp_path),), "arm64", members, VERSIONS)
+
+
+class TestAbsent:
+    """The library libn is absent, by the recipe's leave."""
+
+    RECIPE = RECIPE.replace("[libc, libn]", "[libc]") + "absent: {libn.so.1: not used, libq.so.1: neither}\n"
+
+    @pytest.fixture(autouse=True)
+    def _with_tables(
+        self, members: dict[str, dict[str, Member]], elf_program: ElfProgram, elf_symbols: ElfSymbols
+    ) -> None:
+        del members["libn"]
+        libc = (("printf", "", "", 2, True, False), ("plain_of_libc", "", "", 2, True, False))
+        members["libc"][f"{TRIPLET}/libc.so.6"] = _file(elf_symbols(elf_program("", ()), libc) + b"GLIBC_2.17\0")
+        self.program = elf_program(LD, ("libn.so.1", "libc.so.6"))
+
+    def _compose(self, directory: Path, members: dict[str, dict[str, Member]]) -> dict[str, cpio.Entry]:
+        content = rootfs_build.compose((_recipe(directory, self.RECIPE),), "arm64", members, VERSIONS)
+        assert content.absent == {"libn.so.1": "not used"}
+        return {entry.name: entry for entry in content.entries}
+
+    def test_a_stand_in_has_what_no_other_library_has(
+        self, tmp_path: Path, members: dict[str, dict[str, Member]], elf_symbols: ElfSymbols
+    ) -> None:
+        program = elf_symbols(
+            self.program,
+            (
+                ("n_open", "N_1", "libn.so.1", 2, False, False),
+                ("n_shut", "", "", 2, False, False),
+                ("printf", "GLIBC_2.17", "libc.so.6", 2, False, False),
+                ("plain_of_libc", "", "", 2, False, False),
+            ),
+        )
+        members["tool"]["usr/bin/tool"] = _file(program)
+        found = self._compose(tmp_path, members)
+        expected = elf.stand_in(183, "librtgate-absent.so", [("n_open", "N_1"), ("n_shut", "")])
+        assert found["usr/lib/librtgate-absent.so"].data == expected
+        assert found["usr/lib/libn.so.1"].target == "librtgate-absent.so"
+        assert "usr/lib/libq.so.1" not in found
+        assert found["usr/bin/tool"].data == program
+        assert json.loads(found["etc/rtgate-rootfs.json"].data)["absent"] == ["libn.so.1"]
+
+    @pytest.mark.parametrize(
+        "symbol",
+        [
+            ("n_table", "N_1", "libn.so.1", 1, False, True),
+            ("n_table", "N_1", "libn.so.1", 1, False, False),
+            ("n_table", "", "", 1, False, True),
+        ],
+    )
+    def test_data_cannot_be_stood_in_for(
+        self, tmp_path: Path, members: dict[str, dict[str, Member]], elf_symbols: ElfSymbols, symbol: Symbol
+    ) -> None:
+        members["tool"]["usr/bin/tool"] = _file(elf_symbols(self.program, [symbol]))
+        with pytest.raises(ConfigError, match=r"usr/bin/tool needs the data n_table of an absent library"):
+            self._compose(tmp_path, members)
+
+    def test_a_library_that_a_package_has_is_taken(
+        self, tmp_path: Path, members: dict[str, dict[str, Member]], elf_program: ElfProgram
+    ) -> None:
+        members["libn"] = {f"{TRIPLET}/libn.so.1": _file(elf_program("", ()))}
+        recipe = _recipe(tmp_path, self.RECIPE.replace("[libc]", "[libc, libn]"))
+        content = rootfs_build.compose((recipe,), "arm64", members, VERSIONS)
+        names = {entry.name for entry in content.entries}
+        assert content.absent == {}
+        assert f"{TRIPLET}/libn.so.1" in names
+        assert "usr/lib/librtgate-absent.so" not in names
 
 
 def test_a_recipe_adds_to_the_one_it_extends(tmp_path: Path, members: dict[str, dict[str, Member]]) -> None:

@@ -74,6 +74,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def build_kernel(name: str, tree: Tree | None, output: Path, patches: Path | None = None) -> KernelBuild:
+    """Build with progress shown; `tree` None is the pinned Debian source. Raises as `kernel.build.build`."""
+    description = find_description(name)
+    with _shown(description.name, quiet=False) as listener:
+        options = kernel_build.Options(patches=patches, listener=listener)
+        return kernel_build.build(description, tree or _tree(None, listener), output, options)
+
+
 def find_description(name: str) -> BuildDescription:
     """Return the build of this name, or of this path if it ends in `.yaml`.
 

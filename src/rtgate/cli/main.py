@@ -13,10 +13,10 @@ from types import FrameType
 from typing import NoReturn
 
 from rtgate import __version__
-from rtgate.cli import build, check, console, gate, repeat, report, rootfs, where
+from rtgate.cli import build, check, console, demo, gate, repeat, report, rootfs, where
 from rtgate.errors import RtgateError
 
-_COMMANDS = (gate, build, repeat, report, console, where, check, rootfs)
+_COMMANDS = (gate, demo, build, repeat, report, console, where, check, rootfs)
 _EPILOG = """\
 exit codes:
   0  pass
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _stop)
     module = next(module for module in _COMMANDS if module.__name__.rsplit(".", 1)[-1] == arguments.command)
     try:
-        return module.run(arguments)
+        return int(module.run(arguments))
     except RtgateError as error:
         print(f"rtgate: {error}", file=sys.stderr)
         return error.exit_code

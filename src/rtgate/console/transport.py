@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -12,6 +11,7 @@ import pexpect
 import serial
 
 from rtgate.errors import ConfigError, TransportError
+from rtgate.guard import guarded
 
 _POLL_S = 0.05
 
@@ -33,9 +33,7 @@ class ProgramTransport:
     """The standard input and output of a program on a terminal of its own, by pexpect."""
 
     def __init__(self, argv: Sequence[str]) -> None:
-        # The kernel ends the program if this process is killed, so that nothing is left behind.
-        guard = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
-        command = [*guard, *argv]
+        command = guarded(argv)
         try:
             self._child: pexpect.spawn[bytes] = pexpect.spawn(command[0], command[1:], timeout=None, echo=False)
         except pexpect.ExceptionPexpect as error:

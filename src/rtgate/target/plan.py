@@ -150,7 +150,6 @@ if [ -n "$load" ]; then
     wait $load 2>/dev/null
 fi
 facts end
-[ -n "$level" ] && echo "$level" >/proc/sys/kernel/printk 2>/dev/null
 note version /proc/version
 note cmdline /proc/cmdline
 note boot_id /proc/sys/kernel/random/boot_id
@@ -180,4 +179,6 @@ crc=$(echo "$closing" | cksum)
 echo "$closing ${crc%% *}" >>frames
 rm -rf parts lines sums payload r.tar
 cat frames
+# Only now, so that no kernel message falls between the frames.
+[ -n "$level" ] && echo "$level" >/proc/sys/kernel/printk 2>/dev/null
 """

@@ -18,6 +18,7 @@ from typing import Any
 
 from rtgate.boards import Board
 from rtgate.errors import InfrastructureError
+from rtgate.guard import guarded
 
 PACKAGES = {"qemu-system-aarch64": "qemu-system-arm", "qemu-system-x86_64": "qemu-system-x86"}
 
@@ -44,7 +45,7 @@ class Machine:
         """Return QEMU's command line."""
         qemu = self.board.qemu
         assert qemu is not None
-        clock = ("-icount", f"shift={qemu.shift},sleep=off", "-rtc", "base=2024-01-01,clock=vm")
+        clock = ("-icount", self._counting(), "-rtc", "base=2024-01-01,clock=vm")
         return [
             qemu.binary,
             *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-accel", "tcg"),
@@ -58,6 +59,21 @@ class Machine:
             *("-kernel", str(self.image), "-initrd", str(self.initrd)),
             *("-append", f"console={self.board.console.device},{self.board.console.baud} {self.board.command_line}".strip()),
         ]
+
+
+    def _counting(self) -> str:
+        """Return QEMU's -icount argument.
+
+        Recording is on for what it does to QEMU's own threads, not for the log, which goes nowhere: only while it
+        records does QEMU 7.2 keep its main loop out while the CPU runs (`replay_mutex_lock` in
+        accel/tcg/tcg-accel-ops-icount.c). Without it the main loop may see the CPU halted before its last instructions
+        are counted (softmmu/icount.c, `icount_start_warp_timer`) and move the clock too far: on a busy host one boot in
+        ten or twenty differed. QEMU refuses to record with more than one CPU.
+        """
+        qemu = self.board.qemu
+        assert qemu is not None
+        record = ",rr=record,rrfile=/dev/null" if self.board.cpus == 1 else ""
+        return f"shift={qemu.shift},sleep=off{record}"
 
 
 @functools.cache
@@ -81,12 +97,11 @@ def version(binary: str) -> str:
 def process(argv: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run QEMU in a process group of its own, and end it however the block is left.
 
-    The kernel ends it too if this process is killed (`setpriv --pdeathsig`), so nothing is ever left behind.
+    The kernel ends it too if this process is killed, so nothing is ever left behind.
     """
-    guarded = ["setpriv", "--pdeathsig", "KILL", "--", *argv] if shutil.which("setpriv") else list(argv)
     with log.open("wb") as errors:
         child = subprocess.Popen(
-            guarded, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True
+            guarded(argv), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True
         )
     try:
         yield child

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate gate`: build what is missing, measure, judge, report."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from rtgate import boards, site
+from rtgate import record as records_file
+from rtgate.boards import FLAVOURS, Board
+from rtgate.cli import build
+from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate.cli.report import read_verdicts
+from rtgate.errors import ConfigError
+from rtgate.guard import guarded
+from rtgate.judge.verdict import exit_code
+from rtgate.kernel import source
+from rtgate.kernel.checkout import checkout
+from rtgate.kernel.source import Tree
+from rtgate.report import allure, html, terminal
+
+_DESCRIPTION = """\
+Gate a kernel: build it, boot it on a board, measure it, judge the measurements against thresholds.yaml, and write a
+report. Without --kernel, --tree or --candidate it is the board's default build of Debian's kernel source.
+
+examples:
+  rtgate gate --board virt-arm64                                  the default kernel
+  rtgate gate --board virt-arm64 --tree ~/linux                   the kernel tree as it lies there
+  rtgate gate --board virt-arm64 --tree ~/linux --base v6.12 --candidate my-branch
+  rtgate gate --board virt-arm64 --kernel build/mine              a kernel that is built already
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "gate",
+        help="build, measure, judge, report",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--board", required=True, metavar="NAME", help="the board")
+    kernel = parser.add_argument_group("which kernel")
+    kernel.add_argument("--kernel", type=Path, metavar="DIR", help="a kernel's build directory")
+    kernel.add_argument("--baseline", type=Path, metavar="DIR", help="the kernel to compare with, built already")
+    kernel.add_argument("--tree", type=Path, metavar="DIR", help="kernel source to build")
+    kernel.add_argument("--base", metavar="REF", help="a commit of TREE to compare with")
+    kernel.add_argument("--candidate", metavar="REF", help="the commit of TREE to gate (default: the tree as it lies)")
+    kernel.add_argument("--build", metavar="BUILD", help="an entry of kernel-configs/ (default: the board's)")
+    kernel.add_argument("--patches", type=Path, metavar="DIR", help="apply this patch series to the candidate")
+    kernel.add_argument("--flavour", choices=FLAVOURS, help="what a kernel without build.json should be")
+    how = parser.add_argument_group("how")
+    how.add_argument("--profile", default="mr", help="lengths and repetitions (default: %(default)s)")
+    how.add_argument("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
+    how.add_argument("--console", metavar="C", help="see pytest --help (default on virtual boards: virtual)")
+    how.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
+    how.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
+    how.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged")
+    parser.add_argument("-o", "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    board = boards.board(arguments.board)
+    output = arguments.output.absolute()
+    _own(output)
+    records_file.has_room(output)
+    kernels = _kernels(arguments, board)
+    request = ArmRequest(
+        board=board.name,
+        kernels=kernels,
+        profile=arguments.profile,
+        console=arguments.console,
+        flavour=arguments.flavour,
+    )
+    make_arms(request)  # a mistake shows here, before anything runs
+    with _step("measuring"):
+        _measure(arguments, kernels, output)
+    with _step("judging"):
+        _judge(arguments, output)
+    return _report(arguments, output)
+
+
+def _own(output: Path) -> None:
+    """Empty the parts of a report directory that are ours, and refuse one that is somebody else's."""
+    ours = {"records", "allure-results", "index.html", "verdict.json", "junit.xml", "history.jsonl", "measure.log", "judge.log"}
+    if output.is_dir():
+        others = sorted(path.name for path in output.iterdir() if path.name not in ours and not path.name.startswith("."))
+        if others:
+            raise ConfigError(f"{output} holds something else ({', '.join(others[:3])}): name another directory with -o")
+    for name in ours - {"history.jsonl"}:
+        path = output / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
+
+
+def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
+    """Return the build directory of each arm, built if it has to be."""
+    if (arguments.base or arguments.candidate) and not arguments.tree:
+        raise ConfigError("--base and --candidate are commits of a kernel tree: name it with --tree DIR")
+    if arguments.kernel and (arguments.tree or arguments.base or arguments.candidate or arguments.patches):
+        raise ConfigError("--kernel names a kernel that is built already: leave out --tree, --base, --candidate, --patches")
+    kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
+    if arguments.kernel:
+        return {**kernels, "candidate": arguments.kernel}
+    if arguments.console and arguments.console not in {"virtual", "host", "host-pty"} and not arguments.tree:
+        return kernels  # a live console runs a kernel of its own
+    name = arguments.build or board.build
+    if arguments.base:
+        kernels["baseline"] = _built(name, arguments, _at(arguments, "base"), "baseline")
+    kernels["candidate"] = _built(name, arguments, _at(arguments, "candidate"), "candidate")
+    return kernels
+
+
+def _at(arguments: argparse.Namespace, label: str) -> Tree | None:
+    reference = getattr(arguments, label)
+    if reference:
+        return checkout(arguments.tree, reference, label)
+    return source.open_tree(arguments.tree) if arguments.tree else None
+
+
+def _built(name: str, arguments: argparse.Namespace, tree: Tree | None, arm: str) -> Path:
+    patches = arguments.patches if arm == "candidate" else None
+    marks = [mark for mark in (patches and patches.resolve().name, tree and f"{arm}-{_short(tree)}") if mark]
+    directory = Path("build") / "-".join([name, *marks])
+    with _step(f"building {name}" + (f" ({arm})" if arguments.base else "")):
+        return build.build_kernel(name, tree, directory, patches).directory
+
+
+def _short(tree: Tree) -> str:
+    return str(tree.path.resolve()).strip("/").replace("/", "_")[-40:]
+
+
+@contextlib.contextmanager
+def _step(name: str) -> Iterator[None]:
+    began = time.monotonic()
+    print(f"== {name}", file=sys.stderr, flush=True)
+    yield
+    print(f"== {name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
+
+
+def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Path) -> None:
+    options = ["--board", arguments.board, "--records", str(output / "records"), "--no-judge"]
+    options += ["--profile", arguments.profile]
+    for name, directory in kernels.items():
+        options += ["--arm", f"{name}={directory.absolute()}"]
+    for option in ("seeds", "console", "flavour"):
+        if getattr(arguments, option):
+            options += [f"--{option}", getattr(arguments, option)]
+    _pytest(arguments, options, output / "measure.log")
+
+
+def _judge(arguments: argparse.Namespace, output: Path) -> None:
+    options = ["--replay", str(output / "records"), "--board", arguments.board]
+    options += ["--verdict", str(output / "verdict.json"), "--junit-xml", str(output / "junit.xml")]
+    if arguments.thresholds:
+        options += ["--thresholds", str(arguments.thresholds.absolute())]
+    (output / "records").mkdir(exist_ok=True)
+    _pytest(arguments, options, output / "judge.log")
+
+
+def _pytest(arguments: argparse.Namespace, options: Sequence[str], log: Path) -> None:
+    """Run the suites; their results are in files, so only an end that leaves none is an error here.
+
+    They run in a session of their own: Ctrl-C reaches this process alone, which passes it on once.
+    """
+    suites = [str(layer.directory / "tests") for layer in site.layers() if (layer.directory / "tests").is_dir()]
+    select = ["-k", arguments.select] if arguments.select else []
+    root = str(site.shipped())
+    argv = [sys.executable, "-m", "pytest", *suites, "--rootdir", root, "-c", f"{root}/pyproject.toml", "-q", *select, *options]
+    with log.open("wb") as stream:
+        child = subprocess.Popen(guarded(argv, "TERM"), stdin=subprocess.DEVNULL, stdout=stream, start_new_session=True)
+        try:
+            code = child.wait()
+        except KeyboardInterrupt:
+            child.send_signal(signal.SIGINT)
+            child.wait()
+            raise
+    if code not in {0, 1}:
+        lines = log.read_text(errors="replace").strip().splitlines()
+        raise ConfigError(f"the suites did not run (pytest's exit code {code}): {' / '.join(lines[-3:])}; see {log}")
+
+
+def _report(arguments: argparse.Namespace, output: Path) -> int:
+    verdicts, _ = read_verdicts(output / "verdict.json", output / "records")
+    records = list(records_file.read_all(output / "records"))
+    results = output / "allure-results"
+    allure.write(records, verdicts, results)
+    made = html.generate(results, output)
+    code = exit_code(verdicts, allow_unjudged=arguments.allow_unjudged)
+    terminal.show(records, verdicts, code, Console(), made)
+    return code
