@@ -160,8 +160,9 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGTERM, stop)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Prepare the session before the first item runs, so that a wrong option ends it at once."""
+    """Prepare the session for what is left after -k, before the first item runs: a wrong option ends it at once."""
     ours = [item for item in items if "measure" in getattr(item, "fixturenames", ())]
     if not ours or config.option.collectonly:
         return

@@ -132,6 +132,6 @@ class TestStandIn:
             "    print(f'{name}@{version}', bool(found))\n"
         )
         wanted = ("once@V_1", "once@V_2", "other@V_2", "other@V_1")
-        argv = [sys.executable, "-c", look, library, *wanted]
+        argv = [sys.executable, "-c", look, str(library), *wanted]
         done = subprocess.run(argv, capture_output=True, text=True, check=True)
         assert done.stdout.split("\n")[:4] == ["once@V_1 True", "once@V_2 True", "other@V_2 True", "other@V_1 False"]

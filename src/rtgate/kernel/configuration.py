@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rtgate import site, strict_yaml
+from rtgate.boards import ARCHES, FLAVOURS
 from rtgate.errors import BuildError, ConfigError
 from rtgate.kernel import kconfig
 from rtgate.kernel.fragments import UNSET, Option, load_fragment, resolve
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     from rtgate.kernel.version import KernelVersion
 
-ARCHITECTURES = ("arm64", "x86_64")
-FLAVOURS = ("preempt_rt", "xenomai", "jailhouse", "generic")
 TARGETS = ("kernel", "modules", "dtbs")
 
 _BASE = re.compile(r"[A-Za-z0-9_.-]*config")
@@ -72,7 +71,7 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
     return BuildDescription(
         name=path.stem,
         path=path,
-        arch=top["arch"].text(ARCHITECTURES),
+        arch=top["arch"].text(ARCHES),
         flavour=top["flavour"].text(FLAVOURS),
         base=_base(top["base"]),
         fragments=fragments,

@@ -19,6 +19,7 @@ from typing import Any
 from rtgate.boards import Board
 from rtgate.errors import InfrastructureError
 from rtgate.guard import guarded
+from rtgate.target import turns
 
 PACKAGES = {"qemu-system-aarch64": "qemu-system-arm", "qemu-system-x86_64": "qemu-system-x86"}
 
@@ -47,11 +48,13 @@ class Machine:
         assert qemu is not None
         clock = ("-icount", self._counting(), "-rtc", "base=2024-01-01,clock=vm")
         return [
+            *(self._in_turns() if self.virtual_time and self.board.cpus > 1 else ()),
             qemu.binary,
             *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-accel", "tcg"),
             *("-machine", qemu.machine, "-cpu", qemu.cpu),
             *("-smp", str(self.board.cpus), "-m", f"{self.board.memory_mib}M"),
             *(clock if self.virtual_time else ()),
+            *(("-name", "debug-threads=on") if self.board.cpus > 1 else ()),
             *(("-seed", str(self.seed)) if self.seed is not None else ()),
             *qemu.arguments,
             *("-serial", self.serial),
@@ -60,6 +63,9 @@ class Machine:
             *("-append", f"console={self.board.console.device},{self.board.console.baud} {self.board.command_line}".strip()),
         ]
 
+    def _in_turns(self) -> tuple[str, ...]:
+        """Return what starts QEMU with its threads in step; see turns.c for why."""
+        return ("env", f"LD_PRELOAD={turns.library()}")
 
     def _counting(self) -> str:
         """Return QEMU's -icount argument.
@@ -68,7 +74,7 @@ class Machine:
         records does QEMU 7.2 keep its main loop out while the CPU runs (`replay_mutex_lock` in
         accel/tcg/tcg-accel-ops-icount.c). Without it the main loop may see the CPU halted before its last instructions
         are counted (softmmu/icount.c, `icount_start_warp_timer`) and move the clock too far: on a busy host one boot in
-        ten or twenty differed. QEMU refuses to record with more than one CPU.
+        ten or twenty differed. QEMU refuses to record with more than one CPU: there `turns.c` does it.
         """
         qemu = self.board.qemu
         assert qemu is not None
@@ -126,7 +132,7 @@ class Monitor:
             self._socket.close()
 
     def ask(self, command: str, **arguments: str) -> Any:  # noqa: ANN401 - QMP's answers are JSON
-        """Return the answer to a command, or None when QEMU does not answer within 5 s or is gone."""
+        """Return the answer to a command, or None when QEMU does not answer within 15 s or is gone."""
         try:
             if self._socket is None:
                 self._connect()
@@ -139,7 +145,7 @@ class Monitor:
 
     def _connect(self) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(5.0)
+        self._socket.settimeout(15.0)
         self._socket.connect(str(self._path))
         self._lines = self._socket.makefile("r")
         self._lines.readline()  # the greeting

@@ -39,8 +39,8 @@ class RootfsImage:
 
     Attributes:
         path: the image, compressed by gzip.
-        archive: the same without compression. Virtual boards boot faster from it: unpacking gzip takes 94 million
-            instructions of the target for `core`, 0.75 virtual seconds.
+        archive: the same without compression. Virtual boards boot faster from it: unpacking gzip takes 124 million
+            instructions of the target for `core` on arm64, 1.0 virtual seconds.
         sha256: of the file.
         content_sha256: of the archive before compression: equal wherever the content is equal.
         versions: Debian package and version.
