@@ -13,12 +13,13 @@ option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
 .PHONY: help gate demo test check bench clean bootstrap bootstrap-dev
 
 help: ## list these targets
-	@echo 'make gate [TREE=DIR] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
+	@echo 'make gate [TREE=DIR [BASE=REF] [CANDIDATE=REF]] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
 gate: bootstrap ## build a kernel (of TREE, or Debian's), measure it on BOARD, judge it; the report goes to OUT
 	@$(run) gate --board "$(BOARD)" $(call option,BUILD,build) $(call option,TREE,tree) \
-		$(call option,PROFILE,profile) -o "$(patsubst ~/%,$(HOME)/%,$(OUT))" $(tell)
+		$(call option,BASE,base) $(call option,CANDIDATE,candidate) $(call option,PROFILE,profile) \
+		-o "$(patsubst ~/%,$(HOME)/%,$(OUT))" $(tell)
 
 demo: bootstrap ## gate a kernel that delays one timer wake-up in a thousand: it must FAIL
 	@$(run) demo $(tell)

@@ -86,7 +86,7 @@ def needs(data: bytes) -> Needs:
         segments = _segments(data)
         interpreter = next((_text(data, part.offset) for part in segments if part.kind == _PT_INTERP), "")
         return Needs(interpreter, _libraries(data, segments))
-    except (struct.error, IndexError, StopIteration) as error:
+    except (struct.error, IndexError, StopIteration, OverflowError) as error:
         raise ValueError(f"a broken ELF file: {error}") from error
 
 
@@ -133,7 +133,7 @@ def exports(data: bytes) -> frozenset[str]:
     """
     try:
         return frozenset(symbol.name for symbol in _symbols(data, _sections(data)) if symbol.defined and symbol.binding)
-    except (struct.error, IndexError, KeyError) as error:
+    except (struct.error, IndexError, KeyError, OverflowError) as error:
         raise ValueError(f"a broken ELF file: {error!r}") from error
 
 
@@ -155,7 +155,7 @@ def imports(data: bytes) -> tuple[Import, ...]:
                 version, library = versions.get(numbers[number] & 0x7FFF, ("", "")) if numbers else ("", "")
                 found.append(Import(symbol.name, version, library, number not in copied and symbol.kind == _STT_FUNC))
         return tuple(found)
-    except (struct.error, IndexError, KeyError) as error:
+    except (struct.error, IndexError, KeyError, OverflowError) as error:
         raise ValueError(f"a broken ELF file: {error!r}") from error
 
 

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from rtgate.loads import Load
 
 SCRIPT_VERSION = 1
-_START = "rtgate: plan started"  # printed before the measuring window, so that a dead boot is told from a dead plan
+# Printed before and after the measuring window: they tell a dead boot from a dead plan, and where host time goes.
+_START = "rtgate: plan started"
+_MEASURED = "rtgate: measured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,11 @@ def started(log: str) -> bool:
     return _START in log
 
 
+def measured(log: str) -> bool:
+    """Return whether the measuring window is over, going by what the console printed."""
+    return _MEASURED in log
+
+
 def script(plan: Plan) -> str:
     """Return the plan as a script for any POSIX shell with the usual utilities (busybox and toybox among them)."""
     load_phase, tool_phase = plan.phases_us
@@ -80,6 +87,7 @@ def script(plan: Plan) -> str:
         "LATE": f"{late - middle:.3f}",
         "DEADLINE": f"{plan.deadline_s:.0f}",
         "START": _START,
+        "MEASURED": _MEASURED,
     }
     text = _SCRIPT
     for name, value in values.items():
@@ -150,6 +158,7 @@ if [ -n "$load" ]; then
     wait $load 2>/dev/null
 fi
 facts end
+echo "@MEASURED@"
 note version /proc/version
 note cmdline /proc/cmdline
 note boot_id /proc/sys/kernel/random/boot_id

@@ -23,7 +23,7 @@ from rtgate.console.frames import FrameReader
 from rtgate.deadline import Deadline
 from rtgate.errors import InfrastructureError, Interrupted, ParseError
 from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
-from rtgate.target.plan import Plan, script, started
+from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.qemu import Machine, Monitor, process, version
 from rtgate.target.rootfs import RootfsImage, overlay
 
@@ -66,6 +66,7 @@ class VirtualBoard:
                 began = time.monotonic()
                 with process(machine.argv(), directory / "qemu.log") as child:
                     ended = watch.until_over(child)
+                    watch.seconds["qemu"] = round(time.monotonic() - began, 3)
                 outcome = watch.outcome(ended, child.returncode)
                 seconds = {**watch.seconds, "total": round(time.monotonic() - began, 3)}
         except OSError as error:
@@ -144,8 +145,9 @@ class _Watch:
             stream.seek(len(self._log))
             new = stream.read()
         self._log += new
-        if "boot" not in self.seconds and started(self._log.decode("latin-1")):
-            self.seconds["boot"] = round(time.monotonic() - self._began, 3)
+        for name, reached in (("boot", started), ("measured", measured)):
+            if new and name not in self.seconds and reached(self._log[-len(new) - 100 :].decode("latin-1")):
+                self.seconds[name] = round(time.monotonic() - self._began, 3)
         return bool(new)
 
     def _fatal(self) -> bool:

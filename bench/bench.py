@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""`make bench`: how long rtgate takes, as a table and as bench/results.json. Nothing here passes or fails.
+
+Run it on a machine that does nothing else; the figures of the README come from here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate.cli.build import build_kernel
+from rtgate.kernel.source import default_tree, open_tree
+from rtgate.measure import Case, measure
+from rtgate.record import read, write
+from rtgate.tools.cyclictest import Cyclictest
+
+ROOT = Path(__file__).resolve().parents[1]
+BOARD, BUILD = "virt-arm64", "virt-arm64-preempt_rt"
+REPEATS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure: median and range of `runs`, in seconds, beside the goal."""
+
+    name: str
+    seconds: float
+    low: float
+    high: float
+    runs: int
+    goal: float
+
+
+def main() -> None:
+    """Measure everything and show it."""
+    kernel = build_kernel(BUILD, None, ROOT / "build" / BUILD).directory
+    figures = [*_one_measurement(kernel), _changed_file(), _gate_again()]
+    machine = {"cpu": _cpu(), "cores": os.cpu_count(), "kernel": platform.release(), "load": os.getloadavg()[0]}
+    _show(figures, machine)
+    document = {"machine": machine, "figures": [asdict(figure) for figure in figures]}
+    (ROOT / "bench" / "results.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _figure(name: str, values: list[float], goal: float) -> Figure:
+    return Figure(name, round(statistics.median(values), 2), round(min(values), 2), round(max(values), 2), len(values), goal)
+
+
+def _one_measurement(kernel: Path) -> list[Figure]:
+    """Time 10 s of idle cyclictest, one boot at a time, and what of it is neither boot nor tool."""
+    (arm,), _ = make_arms(ArmRequest(board=BOARD, kernels={"candidate": kernel}, profile="mr"))
+    case = Case(suite="latency", tool=Cyclictest(), load="idle")
+    whole, harness = [], []
+    with tempfile.TemporaryDirectory() as records:
+        for seed in range(1, REPEATS + 1):
+            began = time.monotonic()
+            record, outcome = measure(case, arm, seed)
+            read(write(record, outcome.files, outcome.console, Path(records)))
+            whole.append(time.monotonic() - began)
+            harness.append(whole[-1] - record.seconds["measured"])
+    return [
+        _figure("10 s of cyclictest, idle, one CPU: from asking to parsed record", whole, 3.5),
+        _figure("of it neither boot nor tool (frames, records, parsing)", harness, 0.3),
+    ]
+
+
+def _changed_file() -> Figure:
+    """Time a rebuild after one changed C file, and a 12-seed idle measurement until the verdict."""
+    with tempfile.TemporaryDirectory(prefix="rtgate-bench-", dir=ROOT) as name:
+        tree = Path(name) / "linux"
+        subprocess.run(["cp", "-a", "--reflink=auto", str(default_tree().path), str(tree)], check=True)
+        shutil.rmtree(tree / "rtgate-build", ignore_errors=True)
+        output = Path(name) / "kernel"
+        build_kernel(BUILD, open_tree(tree), output)
+        values = []
+        for turn in range(2):
+            with (tree / "kernel" / "time" / "hrtimer.c").open("a", encoding="utf-8") as source:
+                source.write(f"\nint rtgate_bench_{turn};\n")
+            began = time.monotonic()
+            build_kernel(BUILD, open_tree(tree), output)
+            _gate(["--kernel", str(output), "--seeds", "1-12", "-k", "idle", "-o", f"{name}/report"])
+            values.append(time.monotonic() - began)
+    return _figure("rebuild after one changed C file, 12 seeds idle, verdict and report", values, 60)
+
+
+def _gate_again() -> Figure:
+    values = []
+    for _ in range(2):
+        began = time.monotonic()
+        _gate(["-o", str(ROOT / "bench" / "report")])
+        values.append(time.monotonic() - began)
+    return _figure("make gate again, nothing changed (12 boots, report)", values, 60)
+
+
+def _gate(words: list[str]) -> None:
+    subprocess.run([shutil.which("rtgate") or str(ROOT / ".venv/bin/rtgate"), "gate", "--board", BOARD, *words], cwd=ROOT, check=False)
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _show(figures: list[Figure], machine: dict[str, object]) -> None:
+    table = Table(title=f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']:.1f}")
+    for heading in ("figure", "median", "min", "max", "runs", "goal"):
+        table.add_column(heading, justify="left" if heading == "figure" else "right")
+    for figure in figures:
+        numbers = (f"{figure.seconds:.2f} s", f"{figure.low:.2f}", f"{figure.high:.2f}", str(figure.runs), f"{figure.goal:g} s")
+        table.add_row(figure.name, *numbers)
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()
