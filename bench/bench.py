@@ -55,7 +55,9 @@ def main() -> None:
 
 
 def _figure(name: str, values: list[float], goal: float) -> Figure:
-    return Figure(name, round(statistics.median(values), 2), round(min(values), 2), round(max(values), 2), len(values), goal)
+    return Figure(
+        name, round(statistics.median(values), 2), round(min(values), 2), round(max(values), 2), len(values), goal
+    )
 
 
 def _one_measurement(kernel: Path) -> list[Figure]:
@@ -105,7 +107,11 @@ def _gate_again() -> Figure:
 
 
 def _gate(words: list[str]) -> None:
-    subprocess.run([shutil.which("rtgate") or str(ROOT / ".venv/bin/rtgate"), "gate", "--board", BOARD, *words], cwd=ROOT, check=False)
+    subprocess.run(
+        [shutil.which("rtgate") or str(ROOT / ".venv/bin/rtgate"), "gate", "--board", BOARD, *words],
+        cwd=ROOT,
+        check=False,
+    )
 
 
 def _cpu() -> str:
@@ -118,7 +124,13 @@ def _show(figures: list[Figure], machine: dict[str, object]) -> None:
     for heading in ("figure", "median", "min", "max", "runs", "goal"):
         table.add_column(heading, justify="left" if heading == "figure" else "right")
     for figure in figures:
-        numbers = (f"{figure.seconds:.2f} s", f"{figure.low:.2f}", f"{figure.high:.2f}", str(figure.runs), f"{figure.goal:g} s")
+        numbers = (
+            f"{figure.seconds:.2f} s",
+            f"{figure.low:.2f}",
+            f"{figure.high:.2f}",
+            str(figure.runs),
+            f"{figure.goal:g} s",
+        )
         table.add_row(figure.name, *numbers)
     Console(width=110).print(table)
 

@@ -112,7 +112,7 @@ def read(path: Path) -> Board:
         console=_console(data["console"]),
         command_line=data.text("command_line", ""),
         build=build,
-        rootfs=data.text("rootfs", "core"),
+        rootfs=_rootfs(data.get("rootfs")),
         work_directory=data.text("work_directory", "/run/rtgate"),
         undeclared=_not_applicable(data),
         qemu=_qemu(data),
@@ -124,6 +124,15 @@ def _memory(value: Value) -> int:
     if match is None:
         value.fail(f"{value.text()!r} is not a size (allowed: a number and MiB or GiB, for example 512 MiB)")
     return int(match[1]) * (1024 if match[2] == "GiB" else 1)
+
+
+def _rootfs(value: Value | None) -> str:
+    if value is None:
+        return "core"
+    images = site.names("target/rootfs")
+    if value.text() not in images:
+        value.fail(f"unknown image {value.text()!r} (allowed: {', '.join(images)})")
+    return value.text()
 
 
 def _console(value: Value) -> Console:

@@ -76,6 +76,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         load=loads.load(case.load, arm.board),
         seed=seed,
         duration_s=arm.profile.duration_s,
+        threaded=case.tool.expected(setting(arm)).threads > 0,
         work_directory=arm.board.work_directory,
     )
 
@@ -195,11 +196,11 @@ def flavour(uname_version: str) -> str:
 
 
 def _tools(files: Mapping[str, bytes]) -> str:
-    """Return the tools' versions as `name version, ...`, from the root filesystem's own list."""
+    """Return the packages on the target as `name version, ...`, from the root filesystem's own list."""
     try:
         listed = json.loads(files.get("rootfs", b"") or b"{}")
-        return ", ".join(f"{name} {version}" for name, version in sorted(listed.get("versions", {}).items()))
-    except (ValueError, AttributeError):
+        return ", ".join(f"{name} {version}" for name, version in sorted(listed.get("packages", {}).items()))
+    except (ValueError, AttributeError, TypeError, RecursionError):
         return ""
 
 
@@ -221,15 +222,15 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
     )
 
 
-_STAT = re.compile(r"(?P<pid>\d+) \((?P<name>.*)\) (?P<fields>\S .*)", re.DOTALL)
+_STAT = re.compile(r"\d+ \((?P<name>.*)\) (?P<fields>\S(?: -?[0-9]{1,20}){38,})\s*")
 
 
 def _stats(files: Mapping[str, bytes], name: str) -> list[tuple[str, list[str]]]:
-    """Return name and fields 3, 4, ... of each `/proc/PID/stat` line (proc(5)); the name may hold spaces and brackets."""
+    """Return name and fields 3, 4, ... of each `/proc/PID/stat` line (proc(5)); names may hold spaces and brackets."""
     found = []
     for line in files.get(name, b"").decode("utf-8", errors="replace").splitlines():
         match = _STAT.fullmatch(line)
-        if match and len(match["fields"].split()) >= 39:
+        if match:
             found.append((match["name"], match["fields"].split()))
     return found
 

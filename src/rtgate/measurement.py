@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -60,11 +59,10 @@ class Histogram:
 
     def quantile(self, share: float) -> Quantity | None:
         """Return the smallest value that at least `share` of all samples do not exceed; None beyond the range."""
-        needed = math.ceil(share * self.total)
-        seen = 0
+        total, seen = self.total, 0
         for value in sorted(self.counts):
             seen += self.counts[value]
-            if seen >= needed:
+            if seen >= share * total or seen / total >= share:  # 0.07 * 100 is more than 7
                 return Quantity(value, self.unit)
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -91,7 +91,7 @@ class Session:
         for board in sorted({record.board for record in records}):
             here = [record for record in records if record.board == board]
             names = {record.arm for record in here}
-            judged = "candidate" if "candidate" in names else sorted(names)[0]
+            judged = "candidate" if "candidate" in names else min(names)
             subject = Subject(
                 case=case.name,
                 board=board,
@@ -177,7 +177,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
-def measure(request: pytest.FixtureRequest) -> Iterator[Measure]:
+def measure(request: pytest.FixtureRequest) -> Measure:
     """Measure a tool under a load on the session's board, and judge it: the test fails with one sentence."""
     session = request.config.stash[_SESSION]
     progress = request.config.stash[_PROGRESS]
@@ -192,7 +192,7 @@ def measure(request: pytest.FixtureRequest) -> Iterator[Measure]:
         if session.judging:
             _conclude(session.judge(case, records))
 
-    yield now
+    return now
 
 
 def _records(session: Session, case: Case, progress: Progress) -> tuple[Record, ...]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from rtgate import site
 from rtgate.errors import ConfigError
 from rtgate.strict_yaml import Entry, Value, load
 from rtgate.units import Quantity, Unit
+
+_SEEDS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+_LARGEST_SEED = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +80,9 @@ def _seconds(value: Value) -> float:
 
 
 def _seeds(value: Value) -> tuple[int, ...]:
+    text = value.word()
     try:
-        return seeds(value.text())
+        return seeds(text)
     except ConfigError as error:
         value.fail(str(error))
 
@@ -90,10 +95,11 @@ def seeds(text: str) -> tuple[int, ...]:
     """
     found: set[int] = set()
     for part in text.split(","):
-        low, dash, high = part.strip().partition("-")
-        if not low.isdecimal() or (dash and not high.isdecimal()) or (dash and int(low) > int(high)):
+        match = _SEEDS.fullmatch(part.strip())
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if low > high:
             raise ConfigError(f"{text!r} names no seeds (allowed: a number, a range like 1-4, or several with commas)")
-        found.update(range(int(low), int(high or low) + 1))
-    if not found or max(found) > 100_000 or min(found) < 1:
-        raise ConfigError(f"{text!r} names no seeds from 1 to 100000")
+        if low < 1 or high > _LARGEST_SEED:
+            raise ConfigError(f"{text!r} names no seeds from 1 to {_LARGEST_SEED}")
+        found.update(range(low, high + 1))
     return tuple(sorted(found))

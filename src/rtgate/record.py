@@ -186,7 +186,7 @@ def read(directory: Path) -> Record:
         return _decoded(data, directory)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"{path}: damaged record: {type(error).__name__} {error}") from error
 
 
@@ -230,7 +230,7 @@ def _encoded(record: Record) -> dict[str, Any]:
 _PLAIN = ("case", "board", "arm", "profile", "seed", "boot_id", "state", "message")
 
 
-def _slots(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any of the flat dataclasses above
+def _slots(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__slots__}
 
 
@@ -309,4 +309,6 @@ def has_room(directory: Path, needed_mib: int = 64) -> None:
     status = os.statvfs(place)
     free = status.f_bavail * status.f_frsize // (1 << 20)
     if free < needed_mib:
-        raise InfrastructureError(f"{place} has {free} MiB left, records need {needed_mib} MiB: make room or choose another directory")
+        raise InfrastructureError(
+            f"{place} has {free} MiB left, records need {needed_mib} MiB: make room or choose another directory"
+        )

@@ -34,7 +34,8 @@ def shipped() -> Path:
     directory = Path(named) if named else Path(__file__).resolve().parents[2]
     if not (directory / "boards").is_dir():
         raise ConfigError(
-            f"{directory} has no boards/: install rtgate from its clone (pip install -e .) or set RTGATE_SHARE to the clone"
+            f"{directory} has no boards/: "
+            "install rtgate from its clone (pip install -e .) or set RTGATE_SHARE to the clone"
         )
     return directory
 
@@ -65,7 +66,9 @@ def _kernel_repository() -> Path | None:
 
 def matches(kind: str, name: str) -> tuple[tuple[Layer, Path], ...]:
     """Return every file or directory that has this name, the winner first."""
-    return tuple((layer, layer.directory / kind / name) for layer in layers() if (layer.directory / kind / name).exists())
+    return tuple(
+        (layer, layer.directory / kind / name) for layer in layers() if (layer.directory / kind / name).exists()
+    )
 
 
 def find(kind: str, name: str) -> Path:

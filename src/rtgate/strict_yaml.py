@@ -6,6 +6,8 @@ The only module that knows PyYAML.
 
 from __future__ import annotations
 
+import contextlib
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -66,10 +68,18 @@ class Value:
             self.fail("expected text, found an empty one")
         return found
 
+    def word(self) -> str:
+        """Return text, or a whole number as it is written."""
+        scalar = isinstance(self.node, yaml.ScalarNode) and self.node.tag == "tag:yaml.org,2002:int"
+        return str(self.node.value) if scalar else self.text()
+
     def integer(self, minimum: int | None = None, maximum: int | None = None) -> int:
         """Return a whole number between the bounds, both included."""
         raw = self._scalar("int")
-        found = int(yaml.SafeLoader("").construct_yaml_int(yaml.ScalarNode("tag:yaml.org,2002:int", raw)))
+        try:
+            found = int(yaml.SafeLoader("").construct_yaml_int(yaml.ScalarNode("tag:yaml.org,2002:int", raw)))
+        except ValueError:
+            self.fail(f"expected a whole number, found {raw[:40]!r}")
         if (minimum is not None and found < minimum) or (maximum is not None and found > maximum):
             low = "" if minimum is None else f"at least {minimum}"
             high = "" if maximum is None else f"at most {maximum}"
@@ -79,10 +89,10 @@ class Value:
     def number(self) -> float:
         """Return a number, whole or not. `1e-6` is a number here, although YAML 1.1 reads it as text."""
         if isinstance(self.node, yaml.ScalarNode) and self.node.tag != "tag:yaml.org,2002:bool":
-            try:
-                return float(self.node.value)
-            except ValueError:
-                pass
+            with contextlib.suppress(ValueError):
+                found = float(self.node.value)
+                if math.isfinite(found):
+                    return found
         self.fail(f"expected a number, found {_names(self.node.tag)}")
 
     def flag(self) -> bool:
@@ -186,8 +196,10 @@ def parse(text: str, path: Path) -> Value:
     except yaml.MarkedYAMLError as error:
         place = _at(path, error.problem_mark) if error.problem_mark else Location(path, 1, 1)
         raise ConfigError(f"not YAML: {error.problem or error.context}", place) from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"not YAML: {error}", Location(path, 1, 1)) from error
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        place = Location(path, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise ConfigError(f"not YAML: {error.reason}: {chr(error.character)!r}", place) from error
     if node is None:
         raise ConfigError("the file is empty", Location(path, 1, 1))
     return Value(path, node)

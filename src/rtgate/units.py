@@ -7,6 +7,7 @@ comparable with `us` of a real board, so a limit in the one cannot be applied to
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from enum import Enum
@@ -80,9 +81,12 @@ class Quantity:
         if match is None:
             raise ValueError(f"{text!r} is not a number with a unit (units: {known})")
         try:
-            return cls(float(match["number"]), Unit(match["unit"]))
+            found = cls(float(match["number"]), Unit(match["unit"]))
         except ValueError:
             raise ValueError(f"{text!r} has an unknown number or unit (units: {known})") from None
+        if not math.isfinite(found.value):
+            raise ValueError(f"{text!r} is too large")
+        return found
 
     def to(self, unit: Unit) -> Quantity:
         """Return the same quantity in another unit of its dimension.

@@ -20,7 +20,7 @@ Every mistake is printed as path:line:column with what is allowed; exit code 2 i
 """
 
 
-def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse has no public type for it
+def add_parser(commands: Any) -> None:
     """Add the command."""
     commands.add_parser("check", help="validate all YAML files", description=_DESCRIPTION)
 

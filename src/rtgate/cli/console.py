@@ -25,7 +25,7 @@ example:
 """
 
 
-def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse has no public type for it
+def add_parser(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "console",
@@ -44,7 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"{board.name} is no virtual board")
     directory = arguments.kernel or Path("build") / board.build
     if not directory.is_dir():
-        raise ConfigError(f"no kernel in {directory}: make one with `rtgate build {board.build}`, or name one: --kernel DIR")
+        raise ConfigError(
+            f"no kernel in {directory}: make one with `rtgate build {board.build}`, or name one: --kernel DIR"
+        )
     version(board.qemu.binary)
     machine = Machine(
         board=board,

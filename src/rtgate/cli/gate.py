@@ -94,11 +94,24 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _own(output: Path) -> None:
     """Empty the parts of a report directory that are ours, and refuse one that is somebody else's."""
-    ours = {"records", "allure-results", "index.html", "verdict.json", "junit.xml", "history.jsonl", "measure.log", "judge.log"}
+    ours = {
+        "records",
+        "allure-results",
+        "index.html",
+        "verdict.json",
+        "junit.xml",
+        "history.jsonl",
+        "measure.log",
+        "judge.log",
+    }
     if output.is_dir():
-        others = sorted(path.name for path in output.iterdir() if path.name not in ours and not path.name.startswith("."))
+        others = sorted(
+            path.name for path in output.iterdir() if path.name not in ours and not path.name.startswith(".")
+        )
         if others:
-            raise ConfigError(f"{output} holds something else ({', '.join(others[:3])}): name another directory with -o")
+            raise ConfigError(
+                f"{output} holds something else ({', '.join(others[:3])}): name another directory with -o"
+            )
     for name in ours - {"history.jsonl"}:
         path = output / name
         if path.is_dir():
@@ -113,7 +126,9 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
     if (arguments.base or arguments.candidate) and not arguments.tree:
         raise ConfigError("--base and --candidate are commits of a kernel tree: name it with --tree DIR")
     if arguments.kernel and (arguments.tree or arguments.base or arguments.candidate or arguments.patches):
-        raise ConfigError("--kernel names a kernel that is built already: leave out --tree, --base, --candidate, --patches")
+        raise ConfigError(
+            "--kernel names a kernel that is built already: leave out --tree, --base, --candidate, --patches"
+        )
     kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
     if arguments.kernel:
         return {**kernels, "candidate": arguments.kernel}
@@ -181,7 +196,9 @@ def _pytest(arguments: argparse.Namespace, options: Sequence[str], log: Path) ->
     suites = [str(layer.directory / "tests") for layer in site.layers() if (layer.directory / "tests").is_dir()]
     select = ["-k", arguments.select] if arguments.select else []
     root = str(site.shipped())
-    argv = [sys.executable, "-m", "pytest", *suites, "--rootdir", root, "-c", f"{root}/pyproject.toml", "-q", *select, *options]
+    # A warning of some library must fail rtgate's own tests, not a user's gate.
+    calm = ["--rootdir", root, "-c", f"{root}/pyproject.toml", "-q", "-W", "default", "-p", "no:cacheprovider"]
+    argv = [sys.executable, "-m", "pytest", *suites, *calm, *select, *options]
     with log.open("wb") as stream:
         child = subprocess.Popen(guarded(argv, "TERM"), stdin=subprocess.DEVNULL, stdout=stream, start_new_session=True)
         try:

@@ -53,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _stop)
     module = next(module for module in _COMMANDS if module.__name__.rsplit(".", 1)[-1] == arguments.command)
     try:
-        return int(module.run(arguments))
+        code = int(module.run(arguments))
+        sys.stdout.flush()
     except RtgateError as error:
         print(f"rtgate: {error}", file=sys.stderr)
         return error.exit_code
@@ -68,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         print("rtgate: this is a defect of rtgate; please report it with the lines above", file=sys.stderr)
         return 4
+    return code
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> NoReturn:

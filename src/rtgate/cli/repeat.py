@@ -28,7 +28,7 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse has no public type for it
+def add_parser(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "repeat",
@@ -88,10 +88,13 @@ def _compare(found: list[tuple[int, str, str, str]]) -> int:
         broken = [entry[3] for entry in mine if entry[3] != "measured"]
         if broken:
             different += 1
-            print(f"seed {seed}: {len(broken)} of {len(mine)} boots were not measured: {', '.join(sorted(set(broken)))}")
+            print(
+                f"seed {seed}: {len(broken)} of {len(mine)} boots were not measured: {', '.join(sorted(set(broken)))}"
+            )
         elif len(histograms) > 1 or len(consoles) > 1:
             different += 1
-            print(f"seed {seed}: DIFFERENT: {len(histograms)} histograms and {len(consoles)} consoles in {len(mine)} boots")
+            seen = f"{len(histograms)} histograms and {len(consoles)} consoles"
+            print(f"seed {seed}: DIFFERENT: {seen} in {len(mine)} boots")
         else:
             print(f"seed {seed}: identical in {len(mine)} boots: samples {mine[0][1]}, console {mine[0][2]}")
     if len(numbers) > 1:

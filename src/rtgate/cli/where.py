@@ -19,7 +19,7 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse has no public type for it
+def add_parser(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "where",

@@ -46,18 +46,28 @@ _STARTS: tuple[tuple[FaultKind, str], ...] = (
     (FaultKind.KFENCE, r"BUG: KFENCE:"),  # mm/kfence/report.c
     (FaultKind.SOFT_LOCKUP, r"BUG: soft lockup"),  # kernel/watchdog.c
     (FaultKind.HARD_LOCKUP, r"[Ww]atchdog(?:: | )(?:detected|Watchdog detected) hard LOCKUP"),  # kernel/watchdog.c
-    (FaultKind.ATOMIC, r"BUG: (?:scheduling while atomic|sleeping function called from invalid context)"),  # kernel/sched
+    (
+        FaultKind.ATOMIC,
+        r"BUG: (?:scheduling while atomic|sleeping function called from invalid context)",
+    ),  # kernel/sched
     (FaultKind.LOCKDEP, r"WARNING: (?:possible (?:circular|recursive|irq)|inconsistent lock state|suspicious RCU)"),
+    (FaultKind.LOCKDEP, r"WARNING: (?:bad (?:unlock balance|contention)|held lock freed|lock held when returning)"),
+    (FaultKind.LOCKDEP, r"WARNING: (?:\S+-safe -> \S+-unsafe lock order|Nested lock was not)|\d still has locks held!"),
     (FaultKind.LOCKDEP, r"\[ BUG: Invalid wait context \]"),  # kernel/locking/lockdep.c
-    (FaultKind.OOPS, r"Internal error: |Unable to handle kernel|BUG: unable to handle|Oops: |general protection fault"),
-    (FaultKind.BUG, r"kernel BUG at |BUG: "),  # lib/bug.c and others
+    (FaultKind.OOPS, r"Internal error: |Unable to handle kernel|Oops: "),  # arch/*/kernel, arch/arm64/mm
+    (FaultKind.OOPS, r"BUG: unable to handle|BUG: kernel NULL pointer dereference"),  # arch/x86/mm/fault.c
+    (FaultKind.OOPS, r"general protection fault[,:]"),  # arch/x86/kernel/traps.c; without them it is a program's
+    (FaultKind.BUG, r"kernel BUG at |\bBUG: "),  # lib/bug.c and others
     (FaultKind.RCU_STALL, r"rcu: INFO: \w+ (?:self-)?detected (?:expedited )?stall"),  # kernel/rcu/tree_stall.h
     (FaultKind.HUNG_TASK, r"INFO: task .{1,80} blocked for more than \d+ seconds"),  # kernel/hung_task.c
-    (FaultKind.THROTTLING, r"sched: (?:RT|DL) (?:throttling activated|replenish lagged)"),  # kernel/sched/rt.c, deadline.c
+    (
+        FaultKind.THROTTLING,
+        r"sched: (?:RT|DL) (?:throttling activated|replenish lagged)",
+    ),  # kernel/sched/rt.c, deadline.c
     (FaultKind.WARNING, r"WARNING: CPU: \d+ PID: \d+"),  # kernel/panic.c, __warn
 )
 _START = tuple((kind, re.compile(pattern)) for kind, pattern in _STARTS)
-_END = re.compile(r"---\[ end (?:trace|Kernel panic)|Rebooting in|Modules linked in:$")
+_END = re.compile(r"---\[ end (?:trace|Kernel panic)|Rebooting in")
 _STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? ")
 _LONGEST = 60  # lines of one fault; a trace is shorter, and a log that never ends must not be swallowed whole
 FATAL = frozenset({FaultKind.PANIC, FaultKind.OOPS, FaultKind.BUG})

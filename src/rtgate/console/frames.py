@@ -99,8 +99,10 @@ class FrameReader:
         if start < 0:
             return
         head, _, crc = line[start:].rpartition(" ")
-        match = re.fullmatch(rf"{self.nonce} (?:(\d{{1,9}}) ([A-Za-z0-9+/=]{{1,{PAYLOAD}}})|end (\d{{1,9}}) (\d{{1,10}}))", head)
-        if match is None or not crc.isascii() or not crc.isdigit() or int(crc) != cksum(f"{head}\n".encode("latin-1")):
+        match = re.fullmatch(
+            rf"{self.nonce} (?:(\d{{1,9}}) ([A-Za-z0-9+/=]{{1,{PAYLOAD}}})|end (\d{{1,9}}) (\d{{1,10}}))", head
+        )
+        if match is None or crc != str(cksum(f"{head}\n".encode("latin-1"))):
             self.damaged += 1
         elif match[1] is None:
             self._end = (int(match[3]), int(match[4]))

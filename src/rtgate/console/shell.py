@@ -88,7 +88,7 @@ class Shell:
             return
 
     def find(self, deadline: Deadline) -> None:
-        """Find a shell: press return and ask until it answers. Raises as `until`, HangError instead of DeadlineError."""
+        """Find a shell: press return and ask until it answers. Raises as `until`, but HangError for the deadline."""
         while not deadline.expired:
             mark = self._mark()
             start = len(self.log)
@@ -101,8 +101,9 @@ class Shell:
         raise HangError(f"no shell answered on the console within {deadline.allowed:g} s")
 
     def plain(self, deadline: Deadline) -> None:
-        """Start a shell without prompt, echo and line editing: its standard error is no terminal, so POSIX has it
-        not be interactive. Raises as `find`.
+        """Start a shell without prompt, echo and line editing. Raises as `find`.
+
+        Its standard error is no terminal, so POSIX has it not be interactive.
         """
         self.transport.write(b" stty -echo 2>/dev/null; sh 2>&1 | cat\n")
         self.find(deadline)
@@ -112,7 +113,7 @@ class Shell:
         mark = self._mark()
         start = len(self.log)
         self.transport.write(f'{command}\necho "{mark[:3]}""{mark[3:]}:$?"\n'.encode())
-        found = self.until(mark.encode() + rb":(\d+)", deadline, start)
+        found = self.until(mark.encode() + rb":(\d+)\s", deadline, start)
         return int(found[1]), bytes(self.log[start : found.start()])
 
     def _mark(self) -> str:
@@ -135,7 +136,9 @@ class Shell:
             _, said = self.run(f"base64 -d <{path}.b64 | gzip -dc >{path}; cksum <{path}", deadline)
             if re.search(rf"\b{wanted} {len(text.encode())}\b".encode(), said):
                 return
-        raise TransportError(f"a script of {len(data)} characters arrived damaged {_ATTEMPTS} times: the console loses bytes")
+        raise TransportError(
+            f"a script of {len(data)} characters arrived damaged {_ATTEMPTS} times: the console loses bytes"
+        )
 
     def frames(self, command: str, nonce: str, deadline: Deadline) -> tuple[FrameReader, int]:
         """Run a plan that prints frames, and ask again for those that arrived damaged.

@@ -105,8 +105,16 @@ def attached(console: str, baud: int) -> Transport:
         return SerialTransport(rest, baud)
     if kind == "tcp" and rest.count(":") == 1:
         return SerialTransport(f"socket://{rest}", baud)
-    if kind == "command" and rest:
-        return ProgramTransport(shlex.split(rest))
+    if kind == "command" and rest.strip():
+        return ProgramTransport(_words(rest))
     raise ConfigError(
-        f"unknown console {console!r} (allowed: virtual, host, host-pty, serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD)"
+        f"unknown console {console!r} "
+        "(allowed: virtual, host, host-pty, serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD)"
     )
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise ConfigError(f"the console's command {command!r} is no command line: {error}") from error

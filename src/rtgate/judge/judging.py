@@ -59,7 +59,7 @@ class Subject:
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
     limits = thresholds.of(subject.board, subject.flavour, subject.case)
-    findings = [*_boots(subject), *_faults(subject, limits)]
+    findings = [*_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
     sound = []
     for record in subject.records:
         if record.state == "measured":
@@ -137,6 +137,17 @@ def _excuse(fault: FaultSeen, record: Record, policy: Mapping[str, bool], *, kno
     return ""
 
 
+def _incomparable(subject: Subject) -> Iterator[Finding]:
+    """Yield a finding when the baseline was measured with something else than the candidate."""
+    mine = [record for record in subject.records if record.state == "measured"][:1]
+    theirs = [record for record in subject.baseline if record.state == "measured"][:1]
+    for candidate, baseline in zip(mine, theirs, strict=False):
+        differences = baseline.environment.incomparable(candidate.environment)
+        if differences:
+            text = "; ".join(differences)
+            yield _finding(Status.ERROR, Kind.VALIDITY, f"baseline and candidate cannot be compared: {text}")
+
+
 def _signature(fault: FaultSeen) -> str:
     """Return a fault's first line without addresses, numbers and times, so that two boots' lines are alike."""
     return f"{fault.kind}:{re.sub(r'0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+', '#', fault.line)}"
@@ -148,7 +159,10 @@ def _invalid(subject: Subject, record: Record) -> Iterator[tuple[Check, Finding]
             continue
         lost = check.name == "flavour" and record.environment.flavour not in {"", record.kernel.flavour}
         if lost and record.kernel.flavour:
-            yield check, _finding(Status.FAIL, Kind.FLAVOUR, f"flavour lost: {record.boot}: {check.sentence}", record.boot)
+            yield (
+                check,
+                _finding(Status.FAIL, Kind.FLAVOUR, f"flavour lost: {record.boot}: {check.sentence}", record.boot),
+            )
         else:
             sentence = f"invalid measurement in {record.boot} ({check.name}): {check.sentence}"
             yield check, _finding(Status.ERROR, Kind.VALIDITY, sentence, record.boot)

@@ -59,8 +59,8 @@ def _applied(threshold: Threshold, records: Sequence[Record]) -> Finding:
         return Finding(
             status=Status.DONE,
             kind=Kind.UNJUDGED,
-            sentence=f"{threshold.measurement} was not measured in {level.unit.dimension}, to which the limit of {level} "
-            "applies: it is shown, not judged",
+            sentence=f"{threshold.measurement} was not measured in {level.unit.dimension}, "
+            f"to which the limit of {level} applies: it is shown, not judged",
         )
     judged = _share(threshold, found) if threshold.kind is LimitKind.SHARE else _number(threshold, found)
     if judged is not None and judged.status is Status.FAIL:
@@ -69,7 +69,8 @@ def _applied(threshold: Threshold, records: Sequence[Record]) -> Finding:
         return Finding(
             status=Status.MISS,
             kind=Kind.MISSING,
-            sentence=f"{threshold.measurement} has a limit of {level} and was not measured in {', '.join(silent) or 'any boot'}",
+            sentence=f"{threshold.measurement} has a limit of {level} "
+            f"and was not measured in {', '.join(silent) or 'any boot'}",
             limit=str(level),
         )
     return judged
@@ -99,7 +100,8 @@ def _number(threshold: Threshold, found: Found) -> Finding | None:
         sentence = f"{threshold.measurement} was {text}{where} in {record.boot}, {word} {allowed} ({threshold.origin})"
     else:
         boots = len({id(owner) for owner, _, _ in values})
-        sentence = f"{threshold.measurement} was at worst {text}{where} in {boots} boots, within {allowed} ({threshold.origin})"
+        worst = f"{threshold.measurement} was at worst {text}{where} in {boots} boots"
+        sentence = f"{worst}, within {allowed} ({threshold.origin})"
     return Finding(
         status=Status.FAIL if broken else Status.PASS,
         kind=Kind.LIMIT,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
 from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record, Thread
@@ -90,7 +91,9 @@ def _threads(record: Record) -> Check:
         right = [thread for thread in there if (thread.policy, thread.priority) == wanted]
         if len(right) != count:
             problem = f"{len(right)} of {count} measuring threads ran at {text}; seen: {_seen(there)}"
-    return _check("threads", Spoils.EVERYTHING, problem, f"{count} measuring threads at {text}, at {len(moments)} moments")
+    return _check(
+        "threads", Spoils.EVERYTHING, problem, f"{count} measuring threads at {text}, at {len(moments)} moments"
+    )
 
 
 def _seen(threads: list[Thread]) -> str:
@@ -120,7 +123,7 @@ def _cycles(record: Record) -> Check:
 
 
 def _explained(histogram: Histogram, interval_us: int, maximum: Quantity) -> int:
-    """Return how many periods the measured latencies skipped; an overflowed sample skipped at most what the maximum did."""
+    """Return how many periods the measured latencies skipped; an overflowed sample at most what the maximum did."""
     period = interval_us * 1000.0 / histogram.unit.scale
     known = sum(count * int(value // period) for value, count in histogram.counts.items())
     return known + histogram.overflow * int(maximum.to(histogram.unit).value // period)
@@ -163,7 +166,7 @@ def _load_problem(name: str, seen: Mapping[str, LoadSeen]) -> str:
     order = [seen[moment] for moment in ("start", "middle", "late", "end") if moment in seen]
     if seen["end"].ticks - seen["middle"].ticks <= 0:
         return f"the load {name} used no CPU time while the tool measured"
-    if any(later.ticks < earlier.ticks for earlier, later in zip(order, order[1:], strict=False)):
+    if any(later.ticks < earlier.ticks for earlier, later in pairwise(order)):
         return f"the load {name} was started again by something else: its CPU time went backwards"
     return ""
 

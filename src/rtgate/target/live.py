@@ -48,7 +48,7 @@ class LiveTarget:
 
     @classmethod
     def started(cls, board: Board, image: Path, rootfs: RootfsImage, stop: threading.Event, *, pty: bool) -> LiveTarget:
-        """Return a QEMU board in host time, a fresh boot for each plan; its console by pexpect, or by pyserial (`pty`)."""
+        """Return a QEMU board in host time, a fresh boot for each plan; its console by pexpect or pyserial (`pty`)."""
         assert board.qemu is not None
         machine = Machine(board=board, image=image, initrd=rootfs.path, serial="chardev:console")
         opener = _pty_opener(machine) if pty else _stdio_opener(machine)
@@ -99,7 +99,7 @@ class LiveTarget:
             return Outcome(state=state, message=f"no shell came up: {error}\n{last_lines(bytes(shell.log))}")
         boot = round(time.monotonic() - began, 3)
         try:
-            path = f"/tmp/rtgate-{plan.nonce}"
+            path = f"/tmp/rtgate-{plan.nonce}"  # noqa: S108 - on the target
             shell.upload(script(plan), path, Deadline.after(_UPLOAD_S))
             allowed = Deadline.after(plan.deadline_s + 60)
             reader, asked = shell.frames(f"sh {path}", plan.nonce, allowed)

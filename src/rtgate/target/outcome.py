@@ -73,7 +73,9 @@ def unpack(reader: FrameReader) -> dict[str, bytes]:
     try:
         with tarfile.open(fileobj=io.BytesIO(payload), mode="r:gz") as archive:
             return {
-                member.name.removeprefix("r/"): _bytes(archive, member) for member in archive.getmembers() if member.isfile()
+                member.name.removeprefix("r/"): _bytes(archive, member)
+                for member in archive.getmembers()
+                if member.isfile()
             }
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise ParseError(f"the results are no archive: {error}") from error
@@ -88,4 +90,6 @@ def last_lines(console: bytes, count: int = 12) -> str:
     """Return the last lines of a console log as text that is safe to print."""
     text = console.decode("utf-8", errors="replace").replace("\r", "")
     lines = [line for line in text.split("\n") if line.strip()]
-    return "\n".join("".join(char if char.isprintable() or char == "\t" else "." for char in line) for line in lines[-count:])
+    return "\n".join(
+        "".join(char if char.isprintable() or char == "\t" else "." for char in line) for line in lines[-count:]
+    )

@@ -9,6 +9,7 @@ it prints those frames again.
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ class Plan:
         argv: the tool's command; it runs in the results directory.
         load: what runs beside it.
         seed: names the phase: it delays the tool and the load by a fraction of a second each.
+        threaded: the tool measures in threads beside its main one, which end with the measurement.
         duration_s: how long the tool is asked to run, in target seconds.
         work_directory: a directory on the target's RAM file system.
     """
@@ -38,6 +40,7 @@ class Plan:
     load: Load
     seed: int
     duration_s: float
+    threaded: bool = False
     work_directory: str = "/run/rtgate"
 
     @property
@@ -47,8 +50,10 @@ class Plan:
 
     @property
     def nonce(self) -> str:
-        """The word that marks this plan's frames: the same for the same plan and seed, so that both arms of a
-        comparison carry the same bytes (16 other bytes in the initramfs already move a histogram).
+        """The word that marks this plan's frames.
+
+        It is the same for the same plan and seed, so that both arms of a comparison carry the same bytes: 16 other
+        bytes in the initramfs already move a histogram.
         """
         text = repr((SCRIPT_VERSION, self.case, self.argv, self.load, self.seed, self.duration_s))
         return "F" + hashlib.sha256(text.encode()).hexdigest()[:9]
@@ -86,13 +91,12 @@ def script(plan: Plan) -> str:
         "MIDDLE": f"{middle:.3f}",
         "LATE": f"{late - middle:.3f}",
         "DEADLINE": f"{plan.deadline_s:.0f}",
+        "MAIN_THREADS": 1 if plan.threaded else 0,
         "START": _START,
         "MEASURED": _MEASURED,
     }
-    text = _SCRIPT
-    for name, value in values.items():
-        text = text.replace(f"@{name}@", str(value))
-    return text
+    # In one pass: an argument of the tool may look like a name of ours.
+    return re.sub("@([A-Z_]+)@", lambda match: str(values[match[1]]), _SCRIPT)
 
 
 def _load(load: Load) -> str:
@@ -122,7 +126,7 @@ echo "@START@"
 note() { [ -r "$2" ] && cat "$2" >"$1" 2>/dev/null; }
 look() {
     note "uptime.$1" /proc/uptime
-    if [ -n "$tool" ]; then cat /proc/$tool/task/[0-9]*/stat >"threads.$1" 2>/dev/null; fi
+    if [ -n "$tool" ] && [ "$1" != end ]; then cat /proc/$tool/task/[0-9]*/stat >"threads.$1" 2>/dev/null; fi
     if [ -n "$load" ]; then cat /proc/[0-9]*/stat >"processes.$1" 2>/dev/null; fi
 }
 facts() {
@@ -140,16 +144,20 @@ sleep @TOOL_PHASE@
 look start
 @TOOL@ >tool.out 2>tool.err </dev/null &
 tool=$!
-( sleep @DEADLINE@; echo "after @DEADLINE@ s" >"$work/r/tool.deadline"; kill -TERM $tool; sleep 3; kill -KILL $tool ) >/dev/null 2>&1 &
+(
+    sleep @DEADLINE@
+    echo "after @DEADLINE@ s" >"$work/r/tool.deadline"
+    kill -TERM $tool
+    sleep 3
+    kill -KILL $tool
+) >/dev/null 2>&1 &
 watch=$!
 sleep @MIDDLE@
 look middle
 sleep @LATE@
 look late
-wait $tool
-echo $? >tool.rc
-tool=
-kill $watch 2>/dev/null
+# The load ends when nothing is measured any more: the tool then prints in a fraction of the time.
+while set -- /proc/$tool/task/[0-9]* && [ -d "$1" ] && [ $# -gt @MAIN_THREADS@ ]; do sleep 0.1; done
 look end
 if [ -n "$load" ]; then
     kill -TERM -- -$load 2>/dev/null
@@ -157,6 +165,9 @@ if [ -n "$load" ]; then
     kill -KILL -- -$load 2>/dev/null
     wait $load 2>/dev/null
 fi
+wait $tool
+echo $? >tool.rc
+kill $watch 2>/dev/null
 facts end
 echo "@MEASURED@"
 note version /proc/version

@@ -60,7 +60,10 @@ class Machine:
             *("-serial", self.serial),
             *(("-qmp", f"unix:{self.monitor},server=on,wait=off") if self.monitor else ()),
             *("-kernel", str(self.image), "-initrd", str(self.initrd)),
-            *("-append", f"console={self.board.console.device},{self.board.console.baud} {self.board.command_line}".strip()),
+            *(
+                "-append",
+                f"console={self.board.console.device},{self.board.console.baud} {self.board.command_line}".strip(),
+            ),
         ]
 
     def _in_turns(self) -> tuple[str, ...]:
@@ -131,7 +134,7 @@ class Monitor:
             self._lines.close()
             self._socket.close()
 
-    def ask(self, command: str, **arguments: str) -> Any:  # noqa: ANN401 - QMP's answers are JSON
+    def ask(self, command: str, **arguments: str) -> Any:
         """Return the answer to a command, or None when QEMU does not answer within 15 s or is gone."""
         try:
             if self._socket is None:
@@ -152,7 +155,7 @@ class Monitor:
         self._socket.sendall(b'{"execute": "qmp_capabilities"}\n')
         self._answer()
 
-    def _answer(self) -> Any:  # noqa: ANN401
+    def _answer(self) -> Any:
         while line := self._lines.readline():
             message = json.loads(line)
             if "return" in message or "error" in message:

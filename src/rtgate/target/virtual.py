@@ -212,5 +212,9 @@ def virtual_seconds(monitor: Monitor, arch: str) -> float | None:
     answer = monitor.ask("qom-get", path="/machine", property="rtc-time")
     if not answer:
         return None
-    parts = (answer["tm_year"] + 1900, answer["tm_mon"] + 1, *(answer[f"tm_{key}"] for key in ("mday", "hour", "min", "sec")))
+    parts = (
+        answer["tm_year"] + 1900,
+        answer["tm_mon"] + 1,
+        *(answer[f"tm_{key}"] for key in ("mday", "hour", "min", "sec")),
+    )
     return float(calendar.timegm(parts) - _EPOCH)

@@ -16,7 +16,7 @@ class Expected:
 
     Attributes:
         command: the name of its threads in `/proc/PID/task/*/stat`, without the brackets.
-        threads: how many measuring threads there must be.
+        threads: how many measuring threads there must be beside the main one.
         policy: their scheduling policy, as in `/proc/PID/stat` field 41 (1 is SCHED_FIFO).
         priority: their real-time priority, field 40.
         interval_us: the period of a measuring thread, 0 for tools without one.

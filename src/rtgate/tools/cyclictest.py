@@ -23,6 +23,8 @@ from rtgate.units import Quantity, Unit
 JSON = "cyclictest.json"
 SCHED_FIFO = 1  # include/uapi/linux/sched.h
 _CMDLINE = re.compile(r'^(\s*"cmdline:?":\s*").*(",)\s*$', re.MULTILINE)
+_INDEX = re.compile(r"[0-9]{1,18}")
+_LARGEST = 2**63  # no C program prints a larger number
 _NAN = re.compile(r'("avg":\s*)-?nan\b')
 
 
@@ -40,7 +42,7 @@ class Cyclictest:
     interval_us: int = 1000
     priority: int = 99
     range_us: int = 1000
-    virtual_range_us: int = 200
+    virtual_range_us: int = 150
 
     @property
     def name(self) -> str:
@@ -48,11 +50,12 @@ class Cyclictest:
         return "cyclictest"
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
-        """Return the command line: one thread per CPU, bound to it, memory locked; `--histogram` makes
-        the intervals equal.
+        """Return the command line: one thread per CPU, bound to it, memory locked.
+
+        `--histogram` makes the intervals equal.
 
         On virtual time nanoseconds are exact (an instruction takes 8), so the histogram has one bucket each. Its
-        text form, which would be 200 000 lines, goes nowhere; the JSON has what is in it.
+        text form, which would be 150 000 lines, goes nowhere; the JSON has what is in it.
         """
         exact = (f"--histogram={self.virtual_range_us * 1000}", "--histfile=/dev/null", "--nsecs")
         return (
@@ -92,7 +95,9 @@ class Cyclictest:
         threads = _mapping(document, "thread")
         if not threads:
             raise ParseError("cyclictest reports no threads")
-        reader = _Threads(unit=_unit(nanoseconds, output.setting), limit=self._limit(nanoseconds, output.setting), tool=self)
+        reader = _Threads(
+            unit=_unit(nanoseconds, output.setting), limit=self._limit(nanoseconds, output.setting), tool=self
+        )
         return tuple(
             measurement
             for name in sorted(threads, key=int)
@@ -134,12 +139,12 @@ class _Threads:
         )
 
     def _histogram(self, thread: dict[str, Any], cycles: int) -> Histogram:
-        try:
-            counts = {int(value): int(count) for value, count in thread.get("histogram", {}).items()}
-        except (TypeError, ValueError, AttributeError) as error:
-            raise ParseError(f"cyclictest's histogram is damaged: {error}") from error
+        buckets = thread.get("histogram", {})
+        if not isinstance(buckets, dict) or not all(_INDEX.fullmatch(value) for value in buckets):
+            raise ParseError("cyclictest's histogram is damaged: its buckets are no numbers")
+        counts = {int(value): _integer(buckets, value) for value in buckets}
         overflow = cycles - sum(counts.values())
-        if overflow < 0 or any(count < 0 or value < 0 for value, count in counts.items()):
+        if overflow < 0 or any(count < 0 for count in counts.values()):
             raise ParseError(f"cyclictest's histogram holds {sum(counts.values())} samples of {cycles} cycles")
         return Histogram(unit=self.unit, counts=dict(sorted(counts.items())), overflow=overflow, limit=self.limit)
 
@@ -161,14 +166,14 @@ def _document(text: str) -> dict[str, Any]:
     cleaned = _NAN.sub(r"\1null", _CMDLINE.sub(r"\1\2", text))
     try:
         document = json.loads(cleaned)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: no JSON, or a number of thousands of digits
         raise ParseError(f"cyclictest's JSON is damaged: {error}") from error
     if not isinstance(document, dict):
         raise ParseError("cyclictest's JSON is no object")
     return document
 
 
-def _field(document: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
+def _field(document: dict[str, Any], name: str) -> Any:
     if name not in document:
         raise ParseError(f"cyclictest's JSON has no {name!r}")
     return document[name]
@@ -176,20 +181,20 @@ def _field(document: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
 
 def _mapping(document: dict[str, Any], name: str) -> dict[str, Any]:
     found = _field(document, name)
-    if not isinstance(found, dict) or (name == "thread" and not all(key.isdecimal() for key in found)):
+    if not isinstance(found, dict) or (name == "thread" and not all(_INDEX.fullmatch(key) for key in found)):
         raise ParseError(f"cyclictest's {name!r} is not what it should be")
     return found
 
 
 def _integer(document: dict[str, Any], name: str) -> int:
     found = _field(document, name)
-    if not isinstance(found, int) or isinstance(found, bool):
+    if not isinstance(found, int) or isinstance(found, bool) or abs(found) >= _LARGEST:
         raise ParseError(f"cyclictest's {name!r} is {found!r}, not a whole number")
     return found
 
 
 def _number(document: dict[str, Any], name: str) -> float:
     found = _field(document, name)
-    if not isinstance(found, int | float) or isinstance(found, bool) or not math.isfinite(found):
+    if not isinstance(found, int | float) or isinstance(found, bool) or not abs(found) < _LARGEST:
         raise ParseError(f"cyclictest's {name!r} is {found!r}, not a number")
     return float(found)

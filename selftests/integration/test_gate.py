@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT
+"""The whole way, for real: kernels are built, QEMU boots them, the command line is what users type."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FAULTS = ROOT / "selftests" / "data" / "bad-kernels" / "fault-on-demand"
+SLOW = ROOT / "kernel-configs" / "patches" / "demo-slow-wakeup"
+
+
+def rtgate(*words: str | Path, timeout: float = 600, **environment: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "rtgate", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    print(done.stdout, done.stderr, sep="\n")
+    return done
+
+
+def built(directory: Path, build: str, *words: str | Path) -> Path:
+    done = rtgate("build", build, "-o", directory, *words, timeout=3000)
+    assert done.returncode == 0
+    return directory
+
+
+@pytest.fixture(scope="session")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("kernel") / "arm64", "virt-arm64-preempt_rt")
+
+
+@pytest.fixture(scope="session")
+def breaking_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("kernel") / "breaking"
+    return built(directory, "virt-arm64-preempt_rt", "--patches", FAULTS)
+
+
+def verdicts(report: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((report / "verdict.json").read_text())["verdicts"]
+    return found
+
+
+def records(report: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted((report / "records").glob("*/*/*/*/record.json"))]
+
+
+@pytest.fixture(scope="session")
+def good_report(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    report = tmp_path_factory.mktemp("report") / "good"
+    done = rtgate("gate", "--board", "virt-arm64", "--kernel", kernel, "-k", "idle", "-o", report)
+    assert done.returncode == 0
+    return report
+
+
+def test_the_default_kernel_passes(good_report: Path) -> None:
+    assert {"PASS"} == {verdict["status"] for verdict in verdicts(good_report)}
+    page = (good_report / "index.html").read_text(errors="replace")
+    assert len(page) > 1_000_000  # one file with everything in it
+    assert '<testcase classname="tests.latency.test_cyclictest"' in (good_report / "junit.xml").read_text()
+
+
+def test_seeds_are_phases(good_report: Path) -> None:
+    found = records(good_report)
+    assert [1, 2, 3, 4] == [record["seed"] for record in found]
+    assert 4 == len({json.dumps(record["measurements"]) for record in found})
+    assert {"virtual ns"} == {record["measurements"][0]["unit"] for record in found}
+
+
+def test_records_are_judged_again_without_a_board(good_report: Path, tmp_path: Path) -> None:
+    limits = tmp_path / "tight.yaml"
+    limits.write_text(
+        "virt-arm64:\n  preempt_rt:\n    latency/cyclictest:idle:\n"
+        '      - {measurement: latency.max, kind: max, limit: 5 virtual us, source: "a limit nobody keeps"}\n'
+    )
+    verdict = tmp_path / "verdict.json"
+    words = ["--replay", good_report / "records", "--thresholds", limits, "--verdict", verdict, "-k", "idle"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "tests", *map(str, words)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": "/nonexistent"},
+    )
+    assert 1 == done.returncode
+    (only,) = json.loads(verdict.read_text())["verdicts"]
+    assert "FAIL" == only["status"]
+    pattern = (
+        r"latency.max was [\d.]+ virtual us \(\d+ instructions\) on CPU 0 in seed \d, over the limit of 5.0 virtual us"
+    )
+    assert re.match(pattern, only["sentence"])
+    assert "a limit nobody keeps" in only["sentence"]
+
+
+def test_a_slow_kernel_is_found_out(tmp_path: Path) -> None:
+    slow = built(tmp_path / "slow", "virt-arm64-preempt_rt", "--patches", SLOW)
+    done = rtgate("gate", "--board", "virt-arm64", "--kernel", slow, "-k", "idle", "-o", tmp_path / "report")
+    assert 1 == done.returncode
+    failed = [verdict for verdict in verdicts(tmp_path / "report") if verdict["status"] == "FAIL"]
+    assert "limit" in {verdict["kind"] for verdict in failed}
+
+
+@pytest.mark.parametrize("load", ["idle", "hackbench"])
+@pytest.mark.parametrize("board", ["virt-arm64", "virt-arm64-smp2"])
+def test_a_virtual_board_repeats_itself(kernel: Path, board: str, load: str) -> None:
+    words = ["--kernel", kernel, "--seed", "1-2", "--times", "3", "--load", load, "--profile", "smoke"]
+    done = rtgate("repeat", "--board", board, *words)
+    assert 0 == done.returncode
+    assert "2 different histograms over 2 seeds" in done.stdout
+
+
+@pytest.mark.parametrize("console", ["host", "host-pty"])
+def test_the_same_suite_runs_over_a_live_console(kernel: Path, tmp_path: Path, console: str) -> None:
+    words = ["--kernel", kernel, "--console", console, "--profile", "smoke", "-k", "idle", "-o", tmp_path / "report"]
+    done = rtgate("gate", "--board", "virt-arm64", *words)
+    assert 5 == done.returncode  # host-time latencies are shown, not judged
+    (record,) = records(tmp_path / "report")
+    assert ("measured", "host") == (record["state"], record["environment"]["time"])
+    assert {"DONE"} == {verdict["status"] for verdict in verdicts(tmp_path / "report")}
+
+
+def site_with(directory: Path, arguments: str) -> Path:
+    """Return a site directory whose board `broken` is virt-arm64 with more kernel arguments."""
+    text = (ROOT / "boards" / "virt-arm64.yaml").read_text()
+    (directory / "boards").mkdir(parents=True)
+    (directory / "boards" / "broken.yaml").write_text(text.replace("command_line: ", f"command_line: {arguments} "))
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "says"),
+    [
+        ("panic", "boot", "Kernel panic - not syncing: rtgate self-test: no boot"),
+        ("oops", "kernel fault", "Unable to handle kernel NULL pointer dereference"),
+        ("warn", "kernel fault", "WARNING: CPU: 0"),
+        ("hang", "hang", "the kernel hung during the measurement"),
+    ],
+)
+def test_a_kernel_that_breaks_fails(breaking_kernel: Path, tmp_path: Path, fault: str, kind: str, says: str) -> None:
+    site = site_with(tmp_path / "site", f"rtgate_fault={fault}")
+    words = ["--kernel", breaking_kernel, "--seeds", "1", "-k", "idle", "-o", tmp_path / "report"]
+    done = rtgate("--site", site, "gate", "--board", "broken", *words)
+    assert 1 == done.returncode
+    failed = [verdict for verdict in verdicts(tmp_path / "report") if verdict["status"] == "FAIL"]
+    assert [kind] == [verdict["kind"] for verdict in failed]
+    assert says in failed[0]["sentence"]
+
+
+def test_a_lost_flavour_is_the_kernels_fault(kernel: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    shutil.copy(kernel / "Image", bare / "Image")
+    words: list[str | Path] = ["--flavour", "generic", "--profile", "smoke", "--seeds", "1", "-k", "idle", "-o", tmp_path / "report"]
+    done = rtgate("gate", "--board", "virt-arm64", "--kernel", bare, *words)
+    assert 1 == done.returncode
+    assert (
+        "flavour lost: seed 1: the kernel should be generic and is preempt_rt"
+        in verdicts(tmp_path / "report")[0]["sentence"]
+    )
+
+
+def children_of(parent: int) -> list[int]:
+    """Return the QEMU processes below a process."""
+    found, waiting = [], [parent]
+    while waiting:
+        current = waiting.pop()
+        for path in Path(f"/proc/{current}/task").glob("*/children"):
+            waiting += [int(word) for word in path.read_text().split()]
+        comm = Path(f"/proc/{current}/comm")
+        if comm.exists() and comm.read_text().startswith("qemu"):
+            found.append(current)
+    return found
+
+
+def started(words: Sequence[str | Path]) -> tuple[subprocess.Popen[bytes], list[int]]:
+    """Start a gate and wait until its boards run."""
+    process = subprocess.Popen([sys.executable, "-m", "rtgate", *map(str, words)], cwd=ROOT, start_new_session=True)
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        boards = children_of(process.pid)
+        if boards:
+            time.sleep(1)
+            return process, children_of(process.pid)
+        time.sleep(0.1)
+    process.kill()
+    raise AssertionError("no board was started")
+
+
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_gate_leaves_nothing(kernel: Path, tmp_path: Path, kill: signal.Signals) -> None:
+    report = tmp_path / "report"
+    process, boards = started(
+        ["gate", "--board", "virt-arm64", "--kernel", kernel, "--profile", "nightly", "-o", report]
+    )
+    process.send_signal(kill)
+    assert 130 == process.wait(timeout=30)
+    assert not [pid for pid in boards if Path(f"/proc/{pid}").exists()]
+    assert not list((report / "records").rglob(".writing-*"))
+
+
+def test_killed_outright_it_leaves_no_board(kernel: Path, tmp_path: Path) -> None:
+    words = ["gate", "--board", "virt-arm64", "--kernel", kernel, "--profile", "nightly", "-o", tmp_path / "report"]
+    process, boards = started(words)
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 20
+    while [pid for pid in boards if Path(f"/proc/{pid}").exists()] and time.monotonic() < until:
+        time.sleep(0.2)
+    assert not [pid for pid in boards if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_qemu_that_dies_is_the_labs_fault(kernel: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    words = ["--kernel", kernel, "--profile", "mr", "--seeds", "1", "-k", "hackbench", "-o", report]
+    process, boards = started(["gate", "--board", "virt-arm64", *words])
+    for pid in boards:
+        os.kill(pid, signal.SIGKILL)
+    assert 3 == process.wait(timeout=60)
+    (only,) = verdicts(report)
+    assert ("MISS", "lab") == (only["status"], only["kind"])
+    assert "QEMU ended with exit code -9" in only["sentence"]
+
+
+def test_x86_64_is_built_and_measured(tmp_path: Path) -> None:
+    kernel = built(tmp_path / "x86", "virt-x86_64-preempt_rt")
+    words = ["--kernel", kernel, "--profile", "smoke", "-k", "idle", "-o", tmp_path / "report", "--allow-unjudged"]
+    done = rtgate("gate", "--board", "virt-x86_64", *words)
+    assert 0 == done.returncode
+    assert {"preempt_rt"} == {record["environment"]["flavour"] for record in records(tmp_path / "report")}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["gate", "--board", "nothing"], 2, "unknown name 'nothing' in boards (allowed: "),
+        (["gate", "--board", "virt-arm64", "--kernel", "selftests"], 2, "selftests"),
+        (["gate", "--board", "virt-arm64", "--tree", "docs"], 2, "docs"),
+        (["gate", "--board", "virt-arm64", "--build", "nothing"], 2, "unknown name 'nothing' in kernel-configs"),
+        (["gate", "--board", "virt-arm64", "--base", "HEAD"], 2, "name it with --tree"),
+        (["repeat", "--board", "virt-arm64", "--kernel", "x", "--times", "1"], 2, "--times must be at least 2"),
+        (["where", "nothing"], 2, "no board, build, image or file is called 'nothing'"),
+    ],
+)
+def test_a_mistake_is_one_clear_error(words: list[str], code: int, says: str, tmp_path: Path) -> None:
+    output = ["-o", str(tmp_path / "report")] if words[0] == "gate" else []
+    done = rtgate(*words, *output)
+    assert code == done.returncode
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rtgate import boards, site
+from rtgate.errors import ConfigError
+
+GOOD = """\
+description: an evaluation board
+soc: RK3568
+arch: arm64
+cpus: 4
+memory: 2 GiB
+console: {device: ttyS2, baud: 1500000}
+build: virt-arm64-generic
+not_applicable: {threads: no RT threads}
+command_line: quiet
+"""
+VIRTUAL = "qemu: {binary: qemu-system-aarch64, machine: virt, cpu: cortex-a57, shift: 3, arguments: [-a, b c]}\n"
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the directory of boards of a site."""
+    (tmp_path / "boards").mkdir()
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path))
+    monkeypatch.delenv("RTGATE_TREE", raising=False)
+    monkeypatch.delenv("RTGATE_SHARE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "boards"
+
+
+def test_a_board_is_read(directory: Path) -> None:
+    (directory / "rk.yaml").write_text(GOOD)
+    board = boards.board("rk")
+    assert (board.name, board.soc, board.arch, board.cpus, board.memory_mib) == ("rk", "RK3568", "arm64", 4, 2048)
+    assert board.console == boards.Console(device="ttyS2", baud=1500000, prompt="# ")
+    assert (board.command_line, board.rootfs, board.work_directory) == ("quiet", "core", "/run/rtgate")
+    assert board.undeclared == {"threads": "no RT threads"}
+    assert not board.virtual
+    assert board.qemu is None
+
+
+def test_a_virtual_board_is_read(directory: Path) -> None:
+    (directory / "v.yaml").write_text(GOOD + VIRTUAL)
+    board = boards.board("v")
+    assert board.virtual
+    assert board.qemu is not None
+    assert (board.qemu.instruction_ns, board.qemu.arguments) == (8, ("-a", "b c"))
+
+
+def test_the_sites_board_hides_the_shipped_one(directory: Path) -> None:
+    assert boards.board("virt-arm64").soc == "none"
+    (directory / "virt-arm64.yaml").write_text(GOOD)
+    assert boards.board("virt-arm64").soc == "RK3568"
+
+
+@pytest.mark.parametrize("name", site.names("boards"))
+def test_every_shipped_board_is_right(name: str) -> None:
+    assert boards.board(name).description
+
+
+def test_an_unknown_board_lists_the_boards(directory: Path) -> None:
+    with pytest.raises(ConfigError, match=r"unknown name 'none' in boards \(allowed: .*virt-arm64, "):
+        boards.board("none")
+
+
+CHECKS = ", ".join(sorted(boards.CHECKS))
+BUILDS = ", ".join(site.names("kernel-configs"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place", "message"),
+    [
+        ("soc: RK3568\n", "", "1:1", "missing key 'soc'"),
+        ("soc: RK3568", "soc: 3568", "2:6", "expected text, found a whole number"),
+        ("soc: RK3568", "soc: ", "2:5", "expected text, found nothing"),
+        ("soc: RK3568", "sco: RK3568", "2:1", "unknown key 'sco' (allowed: arch, build, "),
+        ("arch: arm64", "arch: arm", "3:7", "unknown value 'arm' (allowed: arm64, x86_64)"),
+        ("cpus: 4", "cpus: four", "4:7", "expected a whole number, found text"),
+        ("cpus: 4", "cpus: 0", "4:7", "0 is out of range (allowed: at least 1 and at most 256)"),
+        ("2 GiB", "2GB", "5:9", "'2GB' is not a size (allowed: a number and MiB or GiB, for example 512 MiB)"),
+        ("2 GiB", "0 GiB", "5:9", "'0 GiB' is not a size"),
+        ("2 GiB", "2", "5:9", "expected text, found a whole number"),
+        ("baud: 1500000", "baud: 9", "6:32", "9 is out of range (allowed: at least 1200)"),
+        ("baud: 1500000", "rate: 9", "6:26", "unknown key 'rate' (allowed: baud, device, prompt)"),
+        (", baud: 1500000", "", "6:10", "missing key 'baud'"),
+        ("generic", "genetic", "7:8", f"unknown build 'virt-arm64-genetic' (allowed: {BUILDS})"),
+        ("threads: no", "treads: no", "8:18", f"unknown key 'treads' (allowed: {CHECKS})"),
+        ("no RT threads", "''", "8:27", "expected text, found an empty one"),
+        ("quiet\n", "quiet\ncpus: 8\n", "10:1", "duplicate key 'cpus' (first at line 4)"),
+        ("quiet\n", "quiet\nrootfs: cor\n", "10:9", "unknown image 'cor' (allowed: core)"),
+        ("quiet\n", f"quiet\n{VIRTUAL.replace('shift: 3', 'shift: 11')}", "10:76", "11 is out of range (allowed: at lea"),
+        ("quiet\n", f"quiet\n{VIRTUAL.replace('cpu: ', 'cpus: ')}", "10:52", "unknown key 'cpus' (allowed: arguments, "),
+        ("quiet\n", f"quiet\n{VIRTUAL.replace('b c', '1')}", "10:95", "expected text, found a whole number"),
+        ("quiet\n", "quiet\nqemu: yes\n", "10:7", "expected a mapping, found true or false"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(directory: Path, before: str, after: str, place: str, message: str) -> None:
+    assert before in GOOD
+    path = directory / "rk.yaml"
+    path.write_text(GOOD.replace(before, after, 1))
+    with pytest.raises(ConfigError) as caught:
+        boards.board("rk")
+    assert str(caught.value).startswith(f"{path}:{place}: {message}")

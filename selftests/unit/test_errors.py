@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from rtgate import errors
+from rtgate.errors import ConfigError, Location, ParseError, RtgateError, TargetError
+
+CLASSES = [found for _, found in inspect.getmembers(errors, inspect.isclass) if issubclass(found, RtgateError)]
+
+# Design, section 4: who must act decides the exit code.
+CODES = {
+    "RtgateError": 4,
+    "ConfigError": 2,
+    "InfrastructureError": 3,
+    "DeadlineError": 3,
+    "TransportError": 3,
+    "TargetError": 1,
+    "KernelFaultError": 1,
+    "HangError": 1,
+    "BuildError": 1,
+    "ParseError": 4,
+    "Interrupted": 130,
+}
+
+
+def test_every_error_has_the_exit_code_of_its_branch() -> None:
+    assert {found.__name__: found.exit_code for found in CLASSES} == CODES
+
+
+def test_the_tree_in_the_docstring_is_the_tree() -> None:
+    words = (errors.__doc__ or "").split()
+    assert [name for name in CODES if name not in words] == []
+
+
+@pytest.mark.parametrize("found", CLASSES, ids=lambda found: str(found.__name__))
+def test_every_error_says_what_it_means(found: type[RtgateError]) -> None:
+    assert inspect.getdoc(found)
+
+
+def test_a_mistake_in_a_file_starts_with_its_place() -> None:
+    error = ConfigError("unknown key 'a' (allowed: b)", Location(Path("boards/x.yaml"), 3, 7))
+    assert str(error) == "boards/x.yaml:3:7: unknown key 'a' (allowed: b)"
+    assert error.location == Location(Path("boards/x.yaml"), 3, 7)
+
+
+def test_a_mistake_on_the_command_line_has_no_place() -> None:
+    assert str(ConfigError("no such board")) == "no such board"
+
+
+def test_output_that_cannot_be_read_names_the_raw_bytes() -> None:
+    assert str(ParseError("no JSON", Path("raw/tool.out"))) == "no JSON (raw output: raw/tool.out)"
+    assert str(ParseError("no JSON")) == "no JSON"
+
+
+def test_a_fault_of_the_target_keeps_the_last_lines_of_the_console() -> None:
+    assert TargetError("it hung", "last line").console == "last line"
+    assert TargetError("it hung").console == ""

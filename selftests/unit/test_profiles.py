@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rtgate import profiles
+from rtgate.errors import ConfigError
+
+GOOD = """\
+mr:
+  description: ours
+  duration: 1500 ms
+  seeds: 1-3,9
+  boots: 2
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the path of a site's profiles."""
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path))
+    monkeypatch.delenv("RTGATE_TREE", raising=False)
+    monkeypatch.delenv("RTGATE_SHARE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "profiles.yaml"
+
+
+def test_a_profile_is_read(path: Path) -> None:
+    path.write_text(GOOD)
+    expected = profiles.Profile(name="mr", description="ours", duration_s=1.5, seeds=(1, 2, 3, 9), boots=2)
+    assert profiles.read(path) == {"mr": expected}
+
+
+def test_the_sites_profile_hides_the_shipped_one_of_its_name_only(path: Path) -> None:
+    shipped = profiles.profiles()
+    path.write_text(GOOD + "own: {description: x, duration: 1 s, seeds: 7, boots: 1}\n")
+    assert profiles.profile("mr").description == "ours"
+    assert profiles.profile("own").seeds == (7,)
+    assert profiles.profile("nightly") == shipped["nightly"]
+    assert sorted(profiles.profiles()) == sorted({*shipped, "own"})
+
+
+def test_an_unknown_profile_lists_the_profiles(path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"unknown profile 'fast' \(allowed: .*mr, nightly"):
+        profiles.profile("fast")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place", "message"),
+    [
+        ("  boots: 2\n", "", "2:3", "missing key 'boots'"),
+        ("boots: 2", "boot: 2", "5:3", "unknown key 'boot' (allowed: boots, description, duration, seeds)"),
+        ("boots: 2", "boots: 0", "5:10", "0 is out of range (allowed: at least 1)"),
+        ("boots: 2", "boots: 1.5", "5:10", "expected a whole number, found a number"),
+        ("1500 ms", "10", "3:13", "expected text, found a whole number"),
+        ("1500 ms", "10 sec", "3:13", "'10 sec' has an unknown number or unit (units: ns, us, ms, s, "),
+        ("1500 ms", "10 virtual s", "3:13", "virtual s cannot be converted to s"),
+        ("1500 ms", "10 count", "3:13", "count cannot be converted to s"),
+        ("1500 ms", "999 ms", "3:13", "a duration is from 1 s to 7 days"),
+        ("1500 ms", "604801 s", "3:13", "a duration is from 1 s to 7 days"),
+        ("1-3,9", "3-1", "4:10", "'3-1' names no seeds (allowed: a number, a range like 1-4, or several with commas)"),
+        ("1-3,9", "0-3", "4:10", "'0-3' names no seeds from 1 to 100000"),
+        ("1-3,9", "[1, 2]", "4:10", "expected text, found a list"),
+        ("1-3,9", "-1", "4:10", "'-1' names no seeds (allowed: "),
+        ("mr:", "mr: {}\nmr:", "2:1", "duplicate key 'mr' (first at line 1)"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(path: Path, before: str, after: str, place: str, message: str) -> None:
+    assert before in GOOD
+    path.write_text(GOOD.replace(before, after, 1))
+    with pytest.raises(ConfigError) as caught:
+        profiles.profiles()
+    assert str(caught.value).startswith(f"{path}:{place}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [("3", (3,)), ("1-4", (1, 2, 3, 4)), ("9, 1-3,2", (1, 2, 3, 9)), ("7-7", (7,)), ("100000", (100_000,))],
+)
+def test_seeds_are_sorted_and_stand_once(text: str, seeds: tuple[int, ...]) -> None:
+    assert profiles.seeds(text) == seeds
+
+
+# The long ones must be refused at once, not counted.
+LONG = ("1-999999999999", "9" * 5000, "1-" + "9" * 18)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ",", "1,", "1-", "-1", "1-2-3", "4-1", "0", "100001", "one", "1.5", "1e3", "1 - 3", "\u0661", *LONG],
+    ids=lambda text: text[:20] or "nothing",
+)
+def test_anything_else_names_no_seeds(text: str) -> None:
+    with pytest.raises(ConfigError, match="names no seeds"):
+        profiles.seeds(text)
+
+
+@given(st.text(alphabet="0123456789-, ", max_size=12))
+def test_seeds_are_seeds_or_a_mistake(text: str) -> None:
+    try:
+        found = profiles.seeds(text)
+    except ConfigError:
+        return
+    assert found == tuple(sorted(set(found)))
+    assert 1 <= found[0] <= found[-1] <= 100_000

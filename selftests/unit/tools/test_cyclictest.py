@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rtgate.errors import ParseError
+from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.tools import Expected, Output, Setting
+from rtgate.tools.cyclictest import JSON, Cyclictest
+from rtgate.units import Unit
+
+if TYPE_CHECKING:
+    from selftests.conftest import Golden
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
+REAL = Setting(cpus=1, duration_s=1.0, virtual_time=False)
+VIRTUAL = Setting(cpus=1, duration_s=2.0, virtual_time=True)
+GOOD = (DATA / "2.10" / "cyclictest-virtual-hackbench.json").read_bytes()
+SMALL = (DATA / "2.4" / "cyclictest-hist.json").read_text()
+
+
+def _capture(name: str) -> bytes:
+    return (DATA / name).read_bytes()
+
+
+def _parse(
+    data: bytes | str, setting: Setting = REAL, tool: Cyclictest | None = None, **files: bytes
+) -> tuple[Measurement, ...]:
+    raw = data.encode() if isinstance(data, str) else data
+    named = {name.replace("_", "."): content for name, content in files.items()}
+    return (tool or Cyclictest()).parse(Output(files={JSON: raw, **named}, exit_code=0, setting=setting))
+
+
+def _number(measurements: tuple[Measurement, ...], name: str, cpu: int = 0) -> tuple[float, Unit]:
+    (found,) = (one.quantity for one in measurements if one.name == name and one.labels == {"cpu": str(cpu)})
+    assert found is not None
+    return found.value, found.unit
+
+
+def _histogram(measurements: tuple[Measurement, ...], cpu: int = 0) -> Histogram:
+    (found,) = (one.histogram for one in measurements if one.name == "latency" and one.labels == {"cpu": str(cpu)})
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("capture", "setting", "tool", "threads"),
+    # Of each thread: cycles, lost, overflow, samples in buckets, minimum, average, maximum.
+    [
+        (
+            "2.4/cyclictest-hist.json",
+            REAL,
+            Cyclictest(range_us=20),
+            [(200, 800, 33, 167, 12, 15.69, 61), (200, 800, 49, 151, 9, 16.23, 39)],
+        ),
+        (
+            "2.4/cyclictest-duration.json",
+            REAL,
+            Cyclictest(range_us=1),
+            [(1000, 0, 1000, 0, 13, 26.25, 314), (667, 333, 667, 0, 12, 24.12, 626)],
+        ),
+        ("2.4/cyclictest-hist-all-overflow.json", REAL, Cyclictest(range_us=40), [(100, 900, 100, 0, 65, 78.54, 99)]),
+        ("2.4/cyclictest-quote-in-cmdline.json", REAL, Cyclictest(range_us=1), [(3, 997, 3, 0, 82, 83.33, 86)]),
+        ("2.4/cyclictest-one-cycle.json", REAL, Cyclictest(range_us=1), [(1, 999, 1, 0, 69, 69.0, 69)]),
+        ("2.4/cyclictest-nsecs.json", REAL, Cyclictest(range_us=1), [(3, 997, 3, 0, 70390, 75772.67, 83998)]),
+        ("2.4/cyclictest-sigterm.json", REAL, Cyclictest(range_us=1), [(2994, 0, 2994, 0, 11, 26.5, 5647)]),
+        ("2.4/cyclictest-timeout.json", REAL, Cyclictest(range_us=1), [(992, 8, 992, 0, 32, 83.71, 4968)]),
+        ("2.10/cyclictest-virtual-idle.json", VIRTUAL, Cyclictest(), [(2000, 0, 0, 2000, 21360, 28198.24, 39776)]),
+        ("2.10/cyclictest-virtual-hackbench.json", VIRTUAL, Cyclictest(), [(2000, 0, 0, 2000, 19664, 27562.22, 45360)]),
+        ("2.10/cyclictest-virtual-stress-ng.json", VIRTUAL, Cyclictest(), [(2000, 0, 0, 2000, 20304, 25814.27, 38240)]),
+        (
+            "2.10/cyclictest-host-idle.json",
+            Setting(cpus=1, duration_s=2.0, virtual_time=False),
+            Cyclictest(),
+            [(1001, 999, 250, 751, 30, 1290.06, 77108)],
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_capture_is_read(
+    capture: str, setting: Setting, tool: Cyclictest, threads: list[tuple[float, ...]]
+) -> None:
+    found = _parse(_capture(capture), setting, tool)
+    assert len(found) == 6 * len(threads)
+    for cpu, (cycles, lost, overflow, inside, low, mean, high) in enumerate(threads):
+        histogram = _histogram(found, cpu)
+        assert (histogram.overflow, sum(histogram.counts.values()), histogram.total) == (overflow, inside, cycles)
+        assert _number(found, "wakeups", cpu) == (cycles, Unit.COUNT)
+        assert _number(found, "wakeups.lost", cpu) == (lost, Unit.COUNT)
+        numbers = [_number(found, f"latency.{name}", cpu)[0] for name in ("min", "avg", "max")]
+        assert numbers == [low, mean, high]
+        assert {_number(found, f"latency.{name}", cpu)[1] for name in ("min", "avg", "max")} == {histogram.unit}
+
+
+def test_every_capture_of_json_is_in_a_test() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    captures = sorted(DATA.glob("*/cyclictest*"))
+    assert len(captures) == 20
+    assert not [path.name for path in captures if path.name not in text and path.stem not in text]
+
+
+@pytest.mark.parametrize(
+    ("capture", "setting", "unit", "limit"),
+    [
+        ("2.4/cyclictest-hist.json", REAL, Unit.US, 1000),
+        ("2.4/cyclictest-nsecs.json", REAL, Unit.NS, 1_000_000),
+        ("2.10/cyclictest-virtual-idle.json", VIRTUAL, Unit.VIRTUAL_NS, 200_000),
+        ("2.4/cyclictest-hist.json", VIRTUAL, Unit.VIRTUAL_US, 200),
+    ],
+)
+def test_unit_and_range_follow_the_output_and_the_clock(
+    capture: str, setting: Setting, unit: Unit, limit: int
+) -> None:
+    histogram = _histogram(_parse(_capture(capture), setting))
+    assert (histogram.unit, histogram.limit) == (unit, limit)
+
+
+def test_overflows_of_the_json_are_those_of_the_text() -> None:
+    text = _capture("2.4/cyclictest-hist.txt").decode()
+    (line,) = (line for line in text.splitlines() if line.startswith("# Histogram Overflows:"))
+    found = _parse(_capture("2.4/cyclictest-hist.json"), tool=Cyclictest(range_us=20))
+    assert [_histogram(found, cpu).overflow for cpu in (0, 1)] == [int(word) for word in line.split()[3:]]
+    host = _capture("2.10/cyclictest-host-idle.out").decode()
+    assert "# Histogram Overflows: 00250\n" in host
+    assert _histogram(_parse(_capture("2.10/cyclictest-host-idle.json"))).overflow == 250
+
+
+def test_lower_latencies_are_better_and_wakeups_only_counted() -> None:
+    found = {one.name: one.better for one in _parse(GOOD, VIRTUAL)}
+    assert found.pop("wakeups") is Better.NEITHER
+    assert set(found.values()) == {Better.LOWER}
+
+
+@pytest.mark.parametrize("stopped", ["2.4/cyclictest-sigterm", "2.4/cyclictest-timeout"])
+def test_a_stopped_run_looks_complete_in_json_and_text(stopped: str) -> None:
+    # Nothing here tells it; cycles and duration do: selftests/unit/judge/test_validity.py.
+    text = _capture(f"{stopped}.txt")
+    assert json.loads(_capture(f"{stopped}.json"))["return_code"] == 0
+    assert _parse(_capture(f"{stopped}.json"), tool_out=text)
+
+
+def test_warnings_on_standard_error_are_no_failure() -> None:
+    warned = _capture("2.10/cyclictest-host-idle.err")
+    assert b"WARN" in warned
+    assert _parse(_capture("2.10/cyclictest-host-idle.json"), tool_err=warned)
+
+
+@pytest.mark.parametrize(
+    ("data", "files", "reason"),
+    [
+        (_capture("2.4/cyclictest-zero-cycles.json"), {}, r"never woke up \(0 cycles\)"),
+        (_capture("2.4/cyclictest-zero-cycles.json").replace(b'"cycles": 0', b'"cycles": 9'), {}, "'avg' is None"),
+        (SMALL, {"tool_out": _capture("2.4/cyclictest-breaktrace.txt")}, "broke off at its break value"),
+        (SMALL, {"tool_deadline": b"after 40 s\n"}, "stopped after 40 s"),
+        ("", {}, "wrote no JSON"),
+        ("\n \n", {}, "wrote no JSON"),
+        (GOOD[: len(GOOD) // 2], {}, "JSON is damaged"),
+        (b"\xff\xfe" + GOOD, {}, "JSON is damaged"),
+        (GOOD.replace(b"\n", b"\n[   12.345678] random: crng init done\n", 1), {}, "JSON is damaged"),
+        ("[]", {}, "is no object"),
+        ("3", {}, "is no object"),
+        ("{}", {}, "has no 'resolution_in_ns'"),
+        ('{"resolution_in_ns": 0}', {}, "has no 'thread'"),
+        ('{"resolution_in_ns": 0, "thread": {}}', {}, "reports no threads"),
+        ('{"resolution_in_ns": 0, "thread": []}', {}, "'thread' is not what it should be"),
+        ('{"resolution_in_ns": 0, "thread": {"a": {}}}', {}, "'thread' is not what it should be"),
+        ('{"resolution_in_ns": 0, "thread": {"0": 7}}', {}, "'0' is not what it should be"),
+        ('{"resolution_in_ns": true, "thread": {"0": {}}}', {}, "'resolution_in_ns' is True, not a whole number"),
+        (SMALL.replace('"cycles": 200', '"cycles": 100', 1), {}, "holds 167 samples of 100 cycles"),
+        (SMALL.replace('"12": 12', '"12": -1', 1), {}, "holds 154 samples of 200 cycles"),
+        (SMALL.replace('"12": 12', '"-12": 12', 1), {}, "histogram is damaged"),
+        (SMALL.replace('"12": 12', '"12": 1.5', 1), {}, "'12' is 1.5, not a whole number"),
+        (SMALL.replace('"12": 12', '"12": null', 1), {}, "'12' is None, not a whole number"),
+        (SMALL.replace('"12": 12', '"12": Infinity', 1), {}, "'12' is inf, not a whole number"),
+        (SMALL.replace('"12": 12', '"12": true', 1), {}, "'12' is True, not a whole number"),
+        (SMALL.replace('"12": 12', '"1' + 5000 * "2" + '": 12', 1), {}, "histogram is damaged"),
+        (SMALL.replace('"histogram": {', '"histogram": [], "other": {', 1), {}, "histogram is damaged"),
+        (SMALL.replace('"12": 12', '"twelve": 12', 1), {}, "histogram is damaged"),
+        (SMALL.replace('"max": 61', '"max": 13', 1), {}, "contradict each other"),
+        (SMALL.replace('"min": 12', '"min": 17', 1), {}, "contradict each other"),
+        (SMALL.replace('"avg": 15.69', '"avg": Infinity', 1), {}, "'avg' is inf"),
+        (SMALL.replace('"max": 61', '"max": "61"', 1), {}, "'max' is '61', not a whole number"),
+        (SMALL.replace('"avg": 15.69', '"avg": 1' + 400 * "0", 1), {}, "'avg' is"),
+        (SMALL.replace('"cycles": 200', '"cycles": 2' + 400 * "0", 1), {}, "'cycles' is .*, not a whole number"),
+        (SMALL.replace('"cycles": 200', '"cycles": 2' + 5000 * "0", 1), {}, "JSON is damaged"),
+        (SMALL.replace('"cpu": 0', '"core": 0', 1), {}, "has no 'cpu'"),
+        ("[" * 100_000, {}, "JSON is damaged"),
+    ],
+)
+def test_what_is_refused_says_why(data: bytes | str, files: dict[str, bytes], reason: str) -> None:
+    with pytest.raises(ParseError, match=reason):
+        _parse(data, **files)
+
+
+def test_a_failed_run_says_what_it_printed() -> None:
+    said = _capture("2.4/cyclictest-json-unwritable.txt")
+    output = Output(files={"tool.err": said}, exit_code=2, setting=REAL)
+    with pytest.raises(ParseError, match=r"exit code 2: Failed to open '/nonexistent/x\.json'"):
+        Cyclictest().parse(output)
+    with pytest.raises(ParseError, match="exit code 1: no message"):
+        Cyclictest().parse(Output(files={JSON: GOOD}, exit_code=1, setting=REAL))
+
+
+def test_a_failed_run_is_refused_although_its_json_is_whole() -> None:
+    with pytest.raises(ParseError, match="exit code 143: Terminated"):
+        Cyclictest().parse(Output(files={JSON: GOOD, "tool.out": b"Terminated\n"}, exit_code=143, setting=VIRTUAL))
+
+
+def _clean_or_refused(data: bytes | str, setting: Setting = REAL) -> None:
+    """Read it, or refuse it: nothing else may happen, and nothing that is read may be nonsense."""
+    try:
+        found = _parse(data, setting)
+    except ParseError:
+        return
+    assert found
+    for one in found:
+        if one.histogram is not None:
+            assert one.histogram.total > 0
+            assert min(one.histogram.counts.values(), default=0) >= 0
+        else:
+            assert one.quantity is not None
+            assert math.isfinite(one.quantity.value)
+
+
+@settings(max_examples=100)
+@given(end=st.integers(0, len(GOOD)))
+def test_a_truncated_file_is_refused_or_whole(end: int) -> None:
+    if end >= len(GOOD.rstrip()):
+        assert _parse(GOOD[:end], VIRTUAL) == _parse(GOOD, VIRTUAL)
+    else:
+        with pytest.raises(ParseError):
+            _parse(GOOD[:end], VIRTUAL)
+
+
+@settings(max_examples=200)
+@given(
+    edits=st.lists(
+        st.tuples(st.integers(0, len(SMALL)), st.integers(0, 6), st.binary(max_size=6) | st.just(b"\n[    1.2] x")),
+        max_size=4,
+    )
+)
+def test_damaged_bytes_are_read_or_refused(edits: list[tuple[int, int, bytes]]) -> None:
+    data = SMALL.encode()
+    for start, length, new in edits:
+        data = data[:start] + new + data[start + length :]
+    _clean_or_refused(data)
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from([10**400, -(10**400), 2**63, -1, 0]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("0123456789-.x", max_size=4), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=300)
+@given(
+    path=st.sampled_from(
+        [
+            ("resolution_in_ns",),
+            ("thread",),
+            ("thread", "0"),
+            *(("thread", "1", key) for key in ("histogram", "cycles", "min", "max", "avg", "cpu")),
+            ("thread", "0", "histogram", "13"),
+            ("thread", "0", "histogram", "60"),
+            ("thread", "7"),
+        ]
+    ),
+    value=ANYTHING,
+)
+def test_a_value_of_any_kind_anywhere_is_read_or_refused(path: tuple[str, ...], value: object) -> None:
+    document: dict[str, Any] = json.loads(SMALL)
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    _clean_or_refused(json.dumps(document))
+
+
+@settings(max_examples=100)
+@given(
+    counts=st.dictionaries(st.integers(0, 999), st.integers(1, 10**9), max_size=30),
+    overflow=st.integers(0, 1000),
+    virtual=st.booleans(),
+)
+def test_the_counts_of_any_histogram_come_out_as_they_went_in(
+    counts: dict[int, int], overflow: int, *, virtual: bool
+) -> None:
+    cycles = sum(counts.values()) + overflow
+    if cycles == 0:
+        counts, cycles = {5: 1}, 1
+    high = 1500 if overflow else max(counts)
+    low = min(counts, default=1000)
+    thread = {
+        "histogram": {f"{value}": count for value, count in counts.items()},
+        **{"cycles": cycles, "min": low, "max": high, "avg": (low + high) / 2, "cpu": 3, "node": 0},
+    }
+    document = {"cmdline:": 'a"b', "resolution_in_ns": int(virtual), "thread": {"0": thread}}
+    text = json.dumps(document, indent=2).replace('a\\"b', 'a"b')  # cyclictest escapes nothing
+    setting = Setting(cpus=1, duration_s=1.0, virtual_time=virtual)
+    histogram = _histogram(_parse(text, setting), cpu=3)
+    assert (dict(histogram.counts), histogram.overflow, histogram.total) == (counts, overflow, cycles)
+    assert list(histogram.counts) == sorted(counts)
+
+
+def test_threads_come_in_the_order_of_their_numbers() -> None:
+    document = json.loads(SMALL)
+    thread = document["thread"]["0"]
+    document["thread"] = {str(number): {**thread, "cpu": number} for number in (10, 2, 0)}
+    found = _parse(json.dumps(document))
+    assert [one.labels["cpu"] for one in found if one.name == "latency"] == ["0", "2", "10"]
+
+
+def test_one_whole_capture_is_what_it_was(golden: Golden) -> None:
+    lines = []
+    for one in _parse(GOOD, VIRTUAL):
+        head = f"{one.name} [{one.label}] {one.better.value}: "
+        if one.histogram is None:
+            lines.append(f"{head}{one.quantity}")
+        else:
+            counts = (f"{value} {count}" for value, count in one.histogram.counts.items())
+            tail = f"range {one.histogram.limit}, overflow {one.histogram.overflow}"
+            lines += [f"{head}{one.histogram.unit}, {one.histogram.total} samples, {tail}", *counts]
+    golden("cyclictest-2.10-virtual-hackbench.txt", "\n".join(lines) + "\n")
+
+
+def test_the_command_line_on_virtual_time_has_a_bucket_per_nanosecond() -> None:
+    setting = Setting(cpus=2, duration_s=9.5, virtual_time=True)
+    assert Cyclictest().argv(setting) == (
+        *("cyclictest", "--quiet", "--mlockall", "--priority=99", "--threads=2", "--affinity", "--interval=1000"),
+        *("--duration=10", "--json=cyclictest.json"),
+        *("--histogram=200000", "--histfile=/dev/null", "--nsecs"),
+    )
+
+
+def test_the_command_line_on_a_real_clock_has_a_bucket_per_microsecond() -> None:
+    tool = Cyclictest(interval_us=500, priority=80, range_us=300)
+    argv = tool.argv(Setting(cpus=4, duration_s=60, virtual_time=False))
+    assert {"--priority=80", "--threads=4", "--interval=500", "--duration=60", "--histogram=300"} < set(argv)
+    assert "--nsecs" not in argv
+
+
+def test_what_must_be_seen_is_what_the_command_line_asks_for() -> None:
+    tool = Cyclictest(interval_us=500, priority=80)
+    assert tool.name == "cyclictest"
+    assert tool.expected(Setting(cpus=4, duration_s=9.5, virtual_time=False)) == Expected(
+        command="cyclictest", threads=4, policy=1, priority=80, interval_us=500, duration_s=10
+    )
+
+
+def test_lost_wakeups_are_counted_against_the_seconds_that_were_asked_for() -> None:
+    asked = Setting(cpus=1, duration_s=1.5, virtual_time=False)  # cyclictest measures 2 s
+    assert _number(_parse(_capture("2.10/cyclictest-host-idle.json"), asked), "wakeups.lost")[0] == 999
+    faster = Cyclictest(interval_us=500)
+    assert _number(_parse(_capture("2.10/cyclictest-host-idle.json"), asked, faster), "wakeups.lost")[0] == 2999
