@@ -22,7 +22,7 @@ FAULTS = ROOT / "selftests" / "data" / "bad-kernels" / "fault-on-demand"
 SLOW = ROOT / "kernel-configs" / "patches" / "demo-slow-wakeup"
 
 
-def rtgate(*words: str | Path, timeout: float = 600, **environment: str) -> subprocess.CompletedProcess[str]:
+def rtgate(*words: object, timeout: float = 600, **environment: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, "-m", "rtgate", *map(str, words)],
         capture_output=True,
@@ -36,7 +36,7 @@ def rtgate(*words: str | Path, timeout: float = 600, **environment: str) -> subp
     return done
 
 
-def built(directory: Path, build: str, *words: str | Path) -> Path:
+def built(directory: Path, build: str, *words: object) -> Path:
     done = rtgate("build", build, "-o", directory, *words, timeout=3000)
     assert done.returncode == 0
     return directory
@@ -168,7 +168,7 @@ def test_a_lost_flavour_is_the_kernels_fault(kernel: Path, tmp_path: Path) -> No
     bare = tmp_path / "bare"
     bare.mkdir()
     shutil.copy(kernel / "Image", bare / "Image")
-    words: list[str | Path] = ["--flavour", "generic", "--profile", "smoke", "--seeds", "1", "-k", "idle", "-o", tmp_path / "report"]
+    words = ["--flavour", "generic", "--profile", "smoke", "--seeds", "1", "-k", "idle", "-o", tmp_path / "report"]
     done = rtgate("gate", "--board", "virt-arm64", "--kernel", bare, *words)
     assert 1 == done.returncode
     assert (
@@ -190,7 +190,7 @@ def children_of(parent: int) -> list[int]:
     return found
 
 
-def started(words: Sequence[str | Path]) -> tuple[subprocess.Popen[bytes], list[int]]:
+def started(words: Sequence[object]) -> tuple[subprocess.Popen[bytes], list[int]]:
     """Start a gate and wait until its boards run."""
     process = subprocess.Popen([sys.executable, "-m", "rtgate", *map(str, words)], cwd=ROOT, start_new_session=True)
     until = time.monotonic() + 60

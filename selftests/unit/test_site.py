@@ -79,7 +79,9 @@ def test_an_unknown_name_lists_what_exists_and_where_it_was_looked_for(share: Pa
         site.find("target/rootfs", "x.yaml")
 
 
-def test_a_kernel_repository_is_found_from_below_it(share: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_repository_is_found_from_below_it(
+    share: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / "linux" / ".rtgate", "boards/mine.yaml")
     write(tmp_path / "linux", "kernel/sched/core.c")
     monkeypatch.chdir(tmp_path / "linux" / "kernel" / "sched")

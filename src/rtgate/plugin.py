@@ -86,25 +86,37 @@ class Session:
             return self.run.measure(case, progress.seen)
 
     def judge(self, case: Case, records: tuple[Record, ...]) -> list[Verdict]:
-        """Judge each board's candidate, or its only arm; a baseline is what a candidate is compared with."""
+        """Judge each board's candidate, or its only arm; a baseline is what a candidate is compared with.
+
+        A board or an arm that has records of other cases only was to be measured here too, and is a MISS.
+        """
         found: list[Verdict] = []
-        for board in sorted({record.board for record in records}):
+        for board, names in sorted(self._arms(records).items()):
             here = [record for record in records if record.board == board]
-            names = {record.arm for record in here}
             judged = "candidate" if "candidate" in names else min(names)
+            mine = [record for record in here if record.arm == judged]
             subject = Subject(
                 case=case.name,
                 board=board,
                 arm=judged,
-                flavour=next(record.kernel.flavour for record in here if record.arm == judged),
-                records=[record for record in here if record.arm == judged],
+                flavour=mine[0].kernel.flavour if mine else "",
+                records=mine,
                 baseline=[record for record in here if record.arm == "baseline" and judged != "baseline"],
                 undeclared=_undeclared(board),
             )
             found += judge(subject, self.thresholds)
-        if not records:
+        if not found:
             found += judge(Subject(case=case.name, board="", arm="", flavour="", records=()), self.thresholds)
         self.verdicts += found
+        return found
+
+    def _arms(self, records: tuple[Record, ...]) -> dict[str, set[str]]:
+        """Return the arms by board: of all that is stored, or of the run."""
+        found: dict[str, set[str]] = {}
+        for record in (*records, *(one for case in (self.stored or {}).values() for one in case)):
+            found.setdefault(record.board, set()).add(record.arm)
+        for arm in self.run.arms if self.run else ():
+            found.setdefault(arm.board.name, set()).add(arm.name)
         return found
 
 
@@ -136,7 +148,10 @@ def _run(config: pytest.Config, board: str, records: Path) -> Run:
         named = config.getoption("--seeds")
         boots = seeds(named) if named else chosen.seeds
     else:
-        boots = tuple(range(1, (config.getoption("--boots") or chosen.boots) + 1))
+        count = config.getoption("--boots")
+        if count is not None and count < 1:
+            raise ConfigError(f"--boots {count}: expected at least 1")
+        boots = tuple(range(1, (count or chosen.boots) + 1))
     return Run(arms=arms, seeds=boots, records=records, stop=stop)
 
 

@@ -58,6 +58,7 @@ class Run:
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+            self.stop.clear()  # every boot of this case is over; the next case may be measured
         return tuple(sorted(found, key=lambda record: (record.arm, record.seed or 0, record.boot_id)))
 
     def _one(self, case: Case, arm: Arm, seed: int) -> Record:

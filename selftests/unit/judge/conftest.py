@@ -5,17 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+
+from selftests.unit.report.conftest import Boot, make
 
 from rtgate.errors import Location
 from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.record import FaultSeen, Record
 from rtgate.units import Quantity, Unit
-from selftests.unit.report.conftest import Boot, make
 
 BOARD, FLAVOUR, CASE = "virt-arm64", "preempt_rt", "latency/cyclictest:idle"
 PLACE = Location(Path("thresholds.yaml"), 7, 9)
+
+
+@cache
+def _made(case: str) -> Record:
+    return make(Boot(case=case, samples=2000))
 
 
 def record(
@@ -31,7 +38,9 @@ def record(
     faults: tuple[FaultSeen, ...] = (),
 ) -> Record:
     """Return a valid record of one CPU, on virtual time, with a histogram in virtual ns up to 200 virtual us."""
-    made = make(Boot(seed=seed, case=case, arm=arm, state=state, message=message, faults=faults, samples=2000))
+    made = replace(_made(case), seed=seed, arm=arm, state=state, message=message, faults=faults)
+    if state != "measured":
+        return replace(made, measurements=())
     found = {30_000: 2000} if counts is None else dict(counts)
     high = max(found, default=0) if maximum is None else maximum
     histogram = Histogram(unit=Unit.VIRTUAL_NS, counts=found, overflow=overflow, limit=200_000)
@@ -59,9 +68,7 @@ def evidence(measured: Record, **changes: object) -> Record:
 
 def number(name: str, value: float, unit: Unit, cpu: int = 0) -> Measurement:
     """Return a number on one CPU."""
-    return Measurement(
-        name=name, better=Better.LOWER, quantity=Quantity(value, unit), labels={"cpu": str(cpu)}
-    )
+    return Measurement(name=name, better=Better.LOWER, quantity=Quantity(value, unit), labels={"cpu": str(cpu)})
 
 
 def maximum(limit: str = "100 virtual us", measurement: str = "latency.max") -> Threshold:
@@ -71,9 +78,7 @@ def maximum(limit: str = "100 virtual us", measurement: str = "latency.max") -> 
 
 def share(limit: float = 0.01, over: str = "50 virtual us", confidence: float = 0.99) -> Threshold:
     """Return a limit on the share of samples over a level."""
-    return _limit(
-        LimitKind.SHARE, measurement="latency", over=Quantity.parse(over), share=limit, confidence=confidence
-    )
+    return _limit(LimitKind.SHARE, measurement="latency", over=Quantity.parse(over), share=limit, confidence=confidence)
 
 
 def fault_policy(kind: str, *, fails: bool) -> Threshold:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from selftests.unit.judge.conftest import evidence, number, record
 
 from rtgate.boards import CHECKS
 from rtgate.judge.validity import Check, Held, Spoils, checks
@@ -13,7 +14,6 @@ from rtgate.record import LoadSeen, Record, Thread
 from rtgate.tools import Output, Setting
 from rtgate.tools.cyclictest import JSON, Cyclictest
 from rtgate.units import Unit
-from selftests.unit.judge.conftest import evidence, number, record
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
 LOADED = "latency/cyclictest:hackbench"
@@ -44,7 +44,10 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
     broken = replace(
         evidence(
             record({30_000: 5}, case=LOADED),
-            **{"threads": (), "load_seen": (), "elapsed_s": None, "changed": ("printk was '1' and became '7'",)},
+            threads=(),
+            load_seen=(),
+            elapsed_s=None,
+            changed=("printk was '1' and became '7'",),
         ),
         environment=replace(record().environment, flavour="generic"),
     )

@@ -76,8 +76,18 @@ def test_zero_means_that_nothing_is_bad(found: list[tuple[Status, Kind]], allow:
 
 def test_a_verdict_survives_its_file() -> None:
     verdict = Verdict(
-        **{"status": Status.FAIL, "kind": Kind.SHARE, "sentence": "über", "board": "b", "arm": "a", "flavour": "f"},
-        **{"case": "c", "measurement": "latency", "value": "1", "limit": "2", "source": "s", "boot": "seed 1"},
+        status=Status.FAIL,
+        kind=Kind.SHARE,
+        sentence="über",
+        board="b",
+        arm="a",
+        flavour="f",
+        case="c",
+        measurement="latency",
+        value="1",
+        limit="2",
+        source="s",
+        boot="seed 1",
     )
     assert Verdict.from_json(json.loads(json.dumps(verdict.as_json()))) == verdict
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
 REAL = Setting(cpus=1, duration_s=1.0, virtual_time=False)
+TOOL = Cyclictest(range_us=1000, virtual_range_us=200)
 VIRTUAL = Setting(cpus=1, duration_s=2.0, virtual_time=True)
 GOOD = (DATA / "2.10" / "cyclictest-virtual-hackbench.json").read_bytes()
 SMALL = (DATA / "2.4" / "cyclictest-hist.json").read_text()
@@ -31,11 +33,13 @@ def _capture(name: str) -> bytes:
 
 
 def _parse(
-    data: bytes | str, setting: Setting = REAL, tool: Cyclictest | None = None, **files: bytes
+    data: bytes | str,
+    setting: Setting = REAL,
+    tool: Cyclictest = TOOL,
+    files: Mapping[str, bytes] | None = None,
 ) -> tuple[Measurement, ...]:
     raw = data.encode() if isinstance(data, str) else data
-    named = {name.replace("_", "."): content for name, content in files.items()}
-    return (tool or Cyclictest()).parse(Output(files={JSON: raw, **named}, exit_code=0, setting=setting))
+    return tool.parse(Output(files={JSON: raw, **(files or {})}, exit_code=0, setting=setting))
 
 
 def _number(measurements: tuple[Measurement, ...], name: str, cpu: int = 0) -> tuple[float, Unit]:
@@ -84,9 +88,7 @@ def _histogram(measurements: tuple[Measurement, ...], cpu: int = 0) -> Histogram
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_capture_is_read(
-    capture: str, setting: Setting, tool: Cyclictest, threads: list[tuple[float, ...]]
-) -> None:
+def test_a_capture_is_read(capture: str, setting: Setting, tool: Cyclictest, threads: list[tuple[float, ...]]) -> None:
     found = _parse(_capture(capture), setting, tool)
     assert len(found) == 6 * len(threads)
     for cpu, (cycles, lost, overflow, inside, low, mean, high) in enumerate(threads):
@@ -115,9 +117,7 @@ def test_every_capture_of_json_is_in_a_test() -> None:
         ("2.4/cyclictest-hist.json", VIRTUAL, Unit.VIRTUAL_US, 200),
     ],
 )
-def test_unit_and_range_follow_the_output_and_the_clock(
-    capture: str, setting: Setting, unit: Unit, limit: int
-) -> None:
+def test_unit_and_range_follow_the_output_and_the_clock(capture: str, setting: Setting, unit: Unit, limit: int) -> None:
     histogram = _histogram(_parse(_capture(capture), setting))
     assert (histogram.unit, histogram.limit) == (unit, limit)
 
@@ -143,13 +143,13 @@ def test_a_stopped_run_looks_complete_in_json_and_text(stopped: str) -> None:
     # Nothing here tells it; cycles and duration do: selftests/unit/judge/test_validity.py.
     text = _capture(f"{stopped}.txt")
     assert json.loads(_capture(f"{stopped}.json"))["return_code"] == 0
-    assert _parse(_capture(f"{stopped}.json"), tool_out=text)
+    assert _parse(_capture(f"{stopped}.json"), files={"tool.out": text})
 
 
 def test_warnings_on_standard_error_are_no_failure() -> None:
     warned = _capture("2.10/cyclictest-host-idle.err")
     assert b"WARN" in warned
-    assert _parse(_capture("2.10/cyclictest-host-idle.json"), tool_err=warned)
+    assert _parse(_capture("2.10/cyclictest-host-idle.json"), files={"tool.err": warned})
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_warnings_on_standard_error_are_no_failure() -> None:
     [
         (_capture("2.4/cyclictest-zero-cycles.json"), {}, r"never woke up \(0 cycles\)"),
         (_capture("2.4/cyclictest-zero-cycles.json").replace(b'"cycles": 0', b'"cycles": 9'), {}, "'avg' is None"),
-        (SMALL, {"tool_out": _capture("2.4/cyclictest-breaktrace.txt")}, "broke off at its break value"),
-        (SMALL, {"tool_deadline": b"after 40 s\n"}, "stopped after 40 s"),
+        (SMALL, {"tool.out": _capture("2.4/cyclictest-breaktrace.txt")}, "broke off at its break value"),
+        (SMALL, {"tool.deadline": b"after 40 s\n"}, "stopped after 40 s"),
         ("", {}, "wrote no JSON"),
         ("\n \n", {}, "wrote no JSON"),
         (GOOD[: len(GOOD) // 2], {}, "JSON is damaged"),
@@ -196,7 +196,7 @@ def test_warnings_on_standard_error_are_no_failure() -> None:
 )
 def test_what_is_refused_says_why(data: bytes | str, files: dict[str, bytes], reason: str) -> None:
     with pytest.raises(ParseError, match=reason):
-        _parse(data, **files)
+        _parse(data, files=files)
 
 
 def test_a_failed_run_says_what_it_printed() -> None:
@@ -260,7 +260,9 @@ ANYTHING = st.recursive(
     | st.floats()
     | st.text(max_size=5)
     | st.sampled_from([10**400, -(10**400), 2**63, -1, 0]),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("0123456789-.x", max_size=4), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text("0123456789-.x", max_size=4), inner, max_size=2)
+    ),
     max_leaves=4,
 )
 
@@ -305,7 +307,12 @@ def test_the_counts_of_any_histogram_come_out_as_they_went_in(
     low = min(counts, default=1000)
     thread = {
         "histogram": {f"{value}": count for value, count in counts.items()},
-        **{"cycles": cycles, "min": low, "max": high, "avg": (low + high) / 2, "cpu": 3, "node": 0},
+        "cycles": cycles,
+        "min": low,
+        "max": high,
+        "avg": (low + high) / 2,
+        "cpu": 3,
+        "node": 0,
     }
     document = {"cmdline:": 'a"b', "resolution_in_ns": int(virtual), "thread": {"0": thread}}
     text = json.dumps(document, indent=2).replace('a\\"b', 'a"b')  # cyclictest escapes nothing
@@ -338,7 +345,7 @@ def test_one_whole_capture_is_what_it_was(golden: Golden) -> None:
 
 def test_the_command_line_on_virtual_time_has_a_bucket_per_nanosecond() -> None:
     setting = Setting(cpus=2, duration_s=9.5, virtual_time=True)
-    assert Cyclictest().argv(setting) == (
+    assert TOOL.argv(setting) == (
         *("cyclictest", "--quiet", "--mlockall", "--priority=99", "--threads=2", "--affinity", "--interval=1000"),
         *("--duration=10", "--json=cyclictest.json"),
         *("--histogram=200000", "--histfile=/dev/null", "--nsecs"),

@@ -22,7 +22,7 @@ from rtgate.boards import FLAVOURS, Board
 from rtgate.cli import build
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.report import read_verdicts
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.guard import guarded
 from rtgate.judge.verdict import exit_code
 from rtgate.kernel import source
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     board = boards.board(arguments.board)
     output = arguments.output.absolute()
-    _own(output)
+    _check_ours(output)
     records_file.has_room(output)
     kernels = _kernels(arguments, board)
     request = ArmRequest(
@@ -84,17 +84,21 @@ def run(arguments: argparse.Namespace) -> int:
         console=arguments.console,
         flavour=arguments.flavour,
     )
-    make_arms(request)  # a mistake shows here, before anything runs
+    make_arms(request)  # a mistake shows here, before anything runs and before an older report is gone
+    _empty(output)
     with _step("measuring"):
-        _measure(arguments, kernels, output)
+        whole = _measure(arguments, kernels, output)
     with _step("judging"):
         _judge(arguments, output)
-    return _report(arguments, output)
+    code = _report(arguments, output)
+    if not whole and code in {0, 5}:
+        # What is there may be good; what is not there was not seen.
+        raise InfrastructureError(f"not everything was measured: see {output / 'measure.log'}")
+    return code
 
 
-def _own(output: Path) -> None:
-    """Empty the parts of a report directory that are ours, and refuse one that is somebody else's."""
-    ours = {
+_OURS = frozenset(
+    {
         "records",
         "allure-results",
         "index.html",
@@ -104,15 +108,26 @@ def _own(output: Path) -> None:
         "measure.log",
         "judge.log",
     }
+)
+
+
+def _check_ours(output: Path) -> None:
+    """Refuse a report directory that is somebody else's."""
+    if output.exists() and not output.is_dir():
+        raise ConfigError(f"{output} is no directory: name another one with -o")
     if output.is_dir():
         others = sorted(
-            path.name for path in output.iterdir() if path.name not in ours and not path.name.startswith(".")
+            path.name for path in output.iterdir() if path.name not in _OURS and not path.name.startswith(".")
         )
         if others:
             raise ConfigError(
                 f"{output} holds something else ({', '.join(others[:3])}): name another directory with -o"
             )
-    for name in ours - {"history.jsonl"}:
+
+
+def _empty(output: Path) -> None:
+    """Make a report directory, or empty the parts of it that are ours; what trends are made from stays."""
+    for name in _OURS - {"history.jsonl"}:
         path = output / name
         if path.is_dir():
             shutil.rmtree(path)
@@ -168,7 +183,8 @@ def _step(name: str) -> Iterator[None]:
     print(f"== {name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
 
 
-def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Path) -> None:
+def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Path) -> bool:
+    """Measure into `output`; return whether every boot of every case was carried out."""
     options = ["--board", arguments.board, "--records", str(output / "records"), "--no-judge"]
     options += ["--profile", arguments.profile]
     for name, directory in kernels.items():
@@ -176,7 +192,7 @@ def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Pa
     for option in ("seeds", "console", "flavour"):
         if getattr(arguments, option):
             options += [f"--{option}", getattr(arguments, option)]
-    _pytest(arguments, options, output / "measure.log")
+    return _pytest(arguments, options, output / "measure.log") == 0
 
 
 def _judge(arguments: argparse.Namespace, output: Path) -> None:
@@ -188,8 +204,8 @@ def _judge(arguments: argparse.Namespace, output: Path) -> None:
     _pytest(arguments, options, output / "judge.log")
 
 
-def _pytest(arguments: argparse.Namespace, options: Sequence[str], log: Path) -> None:
-    """Run the suites; their results are in files, so only an end that leaves none is an error here.
+def _pytest(arguments: argparse.Namespace, options: Sequence[str], log: Path) -> int:
+    """Run the suites and return 0, or 1 if a test failed; an end that leaves no results is an error here.
 
     They run in a session of their own: Ctrl-C reaches this process alone, which passes it on once.
     """
@@ -210,6 +226,7 @@ def _pytest(arguments: argparse.Namespace, options: Sequence[str], log: Path) ->
     if code not in {0, 1}:
         lines = log.read_text(errors="replace").strip().splitlines()
         raise ConfigError(f"the suites did not run (pytest's exit code {code}): {' / '.join(lines[-3:])}; see {log}")
+    return code
 
 
 def _report(arguments: argparse.Namespace, output: Path) -> int:

@@ -23,6 +23,7 @@ from rtgate.errors import DeadlineError, HangError, Interrupted, KernelFaultErro
 _GRACE_S = 2.0  # in which a dying kernel may finish its trace
 _CHUNK = 400  # characters a line; a terminal's canonical mode takes 4095
 _ATTEMPTS = 5
+_STEP_S = 10.0  # for one command of an upload
 
 
 @dataclass(slots=True)
@@ -125,20 +126,28 @@ class Shell:
 
         Raises:
             TransportError: it arrived damaged every time.
-            KernelFaultError, DeadlineError, Interrupted: as `until`.
+            HangError: no shell answers any more.
+            KernelFaultError, Interrupted: as `until`.
         """
         data = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-        wanted = str(cksum(text.encode()))
         for _ in range(_ATTEMPTS):
-            self.run(f"rm -f {path} {path}.b64", deadline)
-            for start in range(0, len(data), _CHUNK):
-                self.run(f"printf %s {data[start : start + _CHUNK]} >>{path}.b64", deadline)
-            _, said = self.run(f"base64 -d <{path}.b64 | gzip -dc >{path}; cksum <{path}", deadline)
-            if re.search(rf"\b{wanted} {len(text.encode())}\b".encode(), said):
-                return
-        raise TransportError(
-            f"a script of {len(data)} characters arrived damaged {_ATTEMPTS} times: the console loses bytes"
-        )
+            try:
+                if self._sent(data, path, f"{cksum(text.encode())} {len(text.encode())}", deadline):
+                    return
+            except DeadlineError:
+                # An end mark may have been damaged on its way; only silence means that the target hangs.
+                self.find(deadline)
+        raise TransportError(f"a script of {len(data)} characters arrived damaged: the console loses bytes")
+
+    def _sent(self, data: str, path: str, wanted: str, deadline: Deadline) -> bool:
+        def step(command: str) -> bytes:
+            return self.run(command, Deadline.after(deadline.sooner(_STEP_S)))[1]
+
+        step(f"rm -f {path} {path}.b64")
+        for start in range(0, len(data), _CHUNK):
+            step(f"printf %s {data[start : start + _CHUNK]} >>{path}.b64")
+        said = step(f"base64 -d <{path}.b64 | gzip -dc >{path}; cksum <{path}")
+        return re.search(rf"\b{wanted}\b".encode(), said) is not None
 
     def frames(self, command: str, nonce: str, deadline: Deadline) -> tuple[FrameReader, int]:
         """Run a plan that prints frames, and ask again for those that arrived damaged.

@@ -55,16 +55,17 @@ def _applied(threshold: Threshold, records: Sequence[Record]) -> Finding:
     silent = [record.boot for record in records if not any(record is owner for owner, _ in found)]
     level = threshold.limit or threshold.over
     assert level is not None
-    if found and any(measurement.unit.dimension != level.unit.dimension for _, measurement in found):
+    fitting = [(record, one) for record, one in found if one.unit.dimension == level.unit.dimension]
+    judged = _share(threshold, fitting) if threshold.kind is LimitKind.SHARE else _number(threshold, fitting)
+    if judged is not None and judged.status is Status.FAIL:
+        return judged
+    if len(fitting) < len(found):
         return Finding(
             status=Status.DONE,
             kind=Kind.UNJUDGED,
             sentence=f"{threshold.measurement} was not measured in {level.unit.dimension}, "
             f"to which the limit of {level} applies: it is shown, not judged",
         )
-    judged = _share(threshold, found) if threshold.kind is LimitKind.SHARE else _number(threshold, found)
-    if judged is not None and judged.status is Status.FAIL:
-        return judged
     if silent or judged is None:
         return Finding(
             status=Status.MISS,
@@ -120,7 +121,7 @@ def _share(threshold: Threshold, found: Found) -> Finding | None:
     """
     level = threshold.over
     histograms = [one.histogram for _, one in found if one.histogram is not None]
-    if not histograms or level is None:
+    if level is None or not any(histogram.total for histogram in histograms):
         return None
     try:
         merged = Histogram.merged(histograms)

@@ -145,7 +145,10 @@ look start
 @TOOL@ >tool.out 2>tool.err </dev/null &
 tool=$!
 (
-    sleep @DEADLINE@
+    trap 'kill $nap; exit' TERM
+    sleep @DEADLINE@ &
+    nap=$!
+    wait $nap
     echo "after @DEADLINE@ s" >"$work/r/tool.deadline"
     kill -TERM $tool
     sleep 3
@@ -160,9 +163,10 @@ look late
 while set -- /proc/$tool/task/[0-9]* && [ -d "$1" ] && [ $# -gt @MAIN_THREADS@ ]; do sleep 0.1; done
 look end
 if [ -n "$load" ]; then
-    kill -TERM -- -$load 2>/dev/null
+    # Not `kill -TERM -- -$load`: dash takes -- for a process.
+    kill -TERM -$load 2>/dev/null
     sleep 0.1
-    kill -KILL -- -$load 2>/dev/null
+    kill -KILL -$load 2>/dev/null
     wait $load 2>/dev/null
 fi
 wait $tool

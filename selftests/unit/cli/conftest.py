@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""A lab without QEMU: a program of its name plays back a boot, whatever it is asked to boot."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from selftests.fake_target import CAPTURE
+
+from rtgate.target import cpio, qemu, rootfs, rootfs_recipe
+from rtgate.target.rootfs_build import MANIFEST_FORMAT
+
+# It finds the plan's nonce and seed in the initrd, as a target would, and frames the captured files. FAKE_QEMU is a
+# directory whose files replace them; its `slow-SEED` makes one wake-up of that seed late.
+_QEMU = """\
+#!{python}
+import io, os, pathlib, re, sys, tarfile
+sys.path.insert(0, {source!r})
+from rtgate.console.frames import encode
+
+if "--version" in sys.argv:
+    print("QEMU emulator version 0.0 (fake)")
+    sys.exit()
+words = dict(zip(sys.argv, sys.argv[1:]))
+console = pathlib.Path(words["-serial"].removeprefix("file:"))
+initrd = pathlib.Path(words["-initrd"]).read_bytes()
+nonce, seed = (part.decode() for part in re.search(rb"# rtgate plan (F\\w+): \\S+, seed (\\d+)", initrd).groups())
+files = {{path.name: path.read_bytes() for path in pathlib.Path({capture!r}).iterdir()}}
+fake = pathlib.Path(os.environ["FAKE_QEMU"])
+if (fake / f"slow-{{seed}}").exists():
+    text = files["cyclictest.json"].replace(b'"45360": 1', b'"120000": 1')
+    files["cyclictest.json"] = text.replace(b'"max": 45360', b'"max": 120000')
+if (fake / f"die-{{seed}}").exists():
+    console.write_bytes(b"[    0.500000] Kernel panic - not syncing: no init\\r\\n")
+    sys.exit()
+if (fake / f"noise-{{seed}}").exists():
+    console.write_bytes(os.urandom(8).hex().encode() + b"\\r\\n")
+archive = io.BytesIO()
+with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+    for name, data in files.items():
+        member = tarfile.TarInfo("r/" + name)
+        member.size = len(data)
+        tar.addfile(member, io.BytesIO(data))
+lines = ["rtgate: plan started", "rtgate: measured", *encode(archive.getvalue(), nonce), ""]
+with console.open("ab") as stream:
+    stream.write("\\r\\n".join(lines).encode())
+"""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A kernel's build directory, and what the boots shall do."""
+
+    kernel: Path
+    fake: Path
+
+    def make(self, *names: str) -> None:
+        """Say what happens: `slow-SEED`, `die-SEED`, `noise-SEED`."""
+        for name in names:
+            (self.fake / name).touch()
+
+
+def _rootfs(cache: Path) -> None:
+    directory = cache / "rootfs" / f"core-arm64-{rootfs_recipe.key(rootfs_recipe.find('core'), 'arm64')}"
+    directory.mkdir(parents=True)
+    archive = cpio.pack([cpio.file("init", b"#!/bin/sh\n", 0o755)])
+    compressed = cpio.compress(archive)
+    (directory / "x.cpio").write_bytes(archive)
+    (directory / "x.cpio.gz").write_bytes(compressed)
+    manifest = {
+        "format": MANIFEST_FORMAT,
+        "name": "core",
+        "arch": "arm64",
+        "image": "x.cpio.gz",
+        "archive": "x.cpio",
+        "sha256": hashlib.sha256(compressed).hexdigest(),
+        "content_sha256": hashlib.sha256(archive).hexdigest(),
+        "packages": {},
+        "tools": {},
+        "warnings": [],
+    }
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    programs, fake, kernel = tmp_path / "bin", tmp_path / "fake", tmp_path / "kernel"
+    for directory in (programs, fake, kernel):
+        directory.mkdir()
+    program = programs / "qemu-system-aarch64"
+    source = str(Path(rootfs.__file__).parents[2])
+    program.write_text(_QEMU.format(python=sys.executable, source=source, capture=str(CAPTURE)))
+    program.chmod(0o755)
+    (kernel / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(8))
+    _rootfs(tmp_path / "cache")
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("RTGATE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("FAKE_QEMU", str(fake))
+    monkeypatch.delenv("RTGATE_SITE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    qemu.version.cache_clear()
+    return Lab(kernel=kernel, fake=fake)
+
+
+@pytest.fixture(autouse=True)
+def _forget_qemu() -> None:
+    qemu.version.cache_clear()

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.kernel import artefacts
+from rtgate.kernel.artefacts import sha256
+from rtgate.target.live import LiveTarget
+from rtgate.target.virtual import VirtualBoard
+
+if TYPE_CHECKING:
+    from selftests.unit.cli.conftest import Lab
+
+
+def _request(
+    kernels: dict[str, Path],
+    board: str = "virt-arm64",
+    console: str | None = None,
+    flavour: str | None = None,
+    profile: str = "smoke",
+) -> ArmRequest:
+    return ArmRequest(board=board, kernels=kernels, profile=profile, console=console, flavour=flavour)
+
+
+def test_a_virtual_board_runs_on_virtual_time(lab: Lab) -> None:
+    (arm,), stop = make_arms(_request({"candidate": lab.kernel}))
+    assert (arm.name, arm.board.name, arm.time, arm.profile.name) == ("candidate", "virt-arm64", "virtual", "smoke")
+    assert isinstance(arm.target, VirtualBoard)
+    assert arm.target.image == lab.kernel / "Image"
+    assert arm.target.stop is stop
+    assert arm.rootfs == arm.target.rootfs.content_sha256
+
+
+def test_a_kernel_that_says_nothing_must_prove_to_be_real_time(lab: Lab) -> None:
+    (arm,), _ = make_arms(_request({"candidate": lab.kernel}))
+    assert (arm.kernel.flavour, arm.kernel.provenance, arm.kernel.source) == ("preempt_rt", "unknown", "unknown")
+    assert (arm.kernel.name, arm.kernel.image_sha256) == ("kernel", sha256(lab.kernel / "Image"))
+    (arm,), _ = make_arms(_request({"candidate": lab.kernel}, flavour="generic"))
+    assert arm.kernel.flavour == "generic"
+
+
+def test_two_kernels_are_two_arms_that_end_together(lab: Lab) -> None:
+    made, stop = make_arms(_request({"baseline": lab.kernel, "candidate": lab.kernel}))
+    assert [arm.name for arm in made] == ["baseline", "candidate"]
+    targets = [arm.target for arm in made]
+    assert all(isinstance(target, VirtualBoard) and target.stop is stop for target in targets)
+
+
+@pytest.mark.parametrize("console", ["host", "host-pty"])
+def test_a_virtual_board_may_run_on_host_time(lab: Lab, console: str) -> None:
+    (arm,), stop = make_arms(_request({"candidate": lab.kernel}, console=console))
+    assert arm.time == "host"
+    assert isinstance(arm.target, LiveTarget)
+    assert arm.target.boots
+    assert arm.target.stop is stop
+    assert arm.target.machine == {"qemu": "QEMU emulator version 0.0 (fake)"}
+
+
+def test_a_console_has_a_kernel_of_its_own(lab: Lab) -> None:
+    (arm,), _ = make_arms(_request({}, console="command:sh"))
+    assert (arm.name, arm.time, arm.kernel.name, arm.kernel.flavour) == ("candidate", "real", "running", "preempt_rt")
+    assert isinstance(arm.target, LiveTarget)
+    assert not arm.target.boots
+    (arm,), _ = make_arms(_request({"candidate": lab.kernel}, console="command:sh", flavour="generic"))
+    assert (arm.kernel.name, arm.kernel.flavour) == ("kernel", "generic")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"board": "virt-mips"}, r"unknown name 'virt-mips' in boards \(allowed: .*virt-arm64"),
+        ({"profile": "daily"}, r"unknown profile 'daily' \(allowed: .*smoke"),
+        ({"flavour": "fast"}, r"unknown flavour 'fast' \(allowed: preempt_rt, "),
+        ({"kernels": {}}, "a virtual board needs a kernel: --kernel DIR"),
+        ({"kernels": {}, "console": "host"}, "a virtual board needs a kernel"),
+        ({"kernels": {"candidate": Path("none")}}, "none holds no kernel build"),
+        ({"board": "virt-x86_64"}, "kernel is a kernel for arm64, virt-x86_64 is x86_64"),
+        ({"console": "telepathy", "kernels": {}}, "telepathy"),
+        (
+            {"console": "command:sh", "kernels": {"baseline": Path("a"), "candidate": Path("b")}},
+            "is attached to one running kernel: it has one arm, not two",
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], message: str
+) -> None:
+    (lab.fake.parent / "bin" / "qemu-system-x86_64").symlink_to("qemu-system-aarch64")
+    with pytest.raises(ConfigError, match=message):
+        make_arms(_request(**{"kernels": {"candidate": lab.kernel}, **changes}))  # type: ignore[arg-type]
+
+
+HARDWARE = """\
+description: a board on a desk
+soc: RK3568
+arch: arm64
+cpus: 4
+memory: 4 GiB
+console: {device: ttyS2, baud: 1500000}
+build: virt-arm64-preempt_rt
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    boards = tmp_path / "site" / "boards"
+    boards.mkdir(parents=True)
+    (boards / "desk.yaml").write_text(HARDWARE)
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
+    return "desk"
+
+
+def test_hardware_needs_a_console(lab: Lab, desk: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
+    with pytest.raises(
+        ConfigError, match="say where its console is, for example --console serial:/dev/ttyUSB0:1500000"
+    ):
+        make_arms(_request({}, board=desk))
+    with pytest.raises(ConfigError, match="desk is no virtual board, --console host starts QEMU"):
+        make_arms(_request({}, board=desk, console="host"))
+    (arm,), _ = make_arms(_request({}, board=desk, console="tcp:localhost:1"))
+    assert (arm.time, arm.board.cpus) == ("real", 4)
+
+
+def test_a_flavour_that_contradicts_the_build_is_refused(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = replace(artefacts.load(lab.kernel), flavour="preempt_rt", provenance="rtgate")
+    monkeypatch.setattr(artefacts, "load", lambda _: real)
+    with pytest.raises(ConfigError, match="was built as preempt_rt, --flavour says generic"):
+        make_arms(_request({"candidate": lab.kernel}, flavour="generic"))
+
+
+def test_a_machine_without_qemu(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.devnull)
+    with pytest.raises(InfrastructureError, match="qemu-system-aarch64 is not installed: on Debian, apt install"):
+        make_arms(_request({"candidate": lab.kernel}))

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rtgate.cli import build, demo, gate, main
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.kernel import source
+from rtgate.kernel.identity import SourceIdentity
+from rtgate.kernel.source import Tree
+from rtgate.kernel.version import KernelVersion
+from rtgate.report import html
+
+if TYPE_CHECKING:
+    from selftests.unit.cli.conftest import Lab
+
+LIMITS = """\
+virt-arm64:
+  preempt_rt:
+    latency/cyclictest:idle:
+      - {measurement: latency.max, kind: max, limit: 100 virtual us, source: "test"}
+"""
+COMMON = ("gate", "--board", "virt-arm64", "--profile", "smoke", "-k", "idle", "--thresholds", "limits.yaml")
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """No Allure, and SIGTERM as it was."""
+
+    def page(_: Path, output: Path, __: Path | None = None) -> Path:
+        (output / "index.html").write_text("<html>")
+        return output / "index.html"
+
+    monkeypatch.setattr(html, "generate", page)
+    (tmp_path / "limits.yaml").write_text(LIMITS)
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def _verdicts(directory: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((directory / "verdict.json").read_text())
+    return found
+
+
+# --- whole, with programs of its own
+
+
+def test_a_good_kernel_passes_and_leaves_everything(
+    lab: Lab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([*COMMON, "--kernel", "kernel", "--seeds", "3-4"]) == 0
+    report = tmp_path / "report"
+    assert sorted(path.name for path in report.iterdir()) == [
+        *("allure-results", "index.html", "judge.log", "junit.xml", "measure.log", "records", "verdict.json"),
+    ]
+    assert sorted(path.name for path in (report / "records" / "virt-arm64" / "candidate").glob("*/*")) == ["003", "004"]
+    found = _verdicts(report)
+    assert (found["outcome"], found["exit_code"]) == ("PASS", 0)
+    assert not (report / "records" / "verdict.json").exists()
+    (suite,) = ET.parse(report / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "0", "0")
+    told = capfd.readouterr()
+    assert "PASS: every limit was kept" in told.out
+    assert "== measuring" in told.err
+    assert "seed 3 candidate: max 45.4 virtual us (5670 instructions)" in told.err
+
+
+def test_a_slow_candidate_fails_and_its_baseline_is_measured_too(lab: Lab, tmp_path: Path) -> None:
+    lab.make("slow-2")
+    assert main.main([*COMMON, "--kernel", "kernel", "--baseline", "kernel", "-o", "out"]) == 1
+    found = _verdicts(tmp_path / "out")
+    assert [(one["status"], one["arm"], one["boot"]) for one in found["verdicts"]] == [("FAIL", "candidate", "seed 2")]
+    arms = {path.name for path in (tmp_path / "out" / "records" / "virt-arm64").iterdir()}
+    assert arms == {"baseline", "candidate"}
+
+
+def test_suites_that_ran_no_test_are_a_mistake(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = lab.fake / "python"
+    python.write_text("#!/bin/sh\necho 3 deselected\nexit 5\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    assert main.main([*COMMON, "--kernel", "kernel"]) == 2
+    assert "the suites did not run (pytest's exit code 5): 3 deselected; see " in capsys.readouterr().err
+
+
+# --- steps, with the suites replaced
+
+
+class Steps:
+    """Stands in for pytest: notes what was asked, and leaves verdicts."""
+
+    def __init__(self, verdicts: tuple[tuple[Status, Kind], ...], measured: int = 0) -> None:
+        self.asked: list[list[str]] = []
+        self._verdicts = verdicts
+        self._measured = measured
+
+    def __call__(self, arguments: object, options: list[str], log: Path) -> int:
+        self.asked.append(options)
+        if "--replay" not in options:
+            return self._measured
+        verdicts = [
+            Verdict(
+                status=status,
+                kind=kind,
+                sentence="said",
+                board="virt-arm64",
+                arm="candidate",
+                flavour="preempt_rt",
+                case="latency/cyclictest:idle",
+            ).as_json()
+            for status, kind in self._verdicts
+        ]
+        document = {"format": 1, "outcome": "?", "exit_code": 0, "verdicts": verdicts}
+        Path(options[options.index("--verdict") + 1]).write_text(json.dumps(document))
+        return 0
+
+
+def _steps(patch: pytest.MonkeyPatch, *verdicts: tuple[Status, Kind], measured: int = 0) -> Steps:
+    made = Steps(verdicts, measured)
+    patch.setattr(gate, "_pytest", made)
+    return made
+
+
+PASSED, FAILED = (Status.PASS, Kind.LIMIT), (Status.FAIL, Kind.LIMIT)
+UNJUDGED = (Status.DONE, Kind.UNJUDGED)
+
+
+def test_it_measures_without_judging_and_judges_what_is_stored(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = _steps(monkeypatch, PASSED)
+    words = ("--kernel", "kernel", "--seeds", "1-9", "--console", "host", "--flavour", "generic")
+    assert main.main([*COMMON, *words]) == 0
+    measure, judge = (" ".join(options) for options in steps.asked)
+    assert measure == (
+        f"--board virt-arm64 --records {tmp_path}/report/records --no-judge --profile smoke "
+        f"--arm candidate={tmp_path}/kernel --seeds 1-9 --console host --flavour generic"
+    )
+    assert judge == (
+        f"--replay {tmp_path}/report/records --board virt-arm64 --verdict {tmp_path}/report/verdict.json "
+        f"--junit-xml {tmp_path}/report/junit.xml --thresholds {tmp_path}/limits.yaml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "options", "code"),
+    [
+        ([PASSED], [], 0),
+        ([PASSED, FAILED], [], 1),
+        ([(Status.MISS, Kind.LAB)], [], 3),
+        ([(Status.ERROR, Kind.OUTPUT), (Status.MISS, Kind.LAB)], [], 4),
+        ([UNJUDGED], [], 5),
+        ([UNJUDGED], ["--allow-unjudged"], 0),
+        ([], ["--allow-unjudged"], 3),
+    ],
+)
+def test_the_exit_code_is_that_of_the_verdicts(
+    lab: Lab,
+    monkeypatch: pytest.MonkeyPatch,
+    verdicts: list[tuple[Status, Kind]],
+    options: list[str],
+    code: int,
+) -> None:
+    _steps(monkeypatch, *verdicts)
+    assert main.main([*COMMON, "--kernel", "kernel", *options]) == code
+
+
+@pytest.mark.parametrize(("verdict", "code"), [(PASSED, 3), (UNJUDGED, 3), (FAILED, 1)])
+def test_what_was_not_measured_to_its_end_never_passes(
+    lab: Lab,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    verdict: tuple[Status, Kind],
+    code: int,
+) -> None:
+    _steps(monkeypatch, verdict, measured=1)
+    assert main.main([*COMMON, "--kernel", "kernel"]) == code
+    assert ("not everything was measured: see " in capsys.readouterr().err) == (code == 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--base", "v6.12"), "--base and --candidate are commits of a kernel tree: name it with --tree DIR"),
+        (("--candidate", "v6.12"), "name it with --tree DIR"),
+        (("--kernel", "kernel", "--tree", "linux"), "--kernel names a kernel that is built already"),
+        (("--kernel", "kernel", "--patches", "series"), "--kernel names a kernel that is built already"),
+        (("--kernel", "none"), "none holds no kernel build"),
+        (("--kernel", "kernel", "--profile", "daily"), "unknown profile 'daily'"),
+        (("--kernel", "kernel", "--console", "telepathy:"), "telepathy"),
+        (("--kernel", "kernel", "-o", "limits.yaml"), "is no directory: name another one with -o"),
+    ],
+)
+def test_a_mistake_shows_before_anything_runs_and_harms_no_older_report(
+    lab: Lab,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    steps = _steps(monkeypatch, PASSED)
+    older = tmp_path / "report" / "records" / "x"
+    older.mkdir(parents=True)
+    assert main.main([*COMMON, *words]) == 2
+    assert message in capsys.readouterr().err
+    assert steps.asked == []
+    assert older.is_dir()
+
+
+def test_a_report_directory_of_somebody_else_is_not_touched(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _steps(monkeypatch, PASSED)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.tex").touch()
+    (tmp_path / "thesis" / "records").mkdir()
+    assert main.main([*COMMON, "--kernel", "kernel", "-o", "thesis"]) == 2
+    assert "holds something else (chapter1.tex): name another directory with -o" in capsys.readouterr().err
+    assert (tmp_path / "thesis" / "records").is_dir()
+
+
+def test_an_older_report_makes_room_but_its_history_stays(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _steps(monkeypatch, PASSED)
+    report = tmp_path / "report"
+    (report / "records" / "virt-arm64" / "candidate" / "old" / "001").mkdir(parents=True)
+    (report / "history.jsonl").write_text("{}\n")
+    (report / ".hidden").touch()
+    assert main.main([*COMMON, "--kernel", "kernel"]) == 0
+    assert list((report / "records").rglob("*")) == []
+    assert (report / "history.jsonl").read_text() == "{}\n"
+
+
+def _tree(path: Path) -> Tree:
+    identity = SourceIdentity(kind="directory", version="6.12", path=str(path), fingerprint="f")
+    return Tree(path=path, version=KernelVersion(6, 12), identity=identity)
+
+
+class Builds:
+    """Stands in for building kernels."""
+
+    def __init__(self, lab: Lab, patch: pytest.MonkeyPatch) -> None:
+        self.made: list[tuple[str, str | None, str, Path | None]] = []
+        self._lab = lab
+        patch.setattr(build, "build_kernel", self._build)
+        patch.setattr(gate, "checkout", lambda tree, reference, label: _tree(Path("/c") / label / reference))
+        patch.setattr(source, "open_tree", _tree)
+
+    def _build(self, name: str, tree: Tree | None, directory: Path, patches: Path | None) -> SimpleNamespace:
+        self.made.append((name, str(tree.path) if tree else None, str(directory), patches))
+        return SimpleNamespace(directory=self._lab.kernel)
+
+
+def test_without_a_kernel_the_board_s_default_is_built(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    builds, steps = Builds(lab, monkeypatch), _steps(monkeypatch, PASSED)
+    assert main.main([*COMMON]) == 0
+    assert builds.made == [("virt-arm64-preempt_rt", None, "build/virt-arm64-preempt_rt", None)]
+    assert "candidate=" in " ".join(steps.asked[0])
+
+
+def test_a_base_is_built_beside_the_candidate_in_a_directory_of_its_own(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builds, steps = Builds(lab, monkeypatch), _steps(monkeypatch, PASSED)
+    words = ("--tree", "linux", "--base", "v1", "--candidate", "mine", "--build", "virt-arm64-generic")
+    assert main.main([*COMMON, *words, "--patches", "series"]) == 0
+    (base, candidate) = builds.made
+    assert base[:2] == ("virt-arm64-generic", "/c/base/v1")
+    assert candidate[:2] == ("virt-arm64-generic", "/c/candidate/mine")
+    assert base[2] != candidate[2]
+    assert (base[3], candidate[3]) == (None, Path("series"))  # patches are the candidate's
+    assert [word for word in steps.asked[0] if "=" in word] == [
+        f"baseline={lab.kernel}",
+        f"candidate={lab.kernel}",
+    ]
+
+
+def test_a_live_console_runs_a_kernel_of_its_own(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    builds, steps = Builds(lab, monkeypatch), _steps(monkeypatch, PASSED)
+    assert main.main([*COMMON, "--console", "command:sh"]) == 0
+    assert builds.made == []
+    assert "--arm" not in steps.asked[0]
+
+
+# --- the demo
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code", "told"),
+    [
+        ([FAILED, (Status.FAIL, Kind.SHARE), PASSED], 0, "was found out by 2 limits; the report: demo/index.html"),
+        ([PASSED], 1, "the slow kernel got through: that is a defect of rtgate or of its limits"),
+        ([(Status.FAIL, Kind.BOOT)], 1, "got through"),
+        ([(Status.ERROR, Kind.VALIDITY)], 1, "got through"),
+    ],
+)
+def test_the_demo_is_good_when_its_slow_kernel_fails_by_a_limit(
+    lab: Lab,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    verdicts: list[tuple[Status, Kind]],
+    code: int,
+    told: str,
+) -> None:
+    builds, steps = Builds(lab, monkeypatch), _steps(monkeypatch, *verdicts)
+    assert main.main(["demo"]) == code
+    assert told in capsys.readouterr().out
+    assert len(steps.asked) == 2
+    (made,) = builds.made
+    patches = made[3]
+    assert patches is not None
+    assert (patches / "series").is_file()
+    assert made[2] == "build/virt-arm64-preempt_rt-demo-slow-wakeup"
+    assert demo.__doc__

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""Exit codes and messages at the edge."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rtgate import __version__, errors
+from rtgate.cli import main as command
+from rtgate.cli import where
+
+
+@pytest.fixture(autouse=True)
+def _edge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Put back what `main` changes for its whole process."""
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setenv("RTGATE_SITE", "")
+    monkeypatch.chdir(tmp_path)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def ends_with(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException | int]]:
+    """Return a list: what is put into it is what `rtgate where` then does."""
+    ends: list[BaseException | int] = []
+
+    def run(_: argparse.Namespace) -> int:
+        end = ends.pop()
+        if isinstance(end, int):
+            return end
+        raise end
+
+    monkeypatch.setattr(where, "run", run)
+    yield ends
+    assert not ends
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.ConfigError("m"), 2),
+        (errors.InfrastructureError("m"), 3),
+        (errors.DeadlineError("m"), 3),
+        (errors.TransportError("m"), 3),
+        (errors.TargetError("m"), 1),
+        (errors.BuildError("m"), 1),
+        (errors.ParseError("m"), 4),
+        (errors.Interrupted("m"), 130),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_an_error_is_one_line_and_its_code(
+    ends_with: list[BaseException | int], error: Exception, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends_with.append(error)
+    assert command.main(["where", "x"]) == code
+    assert capsys.readouterr() == ("", "rtgate: m\n")
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 4, 5])
+def test_a_commands_code_is_the_exit_code(ends_with: list[BaseException | int], code: int) -> None:
+    ends_with.append(code)
+    assert command.main(["where", "x"]) == code
+
+
+def test_control_c_is_130(ends_with: list[BaseException | int], capsys: pytest.CaptureFixture[str]) -> None:
+    ends_with.append(KeyboardInterrupt())
+    assert command.main(["where", "x"]) == 130
+    assert capsys.readouterr().err == "rtgate: interrupted\n"
+
+
+def test_a_defect_is_4_with_a_traceback(
+    ends_with: list[BaseException | int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends_with.append(ZeroDivisionError("oh"))
+    assert command.main(["where", "x"]) == 4
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError: oh" in said
+    assert said.endswith("rtgate: this is a defect of rtgate; please report it with the lines above\n")
+
+
+@pytest.mark.parametrize("argv", [[], ["no-such-command"], ["where"], ["check", "--no-such-option"], ["--site"]])
+def test_wrong_usage_is_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        command.main(argv)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: rtgate")
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        command.main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"rtgate {__version__}\n"
+
+
+def test_help_lists_every_command_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    said = capsys.readouterr().out
+    for word in ("gate", "demo", "build", "repeat", "report", "console", "where", "check", "rootfs"):
+        assert f"\n    {word} " in said
+    for code in ("0  pass", "1  FAIL", "2  usage", "3  MISS", "4  ERROR", "5  inconclusive", "130  interrupted"):
+        assert f"\n  {code}" in said
+
+
+@pytest.mark.parametrize("name", ["gate", "demo", "build", "repeat", "report", "console", "where", "check", "rootfs"])
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        command.main([name, "--help"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: rtgate {name}")
+
+
+def test_the_site_option_names_the_site(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "boards").mkdir()
+    (tmp_path / "boards" / "virt-arm64.yaml").write_text("")
+    assert command.main(["--site", str(tmp_path), "where", "virt-arm64"]) == 0
+    assert capsys.readouterr().out.startswith(f"boards: {tmp_path}/boards/virt-arm64.yaml (site, wins)\n")
+    assert command.main(["--site", f"{tmp_path}/no", "where", "virt-arm64"]) == 2
+
+
+def test_a_reader_that_has_gone_is_no_defect() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        argv = [sys.executable, "-m", "rtgate", "where", "virt-arm64"]
+        done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+STOPPED = """
+import sys, time
+from rtgate.cli import main, where
+where.run = lambda _: (print("ready", flush=True), time.sleep(60))
+sys.exit(main.main(["where", "x"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_130(number: int) -> None:
+    began = time.monotonic()
+    with subprocess.Popen([sys.executable, "-c", STOPPED], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        child.send_signal(number)
+        _, said = child.communicate()
+    assert (child.returncode, said) == (130, b"rtgate: interrupted\n")
+    assert time.monotonic() - began < 30

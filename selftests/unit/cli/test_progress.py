@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import io
+import sys
+from dataclasses import replace
+
+import pytest
+from selftests.unit.judge.conftest import number, record, without
+
+from rtgate.cli.progress import Progress, headline
+from rtgate.record import Record
+from rtgate.units import Unit
+
+
+def _timed(seed: int, total: float = 6.0) -> Record:
+    return replace(record(seed=seed), seconds={"total": total})
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    target = io.StringIO()
+    monkeypatch.setattr(sys, "__stderr__", target)
+    return target
+
+
+def test_a_line_per_boot_says_what_is_done_and_how_long_the_rest_takes(shown: io.StringIO) -> None:
+    progress = Progress(total=31, workers=2)
+    with progress.case("latency/cyclictest:idle"):
+        progress.seen(_timed(1))
+        progress.seen(_timed(2, 10.0))
+    case = "latency/cyclictest:idle"
+    assert shown.getvalue().splitlines() == [
+        f"[1/31, 1:30 left] {case} seed 1 candidate: max 30.0 virtual us (3750 instructions)",
+        f"[2/31, 1:56 left] {case} seed 2 candidate: max 30.0 virtual us (3750 instructions)",
+    ]
+
+
+def test_the_last_boot_leaves_nothing(shown: io.StringIO) -> None:
+    progress = Progress(total=1, workers=4)
+    with progress.case("c"):
+        progress.seen(_timed(1))
+    assert shown.getvalue().startswith("[1/1, 0:00 left] ")
+
+
+def test_long_lines_and_markup_stay_as_they_are(shown: io.StringIO) -> None:
+    progress = Progress(total=1, workers=1)
+    with progress.case("c"):
+        progress.seen(record(state="hang", message="[bold]it hung[/bold] " + "x" * 300))
+    assert f"hang: [bold]it hung[/bold] {'x' * 300}\n" in shown.getvalue()
+
+
+def test_a_terminal_gets_a_bar_that_goes_away(shown: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    progress = Progress(total=2, workers=1)
+    with progress.case("latency/cyclictest:idle"):
+        progress.seen(_timed(1))
+    assert "measuring latency/cyclictest:idle" in shown.getvalue()
+    assert "seed 1 candidate: max" in shown.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        (record(state="hang", message="it hung:\nlast line"), "hang: it hung:"),
+        (record(state="lab"), "lab: "),
+        (without("latency.max", record()), "measured"),
+        (record({131_400: 2000}), "max 131.4 virtual us (16425 instructions)"),
+    ],
+)
+def test_one_figure_stands_for_a_boot(measured: Record, expected: str) -> None:
+    assert headline(measured) == expected
+
+
+def test_the_worst_cpu_stands_for_a_boot() -> None:
+    one = record()
+    both = replace(one, measurements=(*one.measurements, number("latency.max", 90_000, Unit.VIRTUAL_NS, cpu=1)))
+    assert headline(both) == "max 90.0 virtual us (11250 instructions)"

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from selftests.unit.judge.conftest import (
+    BOARD,
+    CASE,
+    FLAVOUR,
+    evidence,
+    fault_policy,
+    maximum,
+    number,
+    record,
+    share,
+    without,
+)
+
+from rtgate.console.faults import FaultKind
+from rtgate.judge.judging import Subject, judge
+from rtgate.judge.thresholds import Threshold, Thresholds
+from rtgate.judge.validity import Held, Spoils, checks
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
+from rtgate.record import FaultSeen, LoadSeen, Record, Thread
+from rtgate.units import Unit
+
+LOADED = "latency/cyclictest:hackbench"
+DEAD = (LoadSeen(moment="start", processes=1, ticks=0), LoadSeen(moment="middle", processes=0, ticks=5))
+SLOW = {30_000: 1999, 150_000: 1}
+
+
+def _judge(
+    records: Sequence[Record],
+    limits: Sequence[Threshold] = (),
+    baseline: Sequence[Record] = (),
+    undeclared: dict[str, str] | None = None,
+) -> list[Verdict]:
+    subject = Subject(
+        case=CASE,
+        board=BOARD,
+        arm="candidate",
+        flavour=FLAVOUR,
+        records=records,
+        baseline=baseline,
+        undeclared=undeclared or {},
+    )
+    return list(judge(subject, Thresholds(tuple(limits))))
+
+
+def _only(found: list[Verdict]) -> Verdict:
+    (one,) = found
+    return one
+
+
+def _oops(line: str = "WARNING: CPU: 0 PID: 12 at kernel/x.c:3", kind: str = "warning") -> FaultSeen:
+    return FaultSeen(kind=kind, line=line, text=line)
+
+
+def test_a_limit_that_is_kept_passes() -> None:
+    found = _only(_judge([record(), record(seed=2)], [maximum()]))
+    assert (found.status, found.kind) == (Status.PASS, Kind.LIMIT)
+    assert (found.board, found.arm, found.flavour, found.case) == (BOARD, "candidate", FLAVOUR, CASE)
+    assert found.source == "calibration; thresholds.yaml:7"
+    assert exit_code([found]) == 0
+
+
+def test_every_limit_has_a_verdict() -> None:
+    found = _judge([record()], [maximum(), maximum("10 virtual us"), share()])
+    assert [one.status for one in found] == [Status.PASS, Status.FAIL, Status.PASS]
+    assert worst(found) is Status.FAIL
+
+
+def test_without_limits_it_is_done_and_nothing_was_judged() -> None:
+    found = _only(_judge([record(), record(seed=2)]))
+    assert (found.status, found.kind) == (Status.DONE, Kind.UNJUDGED)
+    assert "measured in 2 boots, all valid; thresholds.yaml has no limit for virt-arm64, preempt_rt" in found.sentence
+    assert exit_code([found]) == 5
+    assert exit_code([found], allow_unjudged=True) == 0
+
+
+def test_limits_of_another_flavour_do_not_apply() -> None:
+    assert _only(_judge([record()], [replace(maximum(), flavour="generic")])).kind is Kind.UNJUDGED
+
+
+@pytest.mark.parametrize("limits", [[], [maximum()]])
+def test_no_record_is_a_miss(limits: list[Threshold]) -> None:
+    found = _only(_judge([], limits))
+    assert (found.status, found.kind) == (Status.MISS, Kind.MISSING)
+    assert exit_code([found]) == 3
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "kind", "code"),
+    [
+        ("no boot", Status.FAIL, Kind.BOOT, 1),
+        ("kernel fault", Status.FAIL, Kind.FAULT, 1),
+        ("hang", Status.FAIL, Kind.HANG, 1),
+        ("unreadable", Status.ERROR, Kind.OUTPUT, 4),
+        ("lab", Status.MISS, Kind.LAB, 3),
+        ("asleep", Status.ERROR, Kind.OUTPUT, 4),
+    ],
+)
+def test_a_boot_that_did_not_measure_takes_the_pass_away(state: str, status: Status, kind: Kind, code: int) -> None:
+    found = _only(_judge([record(), record(seed=2, state=state, message="because")], [maximum()]))
+    assert (found.status, found.kind, found.boot) == (status, kind, "seed 2")
+    assert found.sentence.startswith("seed 2: ")
+    assert exit_code([found]) == code
+
+
+@pytest.mark.parametrize("state", ["no boot", "kernel fault", "hang", "unreadable", "lab"])
+def test_a_boot_that_did_not_measure_does_not_hide_a_broken_limit(state: str) -> None:
+    found = _judge([record(SLOW), record(seed=2, state=state)], [maximum()])
+    assert (Status.FAIL, Kind.LIMIT) in {(one.status, one.kind) for one in found}
+
+
+SPOILED_GOOD_NEWS = {
+    "lost cycles": record({30_000: 900, 150_000: 1}),
+    "short": evidence(record(SLOW), elapsed_s=0.5),
+    "dead load": evidence(record(SLOW, case=LOADED), load_seen=DEAD),
+    "settings": evidence(record(SLOW), changed=("printk changed",)),
+    "all at once": evidence(
+        record({150_000: 1}, case=LOADED), load_seen=(), elapsed_s=None, changed=("clocksource changed",)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED_GOOD_NEWS)
+def test_a_maximum_over_its_limit_fails_whatever_else_is_wrong(name: str) -> None:
+    found = _judge([SPOILED_GOOD_NEWS[name]], [maximum()])
+    assert Status.ERROR in {one.status for one in found}
+    (broken,) = (one for one in found if one.kind is Kind.LIMIT)
+    assert broken.status is Status.FAIL
+    assert exit_code(found) == 1
+
+
+@pytest.mark.parametrize("name", SPOILED_GOOD_NEWS)
+def test_an_invalid_measurement_never_passes(name: str) -> None:
+    found = _judge([SPOILED_GOOD_NEWS[name], record(seed=2)], [maximum("190 virtual us")])
+    assert {one.status for one in found} == {Status.ERROR}
+    assert {one.kind for one in found} == {Kind.VALIDITY}
+    assert all(one.sentence.startswith("invalid measurement in seed 1 (") for one in found)
+
+
+def test_a_wrong_priority_spoils_everything() -> None:
+    wrong = (Thread(moment="middle", name="cyclictest", policy=1, priority=1, processor=0),)
+    found = _only(_judge([evidence(record(SLOW), threads=wrong)], [maximum()]))
+    assert (found.status, found.kind) == (Status.ERROR, Kind.VALIDITY)
+    assert "(threads)" in found.sentence
+
+
+def test_a_wrong_priority_in_one_boot_leaves_the_others_broken_limit() -> None:
+    found = _judge([evidence(record(), threads=()), record(SLOW, seed=2)], [maximum()])
+    assert [one.status for one in found] == [Status.ERROR, Status.FAIL]
+    assert found[1].boot == "seed 2"
+
+
+def test_an_explained_loss_of_wake_ups_is_a_measurement() -> None:
+    lost = record({30_000: 999}, overflow=1, maximum=1_000_000_000)
+    lost = replace(
+        lost, measurements=(*without("wakeups.lost", lost).measurements, number("wakeups.lost", 1000, Unit.COUNT))
+    )
+    found = _only(_judge([lost], [maximum("0 count", "wakeups.lost")]))
+    assert (found.status, found.kind, found.value) == (Status.FAIL, Kind.LIMIT, "1000 count")
+
+
+def test_a_check_that_does_not_apply_on_the_board_takes_nothing_away() -> None:
+    blind = evidence(record(), elapsed_s=None)
+    assert worst(_judge([blind], [maximum()])) is Status.ERROR
+    assert worst(_judge([blind], [maximum()], undeclared={"duration": "no clock"})) is Status.PASS
+
+
+def test_a_kernel_that_should_be_real_time_and_is_not() -> None:
+    plain = replace(record(), environment=replace(record().environment, flavour="generic"))
+    found = _only(_judge([plain], [maximum()]))
+    assert (found.status, found.kind) == (Status.FAIL, Kind.FLAVOUR)
+    assert found.sentence.startswith("flavour lost: seed 1: the kernel should be preempt_rt and is generic")
+
+
+def test_a_flavour_that_nobody_knows_is_no_fault_of_the_kernel() -> None:
+    unread = replace(record(SLOW), environment=replace(record().environment, flavour=""))
+    found = _only(_judge([unread], [maximum()]))
+    assert (found.status, found.kind) == (Status.ERROR, Kind.VALIDITY)
+
+
+# --- kernel faults
+
+
+def test_a_fault_in_a_boot_that_measured_fails_and_takes_the_pass_away() -> None:
+    found = _only(_judge([record(faults=(_oops(),)), record(seed=2)], [maximum()]))
+    assert (found.status, found.kind, found.boot) == (Status.FAIL, Kind.FAULT, "seed 1")
+    assert found.sentence == "seed 1: warning: WARNING: CPU: 0 PID: 12 at kernel/x.c:3"
+
+
+def test_one_fault_in_many_boots_is_told_once() -> None:
+    boots = [record(seed=seed, faults=(_oops(f"BUG: bad page 0xffff{seed}a at {seed}", "bug"),)) for seed in (1, 2, 3)]
+    assert _only(_judge(boots)).boot == "seed 1"
+    other = record(seed=4, faults=(_oops("BUG: other", "bug"),))
+    assert len(_judge([*boots, other])) == 2
+
+
+def test_a_fault_that_the_baseline_shows_too_is_pre_existing() -> None:
+    mine = record(faults=(_oops("WARNING: CPU: 0 PID: 12 at kernel/x.c:3"),))
+    theirs = record(arm="baseline", faults=(_oops("WARNING: CPU: 1 PID: 99 at kernel/x.c:3"),))
+    found = _judge([mine], [maximum()], [theirs])
+    assert [(one.status, one.kind) for one in found] == [(Status.DONE, Kind.FAULT), (Status.PASS, Kind.LIMIT)]
+    assert "(pre-existing: the baseline shows it too)" in found[0].sentence
+    assert exit_code(found) == 0
+    other = record(arm="baseline", faults=(_oops("WARNING: CPU: 1 PID: 99 at kernel/y.c:3"),))
+    assert worst(_judge([mine], [maximum()], [other])) is Status.FAIL
+    assert worst(_judge([mine], [maximum()], [replace(theirs, faults=(_oops(kind="oops"),))])) is Status.FAIL
+
+
+def test_a_fault_may_be_only_reported() -> None:
+    warned = record(faults=(_oops(),))
+    found = _judge([warned], [fault_policy("warning", fails=False), maximum()])
+    assert [one.status for one in found] == [Status.DONE, Status.PASS]
+    assert "(reported only, by thresholds.yaml)" in found[0].sentence
+    assert worst(_judge([warned], [fault_policy("oops", fails=False), maximum()])) is Status.FAIL
+    assert worst(_judge([warned], [fault_policy("warning", fails=True), maximum()])) is Status.FAIL
+
+
+TIMED = {FaultKind.RCU_STALL, FaultKind.HUNG_TASK, FaultKind.SOFT_LOCKUP, FaultKind.HARD_LOCKUP, FaultKind.THROTTLING}
+
+
+@pytest.mark.parametrize("kind", FaultKind)
+@pytest.mark.parametrize("time", ["virtual", "host", "real"])
+def test_only_on_host_time_a_fault_of_time_alone_proves_nothing(kind: FaultKind, time: str) -> None:
+    made = record(faults=(_oops("it happened", kind.value),))
+    found = _only(_judge([replace(made, environment=replace(made.environment, time=time))]))
+    excused = time == "host" and kind in TIMED
+    assert found.status is (Status.DONE if excused else Status.FAIL)
+    assert ("not judged: on a host-time board" in found.sentence) == excused
+
+
+def test_a_latency_of_host_time_is_done_beside_what_can_be_judged() -> None:
+    made = record()
+    times = {Unit.VIRTUAL_NS: Unit.NS, Unit.VIRTUAL_US: Unit.US, Unit.COUNT: Unit.COUNT}
+    host = replace(
+        made,
+        environment=replace(made.environment, time="host"),
+        measurements=tuple(
+            replace(one, histogram=replace(one.histogram, unit=Unit.NS))
+            if one.histogram
+            else number(one.name, one.quantity.value if one.quantity else 0, times[one.unit])
+            for one in made.measurements
+        ),
+    )
+    found = _judge([host], [maximum("1 virtual us"), share(), maximum("0 count", "wakeups.lost")])
+    assert [one.status for one in found] == [Status.DONE, Status.DONE, Status.PASS]
+    assert {one.kind for one in found[:2]} == {Kind.UNJUDGED}
+
+
+# --- properties
+
+FAULTS = st.sampled_from([(), (), (), (_oops(),), (_oops("rcu: stall", "rcu-stall"),), (_oops("Oops: 1", "oops"),)])
+STATES = st.sampled_from(["measured"] * 6 + ["no boot", "kernel fault", "hang", "unreadable", "lab", "odd"])
+SPOIL = st.sampled_from(["", "", "", "", "threads", "flavour", "unproven", "cycles", "duration", "load", "settings"])
+COUNTS = st.dictionaries(st.integers(0, 199_999), st.integers(1, 2500), min_size=1, max_size=3)
+
+
+def _spoiled(made: Record, how: str) -> Record:
+    if how in {"flavour", "unproven"}:
+        return replace(made, environment=replace(made.environment, flavour="generic" if how == "flavour" else ""))
+    all_changes: dict[str, dict[str, object]] = {
+        "threads": {"threads": ()},
+        "duration": {"elapsed_s": 0.3},
+        "load": {"load": "hackbench", "load_seen": DEAD},
+        "settings": {"changed": ("printk changed",)},
+    }
+    return evidence(made, **all_changes[how]) if how in all_changes else made
+
+
+@st.composite
+def boots(draw: st.DrawFn) -> list[Record]:
+    made = []
+    for seed in range(1, draw(st.integers(0, 3)) + 1):
+        how = draw(SPOIL)
+        counts = draw(COUNTS)
+        total = sum(counts.values())
+        if how != "cycles" and total < 2000:
+            counts[30_000] = counts.get(30_000, 0) + 2000 - total
+        state = draw(STATES)
+        if state != "measured":
+            made.append(record(seed=seed, state=state, message="m", faults=draw(FAULTS)))
+            continue
+        one = record(counts, seed=seed, overflow=draw(st.sampled_from([0, 0, 0, 2])), faults=draw(FAULTS))
+        if draw(st.integers(0, 9)) == 0:
+            one = without("latency.max", one)
+        made.append(_spoiled(one, how))
+    return made
+
+
+LIMITS = st.lists(
+    st.integers(0, 210_000).map(lambda value: maximum(f"{value} virtual ns"))
+    | st.tuples(st.floats(1e-6, 0.9), st.integers(0, 210_000)).map(lambda two: share(two[0], f"{two[1]} virtual ns"))
+    | st.sampled_from([maximum("1999 count", "wakeups"), fault_policy("warning", fails=False)]),
+    max_size=3,
+)
+
+
+@settings(max_examples=200)
+@given(boots(), LIMITS, boots())
+def test_exit_code_zero_means_measured_valid_and_judged(
+    records: list[Record], limits: list[Threshold], baseline: list[Record]
+) -> None:
+    found = _judge(records, limits, baseline)
+    assert found
+    if exit_code(found) != 0:
+        return
+    assert records
+    assert all(one.state == "measured" for one in records)
+    assert all(check.held is not Held.FAILED for one in records for check in checks(one, {}))
+    assert any(one.status is Status.PASS for one in found)
+    names = {limit.measurement for limit in limits if limit.measurement}
+    assert all(names <= {one.name for one in made.measurements} for made in records)
+
+
+@settings(max_examples=100)
+@given(boots(), LIMITS)
+def test_a_maximum_over_its_limit_in_a_sound_boot_always_fails(records: list[Record], limits: list[Threshold]) -> None:
+    over = [
+        one
+        for one in records
+        if one.state == "measured"
+        and not any(check.held is Held.FAILED and check.spoils is Spoils.EVERYTHING for check in checks(one, {}))
+        and any(
+            part.name == "latency.max" and part.quantity and part.quantity.value > 50_000 for part in one.measurements
+        )
+    ]
+    if over:
+        assert exit_code(_judge(records, [*limits, maximum("50 virtual us")])) == 1
+
+
+@settings(max_examples=100)
+@given(boots(), LIMITS, st.randoms(use_true_random=False))
+def test_the_order_of_boots_changes_no_status(records: list[Record], limits: list[Threshold], chance: object) -> None:
+    mixed = list(records)
+    chance.shuffle(mixed)  # type: ignore[attr-defined]
+    assert exit_code(_judge(mixed, limits)) == exit_code(_judge(records, limits))
+    assert worst(_judge(mixed, limits)) is worst(_judge(records, limits))
+
+
+@settings(max_examples=100)
+@given(boots(), LIMITS)
+def test_every_verdict_has_a_sentence_and_names_the_case(records: list[Record], limits: list[Threshold]) -> None:
+    for one in _judge(records, limits):
+        assert re.search(r"\w", one.sentence)
+        assert (one.board, one.arm, one.flavour, one.case) == (BOARD, "candidate", FLAVOUR, CASE)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rtgate import boards, site
+from rtgate.boards import FLAVOURS
+from rtgate.errors import ConfigError
+from rtgate.judge.thresholds import LimitKind, Thresholds, load_thresholds
+from rtgate.units import Quantity
+
+BOARDS = {"virt": True, "rk": False}
+HEAD = "virt:\n  preempt_rt:\n    latency/cyclictest:idle:\n"
+GOOD = '{measurement: latency.max, kind: max, limit: 100 virtual us, source: "60 seeds"}'
+SHARE = "{measurement: latency, kind: share, over: 70 virtual us, limit: 2e-6, source: s}"
+
+Read = Callable[[str], Thresholds]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def load(text: str) -> Thresholds:
+        path = tmp_path / "thresholds.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load_thresholds([path], BOARDS)
+
+    return load
+
+
+def _with(limit: str) -> str:
+    return f"{HEAD}      - {limit}\n"
+
+
+def test_a_maximum(read: Read) -> None:
+    (found,) = read(_with(GOOD)).of("virt", "preempt_rt", "latency/cyclictest:idle")
+    assert (found.kind, found.measurement) == (LimitKind.MAX, "latency.max")
+    assert found.limit == Quantity.parse("100 virtual us")
+    assert found.origin == "60 seeds; thresholds.yaml:4"
+    assert (found.location.line, found.location.column) == (4, 9)
+
+
+def test_a_share(read: Read) -> None:
+    (found,) = read(_with(SHARE.replace("source", "confidence: 0.9, margin: twice, source"))).entries
+    assert (found.share, found.confidence, found.margin) == (2e-6, 0.9, "twice")
+    assert found.over == Quantity.parse("70 virtual us")
+    assert read(_with(SHARE)).entries[0].confidence == 0.99
+
+
+@pytest.mark.parametrize(("policy", "fails"), [("fail", True), ("report", False)])
+def test_a_policy_for_a_fault(read: Read, policy: str, fails: bool) -> None:
+    (found,) = read(_with(f"{{kind: fault, fault: rcu-stall, policy: {policy}, source: s}}")).entries
+    assert (found.kind, found.fault, found.fails) == (LimitKind.FAULT, "rcu-stall", fails)
+
+
+@pytest.mark.parametrize("kind", ["max", "min", "exact"])
+def test_a_count_on_any_board(read: Read, kind: str) -> None:
+    limit = f"{{measurement: wakeups.lost, kind: {kind}, limit: 0 count, source: s}}"
+    assert read(_with(limit)).entries[0].limit == Quantity.parse("0 count")
+    assert read(_with(limit).replace("virt", "rk")).entries[0].kind is LimitKind(kind)
+
+
+def test_limits_apply_to_their_board_flavour_and_case_only(read: Read) -> None:
+    found = read(_with(GOOD))
+    assert not found.of("rk", "preempt_rt", "latency/cyclictest:idle")
+    assert not found.of("virt", "generic", "latency/cyclictest:idle")
+    assert not found.of("virt", "preempt_rt", "latency/cyclictest:hackbench")
+
+
+ALL_KINDS = "max, min, exact, share, fault"
+MEASUREMENTS = "latency, latency.avg, latency.max, latency.min, wakeups, wakeups.lost"
+UNITS = "ns, us, ms, s, virtual ns, virtual us, virtual ms, virtual s, count, ratio"
+FAULT = "{kind: fault, fault: oops, policy: fail, source: s}"
+VIRTUAL = "virt measures this as virtual time, not as"
+OUT = "is out of range (allowed: more than"
+
+
+def _changed(old: str, new: str, limit: str = GOOD) -> str:
+    assert old in limit
+    return _with(limit.replace(old, new))
+
+
+# The file, the last place in it where this text stands, the message.
+NAMES = [
+    (_with(GOOD).replace("virt:", "vert:"), "vert", "unknown board 'vert' (allowed: rk, virt)"),
+    (_with(GOOD).replace("mpt_rt", "mpt"), "preempt:", f"unknown flavour 'preempt' (allowed: {', '.join(FLAVOURS)})"),
+    (
+        _with(GOOD).replace("latency/", "latency:"),
+        "latency:cyclictest",
+        "'latency:cyclictest:idle' is no case (allowed: SUITE/TOOL:LOAD, for example latency/cyclictest:idle)",
+    ),
+    (_with(GOOD).replace("test:idle", "test"), "latency/", "'latency/cyclictest' is no case (allowed: SUITE/TOOL:LOAD"),
+    (_with(GOOD).replace("cyclictest", "oslat"), "latency/", "unknown tool 'oslat' (allowed: cyclictest)"),
+    (_with(GOOD).replace("latency/", "irq/"), "irq/", "cyclictest is not in the suite 'irq' (allowed: latency)"),
+    (_with(GOOD).replace(":idle", ":doom"), "latency/", "unknown load 'doom' (allowed: idle, hackbench, stress-ng)"),
+    (
+        _changed("latency.max", "latency.p99"),
+        "latency.p99",
+        f"cyclictest reports no 'latency.p99' (allowed: {MEASUREMENTS})",
+    ),
+    (_changed("oops", "hiccup", FAULT), "hiccup", "unknown value 'hiccup' (allowed: atomic-sleep, bug, "),
+]
+KEYS = [
+    (_changed("source", "sauce"), "sauce", "unknown key 'sauce' (allowed: kind, limit, margin, measurement, source)"),
+    (_changed(', source: "60 seeds"', ""), "{", "missing key 'source'"),
+    (_changed('"60 seeds"', '""'), '""', "expected text, found an empty one"),
+    (_changed('"60 seeds"', "60"), "60", "expected text, found a whole number"),
+    (_changed(", limit: 100 virtual us", ""), "{", "missing key 'limit'"),
+    (_changed("measurement: latency.max, ", ""), "{", "missing key 'measurement'"),
+    (_changed("over: 70 virtual us, ", "", SHARE), "{", "missing key 'over'"),
+    (_changed("policy: fail, ", "", FAULT), "{", "missing key 'policy'"),
+    (_changed("kind: max, ", ""), "{", f"missing key 'kind' (allowed values: {ALL_KINDS})"),
+    (_changed("kind: max", "kind: top"), "top", "unknown value 'top' (allowed: exact, fault, max, min, share)"),
+    (_changed("kind: max", "kind: max, kind: min"), "kind: min", "duplicate key 'kind' (first at line 4)"),
+    (_with(GOOD) + _with(GOOD), "virt:", "duplicate key 'virt' (first at line 1)"),
+    (_with(GOOD) + _with(GOOD)[6:], "preempt_rt", "duplicate key 'preempt_rt' (first at line 2)"),
+    (_with(GOOD) + _with(GOOD)[20:], "latency/", "duplicate key 'latency/cyclictest:idle' (first at line 3)"),
+    (_changed("limit", "over: 3 virtual us, limit"), "over", "unknown key 'over' (allowed: kind, limit, margin, "),
+    (_changed("source", "limit: 3, source", FAULT), "limit", "unknown key 'limit' (allowed: fault, kind, policy, "),
+]
+VALUES = [
+    (_changed("100 virtual us", "100 us"), "100 us", f"{VIRTUAL} time: write it in virtual us"),
+    (_with(GOOD).replace("virt:", "rk:"), "100", "rk measures this as time, not as virtual time: write it in us"),
+    (_changed("100 virtual us", "100 count"), "100", f"{VIRTUAL} count: write it in virtual us"),
+    (_changed("70 virtual us", "70 us", SHARE), "70", f"{VIRTUAL} time: write it in virtual us"),
+    (
+        _changed("latency.max", "wakeups"),
+        "100",
+        "virt measures this as count, not as virtual time: write it in count",
+    ),
+    (_changed("100 virtual us", "100"), "100", "expected text, found a whole number"),
+    (_changed("100 virtual us", "fast"), "fast", f"'fast' is not a number with a unit (units: {UNITS})"),
+    (_changed("100 virtual us", "1 parsec"), "1 parsec", f"'1 parsec' has an unknown number or unit (units: {UNITS})"),
+    (_changed("latency.max", "latency"), "max,", "latency is a histogram: use share"),
+    (_changed("latency,", "latency.max,", SHARE), "share", "latency.max is a number: share is for histograms"),
+    (_changed("2e-6", "0", SHARE), "0, source", f"0 {OUT} 0, less than 1)"),
+    (_changed("2e-6", "1", SHARE), "1, source", f"1 {OUT} 0, less than 1)"),
+    (_changed("2e-6", "nan", SHARE), "nan, source", "expected a number, found text"),
+    (_changed("2e-6", "2 %", SHARE), "2 %", "expected a number, found text"),
+    (_changed("source", "confidence: 99, source", SHARE), "99", f"99 {OUT} 0.5, less than 1)"),
+    (_changed("fail", "shrug", FAULT), "shrug", "unknown value 'shrug' (allowed: fail, report)"),
+]
+SHAPES = [
+    ("", "", "the file is empty"),
+    ("# only a comment\n", "# only", "the file is empty"),
+    ("[]", "[", "expected a mapping, found a list"),
+    ("virt: 3", "3", "expected a mapping, found a whole number"),
+    (HEAD + f"      {GOOD}\n", "{", "expected a list, found a mapping"),
+    (_with("latency.max"), "latency.max", "expected a mapping, found text"),
+    ("virt: {a: ]", "]", "not YAML: "),
+    (_with(f"&a {GOOD}") + "      - *a\n", "*a", "aliases are not allowed: write the value out"),
+]
+
+
+@pytest.mark.parametrize(("text", "at", "message"), [*NAMES, *KEYS, *VALUES, *SHAPES])
+def test_a_mistake_is_told_with_its_place_and_what_is_allowed(read: Read, text: str, at: str, message: str) -> None:
+    before = text[: text.rindex(at)] if at else ""
+    place = f"{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    told = re.fullmatch(r".*/thresholds\.yaml:(\d+:\d+): (.*)", str(caught.value), re.DOTALL)
+    assert told is not None
+    assert told[1] == place
+    assert told[2].startswith(message)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        load_thresholds([tmp_path / "none.yaml"], BOARDS)
+
+
+def test_a_site_s_board_hides_the_shipped_one_whole(tmp_path: Path) -> None:
+    mine, shipped = tmp_path / "site.yaml", tmp_path / "shipped.yaml"
+    mine.write_text(_with(GOOD.replace("100", "80")))
+    more = f"    latency/cyclictest:hackbench:\n      - {GOOD}\n"
+    shipped.write_text(_with(GOOD) + more + _with(GOOD).replace("virt", "rk").replace("100 rkual", "100"))
+    found = load_thresholds([mine, shipped], BOARDS)
+    (limit,) = found.of("virt", "preempt_rt", "latency/cyclictest:idle")
+    assert limit.limit == Quantity.parse("80 virtual us")
+    assert limit.origin == "60 seeds; site.yaml:4"
+    assert not found.of("virt", "preempt_rt", "latency/cyclictest:hackbench")
+    assert found.of("rk", "preempt_rt", "latency/cyclictest:idle")
+
+
+def test_a_mistake_in_what_is_hidden_is_an_error_too(tmp_path: Path) -> None:
+    mine, shipped = tmp_path / "site.yaml", tmp_path / "shipped.yaml"
+    mine.write_text(_with(GOOD))
+    shipped.write_text(_with(GOOD.replace("max,", "maximum,")))
+    with pytest.raises(ConfigError, match=r"shipped\.yaml:4:"):
+        load_thresholds([mine, shipped], BOARDS)
+
+
+def test_the_shipped_limits_are_right() -> None:
+    known = {name: boards.board(name).virtual for name in site.names("boards")}
+    assert load_thresholds([site.shipped() / "thresholds.yaml"], known).entries

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.pytester import RunResult
+from selftests.fake_target import FakeTarget, arm, arms, measured, slow
+
+from rtgate import plugin
+from rtgate.errors import InfrastructureError
+from rtgate.measure import Arm, Case
+from rtgate.run import Run
+from rtgate.target.outcome import Outcome, State
+from rtgate.target.plan import Plan
+from rtgate.tools.cyclictest import Cyclictest
+
+pytest_plugins = ["pytester"]
+
+SUITE = """
+import pytest
+from rtgate.tools.cyclictest import Cyclictest
+
+@pytest.mark.parametrize("load", ["idle", "hackbench"])
+def test_cyclictest(measure, load):
+    measure(Cyclictest(), load)
+"""
+LIMIT = '      - {measurement: latency.max, kind: max, limit: 100 virtual us, source: "test"}\n'
+LIMITS = "virt-arm64:\n  preempt_rt:\n" + "".join(
+    f"    latency/cyclictest:{load}:\n{LIMIT}" for load in ("idle", "hackbench")
+)
+IDLE, LOADED = "latency/cyclictest:idle", "latency/cyclictest:hackbench"
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+class Suite:
+    """A suite of two cases in a directory of its own, with limits."""
+
+    def __init__(self, pytester: pytest.Pytester, patch: pytest.MonkeyPatch) -> None:
+        self.pytester = pytester
+        self.patch = patch
+        self.records = pytester.path / "records"
+        self.tests = pytester.mkdir("latency") / "test_latency.py"
+        self.tests.write_text(SUITE)
+        (pytester.path / "limits.yaml").write_text(LIMITS)
+
+    def pytest(self, *options: str) -> RunResult:
+        common = ("-p", "rtgate.plugin", "-p", "no:cacheprovider", "--thresholds", "limits.yaml")
+        return self.pytester.runpytest_inprocess(*common, str(self.tests), *options)
+
+    def fake(self, *made: Arm) -> None:
+        self.patch.setattr(plugin, "make_arms", arms(*made))
+
+    def measured(self, *options: str) -> RunResult:
+        return self.pytest("--board", "virt-arm64", "--kernel", "k", "--seeds", "1-2", *options)
+
+    def verdict(self, path: str = "records/verdict.json") -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.pytester.path / path).read_text())
+        return found
+
+    def told(self) -> dict[str, list[str]]:
+        """Return the statuses by case."""
+        found: dict[str, list[str]] = {}
+        for one in self.verdict()["verdicts"]:
+            found.setdefault(one["case"], []).append(one["status"])
+        return found
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    monkeypatch.delenv("RTGATE_SITE", raising=False)
+    return Suite(pytester, monkeypatch)
+
+
+def _store(
+    suite: Suite, script: FakeTarget, load: str = "idle", name: str = "candidate", board: str = "virt-arm64"
+) -> None:
+    run = Run(arms=(arm(script, name, board=board),), seeds=(1, 2), records=suite.records)
+    run.measure(Case(suite="latency", tool=Cyclictest(), load=load), lambda _: None)
+
+
+def _both(suite: Suite, script: Callable[[], FakeTarget]) -> None:
+    for load in ("idle", "hackbench"):
+        _store(suite, script(), load)
+
+
+def test_measuring_judges_and_writes_verdicts(suite: Suite) -> None:
+    target = FakeTarget()
+    suite.fake(arm(target))
+    suite.measured().assert_outcomes(passed=2)
+    found = suite.verdict()
+    assert (found["format"], found["outcome"], found["exit_code"]) == (1, "PASS", 0)
+    assert suite.told() == {IDLE: ["PASS"], LOADED: ["PASS"]}
+    assert sorted(plan.seed for plan in target.plans) == [1, 1, 2, 2]
+    assert len(list(suite.records.glob("*/*/*/*/record.json"))) == 4
+
+
+def test_a_slow_kernel_fails_with_one_sentence(suite: Suite) -> None:
+    suite.fake(arm(FakeTarget({2: slow()})))
+    result = suite.measured("-k", "idle")
+    result.assert_outcomes(failed=1, deselected=1)
+    result.stdout.fnmatch_lines(
+        ["*FAIL: latency.max was 120.0 virtual us (15000 instructions) on CPU 0 in seed 2, over *"]
+    )
+    assert suite.verdict()["exit_code"] == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "code"),
+    [
+        (measured(), "PASS", 0),
+        (slow(), "FAIL", 1),
+        (measured(cyclictest_json=b"{"), "ERROR", 4),
+        (measured(uptime_end=None), "ERROR", 4),
+        (Outcome(state=State.HANG, message="no sign of life"), "FAIL", 1),
+        (Outcome(state=State.LAB, message="QEMU ended"), "MISS", 3),
+    ],
+    ids=["pass", "over the limit", "unreadable", "invalid", "hang", "lab"],
+)
+def test_a_replay_judges_stored_records(suite: Suite, outcome: Outcome, status: str, code: int) -> None:
+    _both(suite, lambda: FakeTarget({2: outcome}))
+    result = suite.pytest("--replay", "records", "--verdict", "out/v.json")
+    result.assert_outcomes(**({"passed": 2} if status == "PASS" else {"failed": 2}))
+    found = suite.verdict("out/v.json")
+    assert (found["outcome"], found["exit_code"]) == (status, code)
+    assert {one["status"] for one in found["verdicts"]} == {status}
+    assert {(one["board"], one["arm"], one["flavour"]) for one in found["verdicts"]} == {
+        ("virt-arm64", "candidate", "preempt_rt")
+    }
+    assert not list((suite.pytester.path / "out").glob(".*"))
+
+
+def test_a_replay_changes_no_record_and_repeats_itself(suite: Suite) -> None:
+    _both(suite, FakeTarget)
+    before = {path: path.read_bytes() for path in suite.records.rglob("*") if path.is_file()}
+    suite.pytest("--replay", "records")
+    first = suite.verdict()
+    suite.pytest("--replay", "records")
+    assert suite.verdict() == first
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_case_without_a_record_is_a_miss(suite: Suite) -> None:
+    _store(suite, FakeTarget())
+    suite.pytest("--replay", "records").assert_outcomes(passed=1, failed=1)
+    assert suite.told() == {IDLE: ["PASS"], LOADED: ["MISS"]}
+    assert suite.verdict()["exit_code"] == 3
+
+
+def test_no_record_at_all_is_a_miss(suite: Suite) -> None:
+    suite.records.mkdir()
+    suite.pytest("--replay", "records").assert_outcomes(failed=2)
+    assert suite.verdict()["outcome"] == "MISS"
+
+
+def test_without_limits_it_is_measured_and_not_judged(suite: Suite) -> None:
+    _both(suite, FakeTarget)
+    (suite.pytester.path / "limits.yaml").write_text(LIMITS.replace("preempt_rt", "generic"))
+    suite.pytest("--replay", "records").assert_outcomes(passed=2)
+    assert (suite.verdict()["outcome"], suite.verdict()["exit_code"]) == ("DONE", 5)
+
+
+def test_two_arms_judge_the_candidate_and_excuse_what_the_baseline_shows_too(suite: Suite) -> None:
+    warned = measured(dmesg=b"[    1.000000] WARNING: CPU: 0 PID: 1 at kernel/x.c:3 f+0x1/0x2\n")
+    suite.fake(arm(FakeTarget({None: slow(), 1: warned}), "baseline"), arm(FakeTarget({None: warned})))
+    suite.measured("-k", "idle").assert_outcomes(passed=1, deselected=1)
+    assert {one["arm"] for one in suite.verdict()["verdicts"]} == {"candidate"}
+    assert suite.told() == {IDLE: ["DONE", "PASS"]}
+
+
+def test_a_candidate_that_was_not_measured_is_not_replaced_by_its_baseline(suite: Suite) -> None:
+    for load in ("idle", "hackbench"):
+        _store(suite, FakeTarget(), load, "baseline")
+    _store(suite, FakeTarget(), "idle")
+    suite.pytest("--replay", "records").assert_outcomes(passed=1, failed=1)
+    assert suite.told() == {IDLE: ["PASS"], LOADED: ["MISS"]}
+
+
+def test_a_baseline_alone_is_judged(suite: Suite) -> None:
+    for load in ("idle", "hackbench"):
+        _store(suite, FakeTarget(), load, "baseline")
+    suite.pytest("--replay", "records").assert_outcomes(passed=2)
+    assert {one["arm"] for one in suite.verdict()["verdicts"]} == {"baseline"}
+
+
+def test_every_board_must_have_every_case(suite: Suite) -> None:
+    _both(suite, FakeTarget)
+    _store(suite, FakeTarget(), "idle", board="virt-arm64-smp2")
+    suite.pytest("--replay", "records", "-k", "hackbench").assert_outcomes(failed=1, deselected=1)
+    assert {one["board"]: one["status"] for one in suite.verdict()["verdicts"]} == {
+        "virt-arm64": "PASS",
+        "virt-arm64-smp2": "MISS",
+    }
+    suite.pytest("--replay", "records", "-k", "hackbench", "--board", "virt-arm64").assert_outcomes(
+        passed=1, deselected=1
+    )
+
+
+def test_what_was_deselected_is_no_error(suite: Suite) -> None:
+    _both(suite, FakeTarget)
+    suite.pytest("--replay", "records", "-k", "idle").assert_outcomes(passed=1, deselected=1)
+    assert suite.told() == {IDLE: ["PASS"]}
+
+
+def test_a_test_that_crashes_is_an_error(suite: Suite) -> None:
+    _both(suite, FakeTarget)
+    suite.tests.write_text(SUITE + "\ndef test_broken(measure):\n    raise RuntimeError('oh')\n")
+    suite.pytest("--replay", "records").assert_outcomes(passed=2, failed=1)
+    (broken,) = (one for one in suite.verdict()["verdicts"] if one["status"] == "ERROR")
+    assert broken["kind"] == "missing"
+    assert broken["case"].endswith("test_latency.py::test_broken")
+    assert suite.verdict()["exit_code"] == 4
+
+
+def test_a_test_that_crashes_while_measuring_is_an_error_of_its_case(suite: Suite) -> None:
+    suite.fake(arm(FakeTarget({1: RuntimeError("a defect")})))
+    suite.measured("-k", "idle").assert_outcomes(failed=1, deselected=1)
+    assert suite.told() == {IDLE: ["ERROR"]}
+
+
+def test_a_machine_that_cannot_measure_one_case_is_a_miss_of_that_case(suite: Suite) -> None:
+    def act(plan: Plan) -> Outcome:
+        if plan.load.name == "idle":
+            raise InfrastructureError("the disk is full")
+        return measured()
+
+    suite.fake(arm(FakeTarget({None: act})))
+    result = suite.measured()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*MISS: the disk is full*"])
+    assert suite.told() == {IDLE: ["MISS"], LOADED: ["PASS"]}
+
+
+def test_no_judge_writes_no_verdicts_and_does_not_fail(suite: Suite) -> None:
+    suite.fake(arm(FakeTarget({None: slow()})))
+    (suite.pytester.path / "limits.yaml").write_text("not even YAML: [")
+    suite.measured("--no-judge").assert_outcomes(passed=2)
+    assert not (suite.records / "verdict.json").exists()
+    assert len(list(suite.records.glob("*/*/*/*/record.json"))) == 4
+
+
+def test_ctrl_c_leaves_whole_records_and_says_what_is_missing(suite: Suite) -> None:
+    suite.fake(arm(FakeTarget({2: KeyboardInterrupt()}), time="virtual"))
+    result = suite.pytester.runpytest_inprocess(
+        *("-p", "rtgate.plugin", "-p", "no:cacheprovider", "--thresholds", "limits.yaml", str(suite.tests)),
+        *("--board", "virt-arm64", "--kernel", "k", "--seeds", "1-2"),
+        no_reraise_ctrlc=True,
+    )
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert not list(suite.records.rglob(".writing*"))
+    assert all(json.loads(path.read_text())["seed"] == 1 for path in suite.records.rglob("record.json"))
+    assert suite.verdict()["exit_code"] == 4
+    assert {status for found in suite.told().values() for status in found} == {"ERROR"}
+
+
+def test_measuring_on_host_time_counts_boots(suite: Suite) -> None:
+    target = FakeTarget()
+    suite.fake(arm(target, time="host"))
+    options = ("--board", "virt-arm64", "--console", "host", "--boots", "3", "-k", "idle")
+    suite.pytest(*options).assert_outcomes(passed=1, deselected=1)
+    assert [plan.seed for plan in target.plans] == [1, 2, 3]
+    assert suite.told() == {IDLE: ["DONE"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "suites need a board: --board NAME --kernel DIR, or stored records: --replay DIR"),
+        (("--replay", "nowhere"), "--replay nowhere: no such directory"),
+        (("--board", "virt-mips"), "unknown name 'virt-mips' in boards (allowed: "),
+        (("--board", "virt-arm64"), "a virtual board needs a kernel: --kernel DIR"),
+        (("--board", "virt-arm64", "--arm", "third=k"), "--arm third=k: expected baseline=DIR or candidate=DIR"),
+        (("--board", "virt-arm64", "--arm", "candidate"), "--arm candidate: expected baseline=DIR or candidate=DIR"),
+        (("--board", "virt-arm64", "--kernel", "k", "--arm", "candidate=l"), "each once"),
+        (
+            ("--board", "virt-arm64", "--kernel", "k", "--flavour", "fast"),
+            "unknown flavour 'fast' (allowed: preempt_rt",
+        ),
+        (("--board", "virt-arm64", "--console", "telepathy"), "telepathy"),
+        (("--replay", "records", "--thresholds", "none.yaml"), "none.yaml: no such file"),
+    ],
+)
+def test_a_wrong_option_ends_it_before_anything_runs(suite: Suite, options: tuple[str, ...], message: str) -> None:
+    _store(suite, FakeTarget())
+    result = suite.pytest(*options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert message in result.stdout.str() + result.stderr.str()
+    assert not (suite.records / "verdict.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--seeds", "9-1"), "'9-1' names no seeds"),
+        (("--seeds", "0"), "names no seeds from 1 to 100000"),
+        (("--profile", "daily"), "unknown profile 'daily' (allowed: "),
+    ],
+)
+def test_wrong_lengths(suite: Suite, options: tuple[str, ...], message: str) -> None:
+    suite.fake(arm(FakeTarget()))
+    result = suite.pytest("--board", "virt-arm64", "--kernel", "k", *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert message in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.parametrize("boots", ["0", "-1"])
+def test_no_boot_is_no_measurement(suite: Suite, boots: str) -> None:
+    suite.fake(arm(FakeTarget(), time="host"))
+    result = suite.pytest("--board", "virt-arm64", "--kernel", "k", "--boots", boots)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"--boots {boots}: expected at least 1" in result.stdout.str() + result.stderr.str()
+
+
+def test_a_damaged_record_ends_the_replay(suite: Suite) -> None:
+    _store(suite, FakeTarget())
+    path = next(suite.records.rglob("record.json"))
+    path.write_text("{")
+    result = suite.pytest("--replay", "records")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "damaged record" in result.stdout.str() + result.stderr.str()
+
+
+def test_collecting_needs_no_board(suite: Suite) -> None:
+    result = suite.pytest("--collect-only", "-q")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*test_cyclictest?idle?*"])
+
+
+def test_other_tests_are_left_alone(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_x(): pass")
+    pytester.runpytest_inprocess("-p", "rtgate.plugin", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+    assert not list(pytester.path.rglob("verdict.json"))
+
+
+def test_verdicts_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    plugin.write_verdicts([], tmp_path / "new" / "verdict.json")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["verdict.json"]
+    found = json.loads((tmp_path / "new" / "verdict.json").read_text())
+    assert found == {"format": 1, "outcome": "MISS", "exit_code": 3, "verdicts": []}
