@@ -223,10 +223,15 @@ def _pytest(arguments: argparse.Namespace, options: Sequence[str], log: Path) ->
             child.send_signal(signal.SIGINT)
             child.wait()
             raise
+    if code == InfrastructureError.exit_code:
+        raise InfrastructureError(f"the suites did not run: {_end_of(log)}; see {log}")
     if code not in {0, 1}:
-        lines = log.read_text(errors="replace").strip().splitlines()
-        raise ConfigError(f"the suites did not run (pytest's exit code {code}): {' / '.join(lines[-3:])}; see {log}")
+        raise ConfigError(f"the suites did not run (pytest's exit code {code}): {_end_of(log)}; see {log}")
     return code
+
+
+def _end_of(log: Path) -> str:
+    return " / ".join(log.read_text(errors="replace").strip().splitlines()[-3:])
 
 
 def _report(arguments: argparse.Namespace, output: Path) -> int:
@@ -234,7 +239,13 @@ def _report(arguments: argparse.Namespace, output: Path) -> int:
     records = list(records_file.read_all(output / "records"))
     results = output / "allure-results"
     allure.write(records, verdicts, results)
-    made = html.generate(results, output)
     code = exit_code(verdicts, allow_unjudged=arguments.allow_unjudged)
+    made = None
+    try:
+        made = html.generate(results, output)
+    except InfrastructureError as error:
+        # A verdict must not get lost because its page could not be made.
+        print(f"rtgate: no report page: {error}", file=sys.stderr)
+        code = code or InfrastructureError.exit_code
     terminal.show(records, verdicts, code, Console(), made)
     return code
