@@ -121,9 +121,17 @@ def _identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
         flavour=kernel.flavour or flavour or "preempt_rt",
         release=kernel.release or "",
         image_sha256=kernel.image_sha256,
-        source=str(kernel.source or "unknown"),
+        source=_source(kernel),
         provenance=kernel.provenance,
     )
+
+
+def _source(kernel: KernelBuild) -> str:
+    """Return what the kernel was built from, as people name it; paths of one machine are left out."""
+    known = kernel.source or {}
+    words = [str(known[key]) for key in ("package", "package_version", "describe") if known.get(key)]
+    words = words or [str(known[key]) for key in ("kind", "version") if known.get(key)]
+    return " ".join([*words, *(["with local changes"] if known.get("dirty") else [])]) or "unknown"
 
 
 def _running(flavour: str | None) -> KernelIdentity:
