@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -107,14 +108,14 @@ def test_a_mapping_without_allowed_keys_says_so() -> None:
 def test_wrong_values_are_told_with_their_place(text: str, call: Callable[[Value], object], message: str) -> None:
     document = read(f"# a comment\nfirst: 1\n{text}\n")
     value = document.entries()["a"].value
-    found = mistake(lambda: call(value))
+    found = mistake(partial(call, value))
     column = 4 if text != "a:" else 3
     assert found.startswith(f"some.yaml:3:{column}: {message}")
 
 
 def test_a_value_in_a_list_has_a_place_of_its_own() -> None:
     items = read("a:\n  - x\n  - [1, y]\n").entries()["a"].value.items()
-    assert mistake(lambda: items[1].items()[1].integer()) == "some.yaml:3:9: expected a whole number, found text"
+    assert mistake(items[1].items()[1].integer) == "some.yaml:3:9: expected a whole number, found text"
 
 
 @pytest.mark.parametrize(

@@ -158,4 +158,4 @@ def test_a_signal_is_130(number: int) -> None:
         child.send_signal(number)
         _, said = child.communicate()
     assert (child.returncode, said) == (130, b"rtgate: interrupted\n")
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 55

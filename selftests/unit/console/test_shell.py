@@ -8,6 +8,7 @@ import pty
 import random
 import shlex
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -350,11 +351,16 @@ def shell_on_a_port() -> Iterator[Transport]:
     far, near = pty.openpty()
     transport = SerialTransport(os.ttyname(near), 115200)
     os.close(near)
-    with subprocess.Popen(["sh"], stdin=far, stdout=far, stderr=far) as child:
-        os.close(far)
+    # The far end is a terminal to isatty() only: a shell on it would look for job control.
+    argv = ["sh", "-c", "cat | sh 2>&1 | cat"]
+    child = subprocess.Popen(argv, stdin=far, stdout=far, stderr=far, start_new_session=True)
+    os.close(far)
+    try:
         yield transport
-        child.kill()
-    transport.close()
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        transport.close()
 
 
 def test_a_shell_behind_a_serial_port(frames: str, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -220,7 +219,7 @@ def _pytest(arguments: argparse.Namespace, options: Sequence[str], log: Path) ->
         try:
             code = child.wait()
         except KeyboardInterrupt:
-            child.send_signal(signal.SIGINT)
+            child.terminate()  # the suites take it as Ctrl-C; SIGINT may be ignored, as below nohup
             child.wait()
             raise
     if code == InfrastructureError.exit_code:

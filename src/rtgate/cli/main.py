@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     if arguments.site:
         os.environ["RTGATE_SITE"] = arguments.site
-    signal.signal(signal.SIGTERM, _stop)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
     module = next(module for module in _COMMANDS if module.__name__.rsplit(".", 1)[-1] == arguments.command)
     try:
         code = int(module.run(arguments))
