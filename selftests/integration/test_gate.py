@@ -184,8 +184,9 @@ def children_of(parent: int) -> list[int]:
         current = waiting.pop()
         for path in Path(f"/proc/{current}/task").glob("*/children"):
             waiting += [int(word) for word in path.read_text().split()]
-        comm = Path(f"/proc/{current}/comm")
-        if comm.exists() and comm.read_text().startswith("qemu"):
+        words = Path(f"/proc/{current}/cmdline")
+        # Not `qemu --version`, and not what is still on its way to be QEMU.
+        if words.exists() and b"\0-kernel\0" in (line := words.read_bytes()) and line.startswith(b"qemu"):
             found.append(current)
     return found
 

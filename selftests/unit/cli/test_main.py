@@ -22,11 +22,12 @@ from rtgate.cli import where
 @pytest.fixture(autouse=True)
 def _edge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Put back what `main` changes for its whole process."""
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     monkeypatch.setenv("RTGATE_SITE", "")
     monkeypatch.chdir(tmp_path)
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
