@@ -215,11 +215,18 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
         elapsed_s=_elapsed(files),
         printk=_text(files, "printk.start").split("\t")[0],
         changed=tuple(
-            f"{name} was {_text(files, f'{name}.start')!r} and became {_text(files, f'{name}.end')!r}"
+            f"{name} was {before!r} and became {after!r}"
             for name in ("printk", "clocksource", "rt_runtime_us")
-            if _text(files, f"{name}.start") != _text(files, f"{name}.end")
+            for before, after in [(_setting(files, f"{name}.start"), _setting(files, f"{name}.end"))]
+            if before != after
         ),
     )
+
+
+def _setting(files: Mapping[str, bytes], name: str) -> str:
+    """Return a setting; `tsc-early` is the same counter as `tsc`, before its calibration (arch/x86/kernel/tsc.c)."""
+    text = _text(files, name)
+    return "tsc" if text == "tsc-early" else text
 
 
 _STAT = re.compile(r"\d+ \((?P<name>.*)\) (?P<fields>\S(?: -?[0-9]{1,20}){38,})\s*")
