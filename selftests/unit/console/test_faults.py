@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate.console.faults import FATAL, Fault, FaultKind, scan
+from rtgate.console.faults import FATAL, Fault, FaultKind, banner, orderly_end, scan
 
 CAPTURED = Path(__file__).resolve().parents[2] / "data" / "console"
 
@@ -58,6 +58,15 @@ CPU: 1 UID: 0 PID: 33 Comm: migration/1 Not tainted 6.12.117 #1
 Call trace:
  set_task_cpu+0x1a0/0x1c0
 ---[ end trace 0000000000000000 ]---"""
+# Since 6.19 (kernel/panic.c, __warn); of a module, and without debug information, it is shorter or longer.
+WARNING_NEW = """\
+WARNING: kernel/sched/core.c:1234 at set_task_cpu+0x1a0/0x1c0, CPU#1: migration/1/33
+Modules linked in: virtio_net virtio_pci
+CPU: 1 UID: 0 PID: 33 Comm: migration/1 Not tainted 6.19.0 #1
+Call trace:
+ set_task_cpu+0x1a0/0x1c0
+---[ end trace 0000000000000000 ]---"""
+WARNING_NEW_MODULE = "WARNING: drivers/gpu/drm/drm.c:12 at drm_irq+0x94/0xb0 [drm], CPU#12: kworker/u8:1/174"
 ATOMIC = """\
 BUG: scheduling while atomic: cyclictest/87/0x00000002
 Modules linked in:
@@ -80,11 +89,18 @@ MESSAGES = [
     pytest.param(
         "Internal error: Oops - Undefined instruction: 0000000002000000 [#1] SMP", FaultKind.OOPS, id="undefined"
     ),
+    pytest.param("invalid opcode: 0000 [#1] SMP NOPTI", FaultKind.OOPS, id="invalid opcode, old"),
+    pytest.param("stack segment: 0000 [#2] PREEMPT_RT SMP", FaultKind.OOPS, id="stack segment, old"),
     pytest.param("kernel BUG at kernel/time/hrtimer.c:1234!", FaultKind.BUG, id="BUG()"),
+    pytest.param("Kernel BUG at broken+0xc/0x14 [verbose debug info unavailable]", FaultKind.BUG, id="BUG(), no debug"),
+    pytest.param("BUG: using smp_processor_id() in preemptible [00000000] code: sh/1", FaultKind.BUG, id="preemptible"),
     pytest.param("BUG: spinlock bad magic on CPU#0, swapper/0", FaultKind.BUG, id="spinlock"),
     pytest.param("BUG: Bad page state in process hackbench  pfn:40a51", FaultKind.BUG, id="page state"),
     pytest.param(BUG_WARNING_WORKQUEUE, FaultKind.BUG, id="workqueue"),
     pytest.param(WARNING, FaultKind.WARNING, id="warning"),
+    pytest.param(WARNING_NEW, FaultKind.WARNING, id="warning, new"),
+    pytest.param(WARNING_NEW_MODULE, FaultKind.WARNING, id="warning, new, of a module"),
+    pytest.param("WARNING: at broken+0xc/0x14, CPU#0: sh/1", FaultKind.WARNING, id="warning, new, no debug info"),
     pytest.param("BUG: KASAN: slab-out-of-bounds in broken+0xc/0x14", FaultKind.KASAN, id="KASAN"),
     pytest.param("BUG: KFENCE: use-after-free read in broken+0xc/0x14", FaultKind.KFENCE, id="KFENCE"),
     pytest.param("WARNING: possible circular locking dependency detected", FaultKind.LOCKDEP, id="circular"),
@@ -97,10 +113,23 @@ MESSAGES = [
     pytest.param("WARNING: lock held when returning to user space!", FaultKind.LOCKDEP, id="user space"),
     pytest.param("WARNING: cyclictest/87 still has locks held!", FaultKind.LOCKDEP, id="still held"),
     pytest.param("WARNING: suspicious RCU usage", FaultKind.LOCKDEP, id="RCU usage"),
+    pytest.param("WARNING: circular locking deadlock detected!", FaultKind.LOCKDEP, id="rtmutex, old"),
+    pytest.param("WARNING: chain_key collision", FaultKind.LOCKDEP, id="chain key"),
+    pytest.param("INFO: trying to register non-static key.", FaultKind.LOCKDEP, id="non-static key"),
+    pytest.param("BUG: MAX_LOCKDEP_ENTRIES too low!", FaultKind.LOCKDEP, id="lockdep is too small"),
     pytest.param("[ BUG: Invalid wait context ]", FaultKind.LOCKDEP, id="wait context"),
     pytest.param(ATOMIC, FaultKind.ATOMIC, id="atomic"),
     pytest.param(SLEEPING, FaultKind.ATOMIC, id="sleeping"),
+    pytest.param("BUG: scheduling in a non-blocking section: sh/1/1", FaultKind.ATOMIC, id="non-blocking"),
     pytest.param(STALL, FaultKind.RCU_STALL, id="stall"),
+    # kernel/rcu/tasks.h, which is part of a file without a prefix
+    pytest.param("INFO: rcu_tasks detected stalls on tasks:", FaultKind.RCU_STALL, id="stalled tasks"),
+    pytest.param("INFO: rcu_tasks_trace detected stalls? (Late IPI?)", FaultKind.RCU_STALL, id="stalled, tracing"),
+    pytest.param(
+        "rcu: INFO: rcu_preempt detected stall, but suppressed full report due to a stuck CSD-lock.",
+        FaultKind.RCU_STALL,
+        id="stuck CSD lock",
+    ),
     pytest.param("rcu: INFO: rcu_preempt self-detected stall on CPU", FaultKind.RCU_STALL, id="self-detected"),
     pytest.param(
         "rcu: INFO: rcu_preempt detected expedited stalls on CPUs/tasks: { 1-... } 21 jiffies s: 1 root: 0x2/.",
@@ -108,9 +137,16 @@ MESSAGES = [
         id="expedited",
     ),
     pytest.param("INFO: task kworker/u4:1:38 blocked for more than 120 seconds.", FaultKind.HUNG_TASK, id="hung task"),
+    # Since 7.1 (kernel/hung_task.c).
+    pytest.param(
+        "INFO: task dd:456 blocked in I/O wait for more than 122 seconds.", FaultKind.HUNG_TASK, id="hung task, I/O"
+    ),
     pytest.param(SOFT, FaultKind.SOFT_LOCKUP, id="soft lockup"),
     pytest.param("watchdog: Watchdog detected hard LOCKUP on cpu 1", FaultKind.HARD_LOCKUP, id="hard lockup"),
     pytest.param("NMI watchdog: Watchdog detected hard LOCKUP on cpu 1", FaultKind.HARD_LOCKUP, id="hard lockup, old"),
+    pytest.param("watchdog: CPU3: Watchdog detected hard LOCKUP on cpu 3", FaultKind.HARD_LOCKUP, id="hard, new"),
+    pytest.param("Watchdog detected hard LOCKUP on cpu 1", FaultKind.HARD_LOCKUP, id="hard lockup, buddy, vendors'"),
+    pytest.param("sched: RT throttling activated for cpu 1", FaultKind.THROTTLING, id="RT throttling, vendors'"),
     pytest.param("sched: RT throttling activated", FaultKind.THROTTLING, id="RT throttling"),
     pytest.param("sched: DL replenish lagged too much", FaultKind.THROTTLING, id="DL lag"),
 ]
@@ -125,22 +161,33 @@ BEFORE = "random: crng init done\nRun /init as init process"
 AFTER = "clk: Disabling unused clocks\nFreeing unused kernel memory: 448K"
 
 
+STYLES = ["", "[{:12.6f}] ", "[{:12.6f}][    T1] ", "[{:12.6f}][   C10] ", "<3>[{:12.6f}] "]
+WRITTEN = [*((style, "\r\n") for style in STYLES), *((STYLES[1], end) for end in ("\n", "\r", "\r\r\n", "\n\r"))]
+
+
 @pytest.mark.parametrize(("message", "kind"), MESSAGES)
-@pytest.mark.parametrize("style", ["", "[{:12.6f}] ", "[{:12.6f}][    T1] ", "[{:12.6f}][   C10] ", "<3>[{:12.6f}] "])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_fault_is_found(message: str, kind: FaultKind, style: str, end: str) -> None:
-    log = stamped(f"{BEFORE}\n{message}\n{AFTER}", style).replace("\n", end)
-    (found,) = scan(log)
-    assert found.kind is kind
-    assert found.line == message.split("\n", 1)[0]
-    assert message.rpartition("\n")[2] in found.text
-    assert "random" not in found.text
-    assert "\r" not in found.text
+def test_a_fault_is_found(message: str, kind: FaultKind) -> None:
+    for style, end in WRITTEN:
+        log = stamped(f"{BEFORE}\n{message}\n{AFTER}", style).replace("\n", end)
+        (found,) = scan(log)
+        assert found.kind is kind
+        assert found.line == message.split("\n", 1)[0]
+        assert message.rpartition("\n")[2] in found.text
+        assert "random" not in found.text
+        assert "\r" not in found.text
 
 
 @pytest.mark.parametrize(("message", "kind"), MESSAGES)
 def test_a_fault_at_the_very_end_is_found(message: str, kind: FaultKind) -> None:
     assert [fault.kind for fault in scan(message.split("\n", 1)[0])] == [kind]
+
+
+@pytest.mark.parametrize("before", ["target# ", "login: ", "half a line", "F0123 3 AAAA", "<6>[    1.000000] x [ T1] "])
+@pytest.mark.parametrize("style", ["[{:12.6f}] ", "[{:12.6f}][    T1] ", "<3>[{:12.6f}] "])
+def test_what_stood_in_front_of_a_fault_is_not_part_of_it(before: str, style: str) -> None:
+    (found,) = scan(before + stamped(f"{SOFT}\n{STALL}", style).split("\n")[0] + "\r\ntarget# ls\r\nbin dev")
+    assert (found.kind, found.line) == (FaultKind.SOFT_LOCKUP, SOFT)
+    assert found.text == before + stamped(SOFT, style)
 
 
 @pytest.mark.parametrize("message", [OOPS_ARM64, OOPS_X86, PAGE_FAULT_X86, GENERAL_PROTECTION, PANIC, WARNING])
@@ -204,6 +251,11 @@ def test_a_fault_that_never_ends_does_not_swallow_the_log() -> None:
         "NMI watchdog: Enabled. Permanently consumes one hw-PMU counter.",
         "Warning: unable to open an initial console.",
         "WARNING: this system is a demo",
+        "WARNING: kernel/x.c:1 at the end of its line",
+        "WARNING: at boot, CPU 1 was slow",
+        "rcu_tasks_wait_gp: rcu_tasks grace period number 85 (since boot) is 131273 jiffies old.",
+        "INFO: task startplasma:1473 is blocked on a mutex likely owned by task dd:1.",
+        "cut: 1a2b [1]",
         "printk: legacy bootconsole [pl11] enabled",
         "debug: ignoring loglevel setting.",
         "Kernel command line: oops=panic panic=-1 softlockup_panic=1",
@@ -243,7 +295,50 @@ def test_the_captured_panic_is_found_with_its_trace() -> None:
 
 
 def test_only_a_dead_kernel_is_fatal() -> None:
-    assert {FaultKind.PANIC, FaultKind.OOPS, FaultKind.BUG} == FATAL
+    """`kernel BUG at` dies as an oops; a kernel that says `BUG: using smp_processor_id()` goes on."""
+    assert {FaultKind.PANIC, FaultKind.OOPS} == FATAL
+
+
+ARM64_BOOT = "Booting Linux on physical CPU 0x0000000000 [0x411fd070]"
+VERSION = "Linux version 6.12.117 (rtgate@rtgate) (aarch64-linux-gnu-gcc (Debian 12.2.0-14) 12.2.0) #1 SMP PREEMPT_RT"
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        (f"F0123 1 AAAA\r\n[    0.000000] {ARM64_BOOT}\r\n[    0.000000] {VERSION}\r\n", ARM64_BOOT),
+        (f"half a l[    0.000000] {VERSION}\r\nmore", VERSION),
+        (f"x\r{VERSION}", VERSION),
+        (
+            "garbage\r\nU-Boot SPL 2017.09-gabc (Jun 01 2023 - 08:00:00 +0000)\r\n",
+            "U-Boot SPL 2017.09-gabc (Jun 01 2023",
+        ),
+        ("\nU-Boot 2024.01-rc2 (Jan 08 2024)\n", "U-Boot 2024.01-rc2 (Jan 08 2024)"),
+        ("rtgate: plan started\nrtgate: measured\n", ""),
+        ("[    1.0] usb: this is not Linux version 6.1", ""),
+        ("a U-Boot 2024.01 was flashed", ""),
+    ],
+)
+def test_a_machine_that_starts_is_seen(log: str, line: str) -> None:
+    assert banner(log).startswith(line)
+    assert bool(banner(log)) == bool(line)
+
+
+@pytest.mark.parametrize("name", ["measured-idle", "oops", "panic"])
+def test_captured_boots_are_seen(name: str) -> None:
+    assert "Linux" in banner((CAPTURED / f"{name}.log").read_text(encoding="utf-8", errors="replace"))
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        ("x\r\n[   10.593896] reboot: Restarting system\r\n", "reboot: Restarting system"),
+        ("[   10.593896] reboot: Power down", "reboot: Power down"),
+        ("Rebooting in 5 seconds..", ""),
+    ],
+)
+def test_a_machine_that_was_told_to_stop_is_seen(log: str, line: str) -> None:
+    assert orderly_end(log) == line
 
 
 WORDS = st.sampled_from(
@@ -269,7 +364,7 @@ WORDS = st.sampled_from(
 def test_any_text_can_be_scanned(log: str) -> None:
     for fault in scan(log):
         assert fault.text.split("\n")[0].strip().endswith(fault.line)
-        assert fault.text in log.replace("\r", "")
+        assert fault.text.replace("\n", "") in log.replace("\r", "").replace("\n", "")
 
 
 LONG = 1_000_000
@@ -287,6 +382,8 @@ LONG = 1_000_000
         pytest.param("rcu: INFO: " + "r" * 50, id="almost stalls"),
         pytest.param("WARNING: CPU: 1 PID: ", id="almost warnings"),
         pytest.param("WARNING: " + "safe" * 10, id="almost unsafe"),
+        pytest.param("WARNING: a.c:1 at f [", id="almost new warnings"),
+        pytest.param("[    1.000000] BUG: ", id="stamps and faults in one line"),
     ],
 )
 def test_a_long_log_is_scanned_in_linear_time(piece: str) -> None:

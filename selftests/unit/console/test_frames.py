@@ -186,10 +186,65 @@ def test_an_inserted_byte_never_gives_wrong_data(byte: bytes) -> None:
 
 
 def test_the_echo_of_a_command_is_no_frame() -> None:
-    echo = f"# sh /tmp/rtgate-{NONCE} resend 1 2\r\n{NONCE} resend\r\n{NONCE} end\r\n".encode()
+    echo = f"# sh /tmp/rtgate-{NONCE} resend 1 2\r\n> sh {NONCE} closing\r\nrm /run/{NONCE}/frames {NONCE}\r\n".encode()
     reader = reader_of(echo + stream() + echo)
     assert reader.payload() == DATA
-    assert reader.damaged == 6
+    assert (reader.damaged, reader.repeated) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "half", [f"{NONCE} 1 AAA", f"{NONCE} end", f"{NONCE} end 4 12", f"{NONCE} 2 ", f"{NONCE}  1 A 1"]
+)
+def test_a_frame_that_was_cut_is_damage_and_no_echo(half: str) -> None:
+    reader = reader_of(f"{half}\r\n{half}[   12.345678] usb 1-1: new device\r\n".encode() + stream())
+    assert reader.payload() == DATA
+    assert reader.damaged == 2
+
+
+def test_frames_whose_ends_of_line_got_lost_are_read() -> None:
+    reader = reader_of("".join(LINES).encode() + KERNEL)
+    assert reader.payload() == DATA
+    assert reader.damaged == 0
+
+
+def test_a_frame_is_found_behind_half_of_another_one() -> None:
+    whole = stream()
+    half = LINES[1][:300].encode()
+    assert check(reader_of(half + whole))
+    assert not check(reader_of(whole.replace(LINES[1].encode() + b"\r\n", half)))
+
+
+def test_what_stands_behind_a_frame_does_no_harm() -> None:
+    assert reader_of(stream(end="[   12.345678] usb 1-1: new device\r\n")).payload() == DATA
+
+
+def test_a_reader_tells_whether_frames_still_come() -> None:
+    reader, seen = FrameReader(NONCE), [0]
+    for data in (
+        b"x",
+        stream(LINES[:1]),
+        KERNEL,
+        stream(LINES[:1]),
+        b"half " + stream([LINES[2][:-1]]),
+        stream(LINES[-1:]),
+    ):
+        reader.feed(data)
+        seen.append(reader.seen)
+    assert seen == [0, 0, 1, 1, 2, 3, 4]
+    assert not reader.complete
+
+
+def test_frames_that_do_not_belong_together_can_be_forgotten() -> None:
+    """A plan that a doubled line started twice sends two sets of frames."""
+    other = encode(DATA[::-1], NONCE)
+    reader = reader_of(stream([*LINES[:2], *other]))
+    assert reader.ended
+    assert reader.missing == ()
+    assert not reader.complete
+    reader.forget()
+    assert reader.missing == ()
+    reader.feed(stream(other))
+    assert reader.payload() == DATA[::-1]
 
 
 def test_a_prompt_in_front_of_a_frame_does_no_harm() -> None:

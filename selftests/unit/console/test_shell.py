@@ -6,156 +6,35 @@ from __future__ import annotations
 import os
 import pty
 import random
+import re
 import shlex
-import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from selftests.faults import lines
+from selftests.faults.lines import Line, OneByte
+from selftests.unit.console.conftest import DATA, ECHOING, NONCE, opened, soon
 
-from rtgate.console import shell as shells
-from rtgate.console.frames import encode
-from rtgate.console.shell import Shell
+from rtgate.console import collect
+from rtgate.console.shell import UNKNOWN, Shell
 from rtgate.console.transport import ProgramTransport, SerialTransport, Transport
 from rtgate.deadline import Deadline
-from rtgate.errors import DeadlineError, HangError, Interrupted, KernelFaultError, TransportError
+from rtgate.errors import (
+    DeadlineError,
+    HangError,
+    InfrastructureError,
+    Interrupted,
+    KernelFaultError,
+    TransportError,
+)
 
-NONCE = "F0123abcde"
-DATA = random.Random(3).randbytes(6000)
 CONSOLES = Path(__file__).resolve().parents[2] / "data" / "console"
-
-
-class OneByte:
-    """A line that gives one byte at a time."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self._rest = b""
-
-    def read(self) -> bytes:
-        self._rest = self._rest or self._inner.read()
-        first, self._rest = self._rest[:1], self._rest[1:]
-        return first
-
-    def write(self, data: bytes) -> None:
-        self._inner.write(data)
-
-    def close(self) -> None:
-        self._inner.close()
-
-
-class Changed(OneByte):
-    """A line whose bytes something happens to on the way to us."""
-
-    def __init__(self, inner: Transport, change: Callable[[bytes], bytes]) -> None:
-        super().__init__(inner)
-        self._change = change
-
-    def read(self) -> bytes:
-        data = self._inner.read()
-        return self._change(data) if data else b""
-
-
-def printk(inner: Transport) -> Transport:
-    """Put a kernel message into what is read, between lines and inside them."""
-    source = random.Random(4)
-
-    def change(data: bytes) -> bytes:
-        if source.random() < 0.3:
-            return data
-        place = data.rfind(b"\n") + 1 if source.random() < 0.95 else source.randrange(len(data))
-        return data[:place] + b"[   12.345678] usb 1-1: new high-speed USB device\r\n" + data[place:]
-
-    return Changed(inner, change)
-
-
-def by_line(inner: Transport, damage: Callable[[bytes], bytes]) -> Transport:
-    """Damage whole lines, however they arrive."""
-    rest = b""
-
-    def change(data: bytes) -> bytes:
-        nonlocal rest
-        *lines, rest = (rest + data).split(b"\n")
-        return b"".join(damage(line) + b"\n" for line in lines)
-
-    return Changed(inner, change)
-
-
-def lossy(rate: float) -> Callable[[Transport], Transport]:
-    """Lose one byte in `rate`, and flip a bit in another one."""
-
-    def wrap(inner: Transport) -> Transport:
-        source = random.Random(5)
-
-        def one(byte: int) -> bytes:
-            chance = source.random()
-            if chance < 1 / rate:
-                return b""
-            return bytes([byte ^ (1 << source.randrange(8))]) if chance < 2 / rate else bytes([byte])
-
-        return Changed(inner, lambda data: b"".join(map(one, data)))
-
-    return wrap
-
-
-def program(*argv: str) -> Callable[[], ProgramTransport]:
-    return lambda: ProgramTransport(argv)
-
-
-BASH = ("bash", "--norc", "--noprofile", "-i")
-ECHOING = "stty echo; PS1='target# ' exec sh -i"
-
-LINES: dict[str, Callable[[], Transport]] = {
-    "sh": program("sh"),
-    "sh with prompt and echo": program("sh", "-c", ECHOING),
-    "bash": program(*BASH),
-    "one byte at a time": lambda: OneByte(program("sh", "-c", ECHOING)()),
-    "kernel messages": lambda: printk(program("sh")()),
-}
-if shutil.which("busybox"):
-    LINES["busybox"] = program("busybox", "sh", "-i")
-
-
-@contextmanager
-def opened(transport: Transport) -> Iterator[Shell]:
-    try:
-        yield Shell(transport, threading.Event())
-    finally:
-        with suppress(TransportError):
-            transport.close()
-
-
-def soon(seconds: float = 20) -> Deadline:
-    return Deadline.after(seconds)
-
-
-@pytest.fixture(params=LINES)
-def any_shell(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
-    monkeypatch.setattr(shells, "_STEP_S", 1.0)
-    with opened(LINES[request.param]()) as shell:
-        yield shell
-
-
-@pytest.fixture
-def plain_shell() -> Iterator[Shell]:
-    with opened(ProgramTransport(["sh"])) as shell:
-        shell.find(soon())
-        shell.plain(soon())
-        yield shell
-
-
-@pytest.fixture
-def frames(tmp_path: Path) -> str:
-    """Return a command that prints frames of DATA as a plan does."""
-    (tmp_path / "frames").write_text("".join(f"{line}\n" for line in encode(DATA, NONCE)))
-    script = 'case $1 in resend) shift; for n; do sed -n "${n}p" F; done;; closing) tail -n 1 F;; *) cat F;; esac\n'
-    (tmp_path / "print").write_text(script.replace("F", shlex.quote(str(tmp_path / "frames"))))
-    return f"sh {tmp_path}/print"
 
 
 def test_a_shell_is_found_on_any_line(any_shell: Shell) -> None:
@@ -206,10 +85,12 @@ def test_a_script_replaces_the_one_before_it(plain_shell: Shell, tmp_path: Path)
         assert (tmp_path / "script").read_text() == text
 
 
-def test_a_script_arrives_over_a_lossy_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shells, "_STEP_S", 1.0)
+def test_a_script_arrives_over_a_lossy_line(tmp_path: Path) -> None:
     text = "".join(random.Random(6).choices("abcdefgh\n", k=2000))
-    with opened(lossy(500)(ProgramTransport(["sh"]))) as shell:
+    source = random.Random(5)
+    with opened(
+        Line(ProgramTransport(["sh"]), lines.together(lines.drops(source, 500), lines.flips(source, 500)))
+    ) as shell:
         shell.find(soon())
         shell.plain(soon())
         shell.upload(text, f"{tmp_path}/script", soon(60))
@@ -219,63 +100,7 @@ def test_a_script_arrives_over_a_lossy_line(tmp_path: Path, monkeypatch: pytest.
 def test_a_script_that_never_arrives_is_the_labs_fault(plain_shell: Shell, tmp_path: Path) -> None:
     plain_shell.run("cksum() { echo 1 1; }", soon())
     with pytest.raises(TransportError, match="arrived damaged"):
-        plain_shell.upload("echo hello\n", f"{tmp_path}/script", soon())
-
-
-def test_frames_arrive_on_any_line(any_shell: Shell, frames: str) -> None:
-    any_shell.find(soon())
-    any_shell.plain(soon())
-    reader, _ = any_shell.frames(frames, NONCE, soon())
-    assert reader.payload() == DATA
-
-
-@pytest.mark.parametrize("fault", ["drop", "flip", "cut"])
-def test_frames_that_are_damaged_are_asked_for_again(frames: str, fault: str) -> None:
-    """Damage every line with the nonce with a chance of one in three, the closing one among them."""
-    source = random.Random(fault)
-
-    def damage(line: bytes) -> bytes:
-        if NONCE.encode() not in line or source.random() > 1 / 3:
-            return line
-        place = source.randrange(len(line) - 2)
-        if fault == "cut":
-            return line[:place]
-        return line[:place] + (bytes([line[place] ^ 4]) if fault == "flip" else b"") + line[place + 1 :]
-
-    with opened(by_line(ProgramTransport(["sh"]), damage)) as shell:
-        shell.find(soon())
-        shell.plain(soon())
-        reader, asked = shell.frames(frames, NONCE, soon())
-    assert reader.payload() == DATA
-    assert asked > 0
-
-
-def test_frames_arrive_although_the_end_mark_is_damaged(frames: str) -> None:
-    ended = False
-
-    def damage(line: bytes) -> bytes:
-        nonlocal ended
-        if ended and b"MRK" in line:
-            ended = False
-            return line.replace(b"MRK", b"MRX")
-        ended = ended or f"{NONCE} end".encode() in line
-        return line
-
-    with opened(by_line(ProgramTransport(["sh"]), damage)) as shell:
-        shell.find(soon())
-        shell.plain(soon())
-        reader, _ = shell.frames(frames, NONCE, soon(2))
-    assert reader.payload() == DATA
-    assert b"MRX" in shell.log
-
-
-def test_frames_of_a_hanging_target_are_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(ProgramTransport(["sh"])) as shell:
-        shell.find(soon())
-        real = Deadline.after
-        monkeypatch.setattr(Deadline, "after", lambda seconds: real(seconds / 20))
-        with pytest.raises(HangError, match="no shell answered on the console"):
-            shell.frames("exec sleep 60 #", NONCE, Deadline.after(6))
+        plain_shell.upload("echo hello\n", f"{tmp_path}/script", soon(0.5))
 
 
 OOPS = "Internal error: Oops: 0000000096000046 [#1] PREEMPT_RT SMP"
@@ -283,9 +108,8 @@ OOPS = "Internal error: Oops: 0000000096000046 [#1] PREEMPT_RT SMP"
 
 @pytest.mark.parametrize("wrap", [lambda inner: inner, OneByte], ids=["whole", "one byte at a time"])
 def test_a_kernel_that_dies_ends_every_wait(
-    wrap: Callable[[Transport], Transport], monkeypatch: pytest.MonkeyPatch
+    wrap: Callable[[Transport], Transport],
 ) -> None:
-    monkeypatch.setattr(shells, "_GRACE_S", 0.3)
     trace = f"[    6.626902] {OOPS}\n[    6.626933] pc : broken+0xc/0x14\n"
     with opened(wrap(ProgramTransport(["sh"]))) as shell:
         shell.find(soon())
@@ -298,8 +122,7 @@ def test_a_kernel_that_dies_ends_every_wait(
 
 
 @pytest.mark.parametrize(("name", "dies"), [("oops", True), ("panic", True), ("hang", False), ("measured-idle", False)])
-def test_captured_consoles(name: str, dies: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shells, "_GRACE_S", 0.1)
+def test_captured_consoles(name: str, dies: bool) -> None:
     with opened(ProgramTransport(["cat", str(CONSOLES / f"{name}.log")])) as shell:
         with pytest.raises(KernelFaultError if dies else TransportError):
             shell.until(b"never printed", soon())
@@ -369,6 +192,157 @@ def test_a_shell_behind_a_serial_port(frames: str, tmp_path: Path) -> None:
         shell.find(soon())
         assert shell.run("(exit 7)", soon())[0] == 7
         shell.upload("echo hello\n" * 100, f"{tmp_path}/script", soon())
-        reader, asked = shell.frames(frames, NONCE, soon())
-    assert (reader.payload(), asked) == (DATA, 0)
+        reader = collect.frames(shell, frames, NONCE, 20)
+    assert (reader.payload(), shell.again) == (DATA, 0)
     assert (tmp_path / "script").read_text() == "echo hello\n" * 100
+
+
+# --- a line that loses and changes what is typed
+
+
+def changing(*changes: tuple[bytes, bytes]) -> lines.Change:
+    """Replace each text once, where it comes first."""
+    left = list(changes)
+
+    def change(data: bytes) -> bytes:
+        for old, new in list(left):
+            if old in data:
+                data = data.replace(old, new, 1)
+                left.remove((old, new))
+        return data
+
+    return change
+
+
+@contextmanager
+def plain_on(line: Line) -> Iterator[Shell]:
+    with opened(line) as shell:
+        shell.find(soon())
+        shell.plain(soon())
+        yield shell
+
+
+def test_a_command_that_arrives_damaged_is_not_carried_out(tmp_path: Path) -> None:
+    line = Line(ProgramTransport(["sh"]), outward=changing((b"/right", b"/wrong"), (b"eval", b"eral"), (b"cksum", b"")))
+    with plain_on(line) as shell:
+        assert shell.sure(f": >{tmp_path}/right", soon())[0] == 0
+        assert shell.again > 0
+    assert [path.name for path in tmp_path.iterdir()] == ["right"]
+
+
+def test_a_failure_is_believed_when_the_command_arrived_whole(plain_shell: Shell) -> None:
+    plain_shell.run(":", soon())
+    assert plain_shell.sure("(exit 3)", soon())[0] == 3
+    assert plain_shell.again == 0
+
+
+@pytest.mark.parametrize(
+    "change", [(b"MRK", b"M\xd2K"), (b":0:0.", b":0:1."), (b":0:0.", b":127:0."), (b":0:0.", b":0:")]
+)
+def test_an_exit_code_that_arrives_damaged_is_asked_for_again(change: tuple[bytes, bytes]) -> None:
+    with opened(ProgramTransport(["sh"])) as shell:
+        shell.find(soon())
+        shell.transport = Line(shell.transport, lines.by_line(changing(change)))
+        began = time.monotonic()
+        assert shell.run("true", soon())[0] == 0
+        assert time.monotonic() - began < 10
+        assert shell.again == 1
+
+
+def test_a_command_that_got_lost_has_no_exit_code(plain_shell: Shell) -> None:
+    plain_shell.run("(exit 7)", soon())
+    plain_shell.transport = Line(plain_shell.transport, outward=changing((b"=$?", b"")))
+    assert plain_shell.run("true", soon())[0] == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "typed", ["echo 'half a line", 'echo "half a line', "echo `half", "(", "cat <<X", "sleep 60", "cat"]
+)
+def test_a_shell_that_waits_for_something_else_is_freed(typed: str) -> None:
+    with opened(ProgramTransport(["sh", "-c", ECHOING])) as shell:
+        shell.find(soon())
+        shell.transport.write(f"{typed}\n".encode())
+        shell.find(soon())
+        assert shell.run("(exit 5)", soon())[0] == 5
+
+
+def test_a_plain_shell_that_waits_for_something_else_is_freed(plain_shell: Shell) -> None:
+    plain_shell.transport.write(b"echo 'half a line\n")
+    plain_shell.find(soon())
+    assert plain_shell.sure("(exit 5)", soon())[0] == 5
+
+
+def test_output_that_noise_has_stopped_goes_on() -> None:
+    with opened(ProgramTransport(["sh", "-c", ECHOING])) as shell:
+        shell.find(soon())
+        shell.transport.write(b"\x13")
+        shell.find(soon())
+
+
+def test_noise_does_not_end_what_a_plain_shell_runs(plain_shell: Shell) -> None:
+    """Ctrl-S, Ctrl-Z and Ctrl-\\, each one changed bit away from a letter or a backslash."""
+    plain_shell.run(":", soon())
+    plain_shell.transport.write(b"sleep 0.3; echo survived\n\x13\x1a\x1c\n")
+    plain_shell.until(b"survived", soon())
+
+
+def modes(shell: Shell) -> bytes:
+    found = re.search(rb"[0-9a-f]+(?::[0-9a-f]+){9,}", shell.run("stty -g", soon())[1])
+    assert found
+    return found[0]
+
+
+def test_a_console_is_left_as_it_was() -> None:
+    with opened(ProgramTransport(["sh", "-c", ECHOING])) as shell:
+        shell.find(soon())
+        before = modes(shell)
+        shell.plain(soon())
+        assert b"echo" not in shell.run("echo hello", soon())[1]
+        for _ in range(2):  # a second time must not end the outer shell
+            shell.leave()
+            shell.find(soon())
+        assert modes(shell) == before
+        assert b"echo hello" in shell.run("echo hello", soon())[1]
+
+
+@pytest.mark.parametrize(("program", "there"), [("cksum", True), ("no-such-program", False)])
+def test_a_missing_program_is_noticed(plain_shell: Shell, program: str, there: bool) -> None:
+    assert plain_shell.has(program, soon()) is there
+
+
+def test_a_target_that_cannot_write_says_so(plain_shell: Shell, tmp_path: Path) -> None:
+    with pytest.raises(InfrastructureError, match="cannot write a script: exit code") as caught:
+        plain_shell.upload("echo hello\n", f"{tmp_path}/nowhere/script", soon())
+    assert not isinstance(caught.value, TransportError)
+
+
+# --- a target that does not live on
+
+BOOT = "[    0.000000] Booting Linux on physical CPU 0x0000000000 [0x411fd070]\n"
+
+
+def test_a_boot_in_a_settled_session_is_a_death(plain_shell: Shell) -> None:
+    plain_shell.settled = True
+    with pytest.raises(KernelFaultError, match="started again by itself: Booting Linux on physical CPU"):
+        plain_shell.run(f"printf %s {shlex.quote(BOOT)}; sleep 60", soon())
+
+
+def test_a_boot_before_that_is_none(plain_shell: Shell) -> None:
+    assert plain_shell.run(f"printf %s {shlex.quote(BOOT)}", soon())[0] == 0
+
+
+def test_a_target_that_was_told_to_stop_is_not_dead(plain_shell: Shell) -> None:
+    plain_shell.settled = True
+    with pytest.raises(InfrastructureError, match=r"a program had the target stopped: .*reboot: Restarting system"):
+        plain_shell.run("echo '[    9.0] reboot: Restarting system'; sleep 60", soon())
+
+
+def test_a_complaint_of_the_kernel_does_not_end_anything(plain_shell: Shell) -> None:
+    assert plain_shell.run("echo '[    9.000000] BUG: using smp_processor_id() in preemptible'", soon())[0] == 0
+
+
+def test_a_death_is_seen_on_a_line_without_line_feeds() -> None:
+    with opened(Line(ProgramTransport(["sh"]), lines.ends("\r"))) as shell:
+        shell.find(soon())
+        with pytest.raises(KernelFaultError, match=r"^Internal error: Oops"):
+            shell.run(f"echo '[    6.626902] {OOPS}'; echo; sleep 60", soon())

@@ -7,11 +7,12 @@ import socket
 import time
 import tty
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from rtgate.console.transport import ProgramTransport, SerialTransport, Transport, attached
+from rtgate.console.transport import EndedError, ProgramTransport, SerialTransport, Transport, attached
 from rtgate.errors import ConfigError, TransportError
 
 EVERY_BYTE = bytes(range(256))
@@ -147,6 +148,18 @@ def test_a_console_that_cannot_be_opened_is_the_labs_fault(console: Callable[[],
 
 def test_a_program_that_does_not_exist_ends_at_once() -> None:
     assert b"nowhere" in read_until_closed(attached("command:/dev/null/nowhere --option", 115200))
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("echo x; exit 3", 3), ("kill -KILL $$", None)])
+def test_how_a_program_ended_is_told(script: str, code: int | None) -> None:
+    transport = ProgramTransport(["sh", "-c", script])
+    with suppress(EndedError):
+        while True:
+            transport.read()
+    with pytest.raises(EndedError, match=rf"ended \(exit code {code}\)") as caught:
+        transport.read()
+    assert caught.value.code == code
+    transport.close()
 
 
 def test_a_program_is_not_read_after_its_end() -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Kernel faults: what a kernel prints when something is wrong with it.
 
-The texts are those of the kernel's own sources (named beside each row), read in 6.12; the older wording is in the
-pattern where it differs.
+The texts are those of the kernel's own sources (named beside each row), read in 6.12; where older or newer kernels word
+it differently, the pattern has both and the row says which.
 """
 
 from __future__ import annotations
@@ -45,32 +45,52 @@ _STARTS: tuple[tuple[FaultKind, str], ...] = (
     (FaultKind.KASAN, r"BUG: KASAN:"),  # mm/kasan/report.c
     (FaultKind.KFENCE, r"BUG: KFENCE:"),  # mm/kfence/report.c
     (FaultKind.SOFT_LOCKUP, r"BUG: soft lockup"),  # kernel/watchdog.c
-    (FaultKind.HARD_LOCKUP, r"[Ww]atchdog(?:: | )(?:detected|Watchdog detected) hard LOCKUP"),  # kernel/watchdog.c
-    (
-        FaultKind.ATOMIC,
-        r"BUG: (?:scheduling while atomic|sleeping function called from invalid context)",
-    ),  # kernel/sched
+    # kernel/watchdog.c; newer ones say `CPU1: ` before it, those before 6.5 `NMI watchdog: `
+    (FaultKind.HARD_LOCKUP, r"[Ww]atchdog(?:: | )(?:detected|Watchdog detected) hard LOCKUP"),
+    # kernel/sched/core.c
+    (FaultKind.ATOMIC, r"BUG: (?:scheduling while atomic|sleeping function called from invalid context)"),
+    (FaultKind.ATOMIC, r"BUG: scheduling in a non-blocking section"),
+    # kernel/locking/lockdep.c, kernel/rcu/update.c for `suspicious RCU usage`
     (FaultKind.LOCKDEP, r"WARNING: (?:possible (?:circular|recursive|irq)|inconsistent lock state|suspicious RCU)"),
     (FaultKind.LOCKDEP, r"WARNING: (?:bad (?:unlock balance|contention)|held lock freed|lock held when returning)"),
-    (FaultKind.LOCKDEP, r"WARNING: (?:\S+-safe -> \S+-unsafe lock order|Nested lock was not)|\d still has locks held!"),
-    (FaultKind.LOCKDEP, r"\[ BUG: Invalid wait context \]"),  # kernel/locking/lockdep.c
+    (FaultKind.LOCKDEP, r"WARNING: (?:\S+-safe -> \S+-unsafe lock order|Nested lock was not|chain_key collision)"),
+    (FaultKind.LOCKDEP, r"\d still has locks held!|INFO: trying to register non-static key"),
+    (FaultKind.LOCKDEP, r"WARNING: circular locking deadlock"),  # kernel/locking/rtmutex-debug.c, before 5.13
+    (
+        FaultKind.LOCKDEP,
+        r"\[ BUG: Invalid wait context \]|BUG: (?:MAX_[A-Z_]{4,40} too low|looking up invalid subclass)",
+    ),
     (FaultKind.OOPS, r"Internal error: |Unable to handle kernel|Oops: "),  # arch/*/kernel, arch/arm64/mm
     (FaultKind.OOPS, r"BUG: unable to handle|BUG: kernel NULL pointer dereference"),  # arch/x86/mm/fault.c
-    (FaultKind.OOPS, r"general protection fault[,:]"),  # arch/x86/kernel/traps.c; without them it is a program's
-    (FaultKind.BUG, r"kernel BUG at |\bBUG: "),  # lib/bug.c and others
-    (FaultKind.RCU_STALL, r"rcu: INFO: \w+ (?:self-)?detected (?:expedited )?stall"),  # kernel/rcu/tree_stall.h
-    (FaultKind.HUNG_TASK, r"INFO: task .{1,80} blocked for more than \d+ seconds"),  # kernel/hung_task.c
-    (
-        FaultKind.THROTTLING,
-        r"sched: (?:RT|DL) (?:throttling activated|replenish lagged)",
-    ),  # kernel/sched/rt.c, deadline.c
-    (FaultKind.WARNING, r"WARNING: CPU: \d+ PID: \d+"),  # kernel/panic.c, __warn
+    # arch/x86/kernel/dumpstack.c: `invalid opcode: 0000 [#1]`; `Oops: ` stands before it since 6.10
+    (FaultKind.OOPS, r"general protection fault[,:]|[a-z)]: [0-9a-f]{4} \[#\d+\]"),
+    (FaultKind.BUG, r"[Kk]ernel BUG at |\bBUG: "),  # lib/bug.c and others
+    # kernel/rcu/tree_stall.h and tree_exp.h with `rcu: ` before it, kernel/rcu/tasks.h without
+    (FaultKind.RCU_STALL, r"INFO: rcu\w{0,40} (?:self-)?detected (?:expedited )?stall"),
+    # kernel/hung_task.c; `in I/O wait` since 7.1
+    (FaultKind.HUNG_TASK, r"INFO: task .{1,80} blocked (?:in I/O wait )?for more than \d+ seconds"),
+    # kernel/sched/rt.c, deadline.c
+    (FaultKind.THROTTLING, r"sched: (?:RT throttling activated|DL replenish lagged)"),
+    (FaultKind.WARNING, r"WARNING: CPU: \d+ PID: \d+"),  # kernel/panic.c, __warn, before 6.19
+    # kernel/panic.c, __warn, since 6.19: `WARNING: FILE:LINE at FUNCTION [MODULE], CPU#N: COMM/PID`
+    (FaultKind.WARNING, r"WARNING: (?:\S{1,200}:\d{1,9} )?at \S{1,200}(?: \[[^\]]{1,120}\])?, CPU#\d"),
 )
 _START = tuple((kind, re.compile(pattern)) for kind, pattern in _STARTS)
 _END = re.compile(r"---\[ end (?:trace|Kernel panic)|Rebooting in")
-_STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? ")
+_STAMP = re.compile(r"(?:<\d+>)?\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? ")
+_NEWLINE = re.compile(r"\r+\n|\n\r+|\r+")
 _LONGEST = 60  # lines of one fault; a trace is shorter, and a log that never ends must not be swallowed whole
-FATAL = frozenset({FaultKind.PANIC, FaultKind.OOPS, FaultKind.BUG})
+
+# After these the kernel, or what called it, is no more. `kernel BUG at` is followed by an oops; every other `BUG: `
+# is a complaint of a kernel that goes on.
+FATAL = frozenset({FaultKind.PANIC, FaultKind.OOPS})
+
+# What the first lines of a boot say: init/version-timestamp.c, arch/arm64/kernel/setup.c, U-Boot's common/spl/spl.c
+# and lib/display_options.c.
+_BANNER = re.compile(
+    r"(?:^|\] )Linux version \d+\.\d+|Booting Linux on physical CPU|^U-Boot (?:SPL |TPL )?20\d\d\.\d\d", re.MULTILINE
+)
+_ORDERLY = re.compile(r"reboot: (?:Restarting system|Power down|System halted)")  # kernel/reboot.c
 
 
 def scan(log: str) -> tuple[Fault, ...]:
@@ -80,31 +100,62 @@ def scan(log: str) -> tuple[Fault, ...]:
     panic is reported as both.
     """
     faults: list[Fault] = []
-    lines = log.replace("\r", "").split("\n")
+    lines = _NEWLINE.sub("\n", log).split("\n")
     number = 0
     while number < len(lines):
-        kind = _kind(lines[number])
-        if kind is None:
+        found = _found(lines[number])
+        if found is None:
             number += 1
             continue
+        kind, start = found
         end = _end(lines, number, kind)
-        text = "\n".join(lines[number:end])
-        faults.append(Fault(kind, _STAMP.sub("", lines[number].strip()), text))
+        faults.append(Fault(kind, _message(lines[number], start), "\n".join(lines[number:end])))
         number = end
     return tuple(faults)
 
 
-def _kind(line: str) -> FaultKind | None:
-    return next((kind for kind, pattern in _START if pattern.search(line)), None)
+def banner(log: str) -> str:
+    """Return the line of a console log that shows a machine starting, empty without one."""
+    return _line(_BANNER, log)
+
+
+def orderly_end(log: str) -> str:
+    """Return the line of a console log that shows that a program had the machine stopped, empty without one."""
+    return _line(_ORDERLY, log)
+
+
+def _line(pattern: re.Pattern[str], log: str) -> str:
+    text = _NEWLINE.sub("\n", log)
+    found = pattern.search(text)
+    if found is None:
+        return ""
+    start, end = text.rfind("\n", 0, found.end()) + 1, text.find("\n", found.end())
+    return _message(text[start : end if end >= 0 else None], found.end() - start)
+
+
+def _found(line: str) -> tuple[FaultKind, int] | None:
+    """Return the kind of fault that a line names, and where in the line."""
+    for kind, pattern in _START:
+        match = pattern.search(line)
+        if match:
+            return kind, match.start()
+    return None
+
+
+def _message(line: str, start: int) -> str:
+    """Return a line from the message on in which `start` lies: without its time, and what a program printed before."""
+    stamps = [match.end() for match in _STAMP.finditer(line, 0, max(start, 0) + 1)]
+    return line[stamps[-1] if stamps else 0 :].strip()
 
 
 def _end(lines: list[str], start: int, kind: FaultKind) -> int:
+    stamped = _STAMP.search(lines[start]) is not None
     for number in range(start + 1, min(len(lines), start + _LONGEST)):
         if _END.search(lines[number]):
             return number + 1
-        other = _kind(lines[number])
-        if other not in {None, kind}:
+        other = _found(lines[number])
+        if other is not None and other[0] is not kind:
             return number
-        if not _STAMP.match(lines[number]) and lines[start][:1] == "[":
+        if stamped and not _STAMP.match(lines[number]):
             return number
     return min(len(lines), start + _LONGEST)

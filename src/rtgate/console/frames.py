@@ -6,8 +6,8 @@ A plan sends its results as text lines, each with a checksum by POSIX `cksum`, s
     NONCE SEQ PAYLOAD CKSUM          SEQ counts from 1; PAYLOAD is at most 512 characters of base64
     NONCE end COUNT TOTAL CKSUM      TOTAL is the checksum of all COUNT data lines
 
-CKSUM covers everything before it on the line, without the space in front of it, and a newline. Whatever else is on
-the console (kernel messages, echoes, half lines) matches no checksum and is passed over. A frame is accepted whole or
+CKSUM covers everything from the nonce to it, without the space in front of it, and a newline. Whatever else is on the
+console (kernel messages, echoes, half lines) matches no checksum and is passed over. A frame is accepted whole or
 not at all; a reader is told which ones are missing and asks for them again.
 """
 
@@ -60,6 +60,14 @@ def encode(data: bytes, nonce: str) -> list[str]:
     return [*lines, _sealed(f"{nonce} end {len(lines)} {total}")]
 
 
+# What stands behind the nonce.
+_FRAME = re.compile(
+    rf" (?:([0-9]{{1,9}}) ([A-Za-z0-9+/=]{{1,{PAYLOAD}}})|end ([0-9]{{1,9}}) ([0-9]{{1,10}})) ([0-9]{{1,10}})"
+)
+# What a console echoes of the commands that ask for frames.
+_COMMANDS = (" resend", " closing")
+
+
 def _sealed(head: str) -> str:
     return f"{head} {cksum((head + chr(10)).encode('ascii'))}"
 
@@ -69,7 +77,7 @@ class FrameReader:
     """Collects the frames of one nonce from whatever a console prints.
 
     Attributes:
-        damaged: lines that carried the nonce but not a matching checksum.
+        damaged: pieces that began like a frame and had no matching checksum.
         repeated: frames that arrived more than once.
         received: bytes seen.
     """
@@ -92,24 +100,33 @@ class FrameReader:
 
     def finish(self) -> None:
         """Take what is left as the last line: nothing more will come."""
-        self.feed(b"\n")
+        if self._rest:
+            self._take(self._rest)
+            self._rest = ""
 
     def _take(self, line: str) -> None:
+        """Take the frames of a line: one, or several where the ends of lines got lost."""
         start = line.find(f"{self.nonce} ")
-        if start < 0:
-            return
-        head, _, crc = line[start:].rpartition(" ")
-        match = re.fullmatch(
-            rf"{self.nonce} (?:(\d{{1,9}}) ([A-Za-z0-9+/=]{{1,{PAYLOAD}}})|end (\d{{1,9}}) (\d{{1,10}}))", head
-        )
-        if match is None or crc != str(cksum(f"{head}\n".encode("latin-1"))):
-            self.damaged += 1
-        elif match[1] is None:
-            self._end = (int(match[3]), int(match[4]))
-        elif int(match[1]) in self._frames:
+        while start >= 0:
+            found = _FRAME.match(line, start + len(self.nonce))
+            if found is not None and found[5] == str(cksum(f"{line[start : found.start(5) - 1]}\n".encode("latin-1"))):
+                self._accept(found, line[start : found.end()])
+            elif not line.startswith(_COMMANDS, start + len(self.nonce)):
+                self.damaged += 1
+            start = line.find(f"{self.nonce} ", start + len(self.nonce))
+
+    def _accept(self, found: re.Match[str], frame: str) -> None:
+        if found[1] is None:
+            self._end = (int(found[3]), int(found[4]))
+        elif int(found[1]) in self._frames:
             self.repeated += 1
         else:
-            self._frames[int(match[1])] = f"{head} {crc}"
+            self._frames[int(found[1])] = frame
+
+    @property
+    def seen(self) -> int:
+        """How many frames, good and bad, have arrived: while it grows, the plan is sending."""
+        return len(self._frames) + self.damaged + self.repeated + self.ended
 
     @property
     def ended(self) -> bool:
@@ -122,6 +139,21 @@ class FrameReader:
         count = self._end[0] if self._end else max(self._frames, default=0)
         return tuple(number for number in range(1, count + 1) if number not in self._frames)
 
+    @property
+    def complete(self) -> bool:
+        """Whether every frame has arrived and they belong together."""
+        return self._end is not None and not self.missing and self._total() == self._end[1]
+
+    def _total(self) -> int:
+        assert self._end is not None
+        lines = (self._frames[number] for number in range(1, self._end[0] + 1))
+        return cksum("".join(f"{line}\n" for line in lines).encode("ascii"))
+
+    def forget(self) -> None:
+        """Forget the frames, because they do not belong together: a plan that was started twice sends two sets."""
+        self._frames.clear()
+        self._end = None
+
     def payload(self) -> bytes:
         """Return the data.
 
@@ -132,10 +164,10 @@ class FrameReader:
             raise ParseError("the results never ended: the closing frame is missing")
         if self.missing:
             raise ParseError(f"{len(self.missing)} of {self._end[0]} frames of the results are missing or damaged")
-        lines = [self._frames[number] for number in range(1, self._end[0] + 1)]
-        if cksum("".join(f"{line}\n" for line in lines).encode("ascii")) != self._end[1]:
+        if not self.complete:
             raise ParseError("the frames of the results do not match their total checksum")
+        payloads = (self._frames[number].split(" ")[2] for number in range(1, self._end[0] + 1))
         try:
-            return base64.b64decode("".join(line.split(" ")[2] for line in lines), validate=True)
+            return base64.b64decode("".join(payloads), validate=True)
         except binascii.Error as error:
             raise ParseError(f"the frames of the results are not base64: {error}") from error

@@ -1,29 +1,105 @@
 # SPDX-License-Identifier: MIT
 """A shell on the other side of a console: find it, run commands in it, upload a script to it.
 
-The console is hostile: it echoes, the kernel prints into it, bytes get lost. Markers are sent in two halves so that
-their echo never matches; a plain shell without prompt and line editing is started inside whatever shell answers.
+The console is hostile: it echoes, the kernel prints into it, bytes get lost and change in both directions, and what
+is typed may never arrive. So nothing is believed that is not checked, and everything may be asked again:
+
+* A command is followed by a question for its exit code, whose answer carries a mark. The mark is typed with a
+  backslash in it, so that its echo never matches. The exit code is kept in a variable of its own; the question can be
+  asked again, and a shell that does not know the answer is not the one that was given the command.
+* A plain shell without prompt and line editing is started inside whatever shell answers.
+* A shell that waits for the end of a damaged line, or a line that noise has stopped, is freed by Ctrl-C and Ctrl-Q.
 """
 
 from __future__ import annotations
 
 import base64
 import gzip
+import itertools
 import re
+import shlex
 import threading
 import time
 from dataclasses import dataclass, field
 
-from rtgate.console.faults import FATAL, scan
-from rtgate.console.frames import FrameReader, cksum
+from rtgate.console.faults import FATAL, banner, orderly_end, scan
+from rtgate.console.frames import cksum
 from rtgate.console.transport import Transport
 from rtgate.deadline import Deadline
-from rtgate.errors import DeadlineError, HangError, Interrupted, KernelFaultError, TransportError
+from rtgate.errors import (
+    DeadlineError,
+    HangError,
+    InfrastructureError,
+    Interrupted,
+    KernelFaultError,
+    TransportError,
+)
 
-_GRACE_S = 2.0  # in which a dying kernel may finish its trace
+UNKNOWN = -1  # the exit code of a command that the shell knows nothing of
 _CHUNK = 400  # characters a line; a terminal's canonical mode takes 4095
-_ATTEMPTS = 5
-_STEP_S = 10.0  # for one command of an upload
+_ATTEMPTS = 5  # at least, for something that arrives damaged
+_FREE = b"\x11\x03\n"  # Ctrl-Q: go on after a Ctrl-S; Ctrl-C: forget the line
+_MARK = 200  # bytes that a mark with its answer is never longer than
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """How long a session on a live target waits for what, in seconds of this machine.
+
+    Attributes:
+        boot: for the shell of a board that was just started. QEMU without KVM boots in a few seconds, on a busy
+            machine in a minute.
+        attach: for the shell of a board that runs already.
+        answer: for an answer, before the question is asked again.
+        quiet: without a sign of progress before somebody looks whether there still is any.
+        dying: in which a dying kernel may finish its trace.
+        hang: of silence after which the target hangs; more than any line stops for.
+        upload: for the plan's script.
+        target: that a second of the target may take; the plan's own deadline is in those.
+        spare: beyond the plan's deadline, for collecting and sending the results.
+        repair: for asking again for damaged frames.
+    """
+
+    boot: float = 180.0
+    attach: float = 20.0
+    answer: float = 3.0
+    quiet: float = 5.0
+    dying: float = 2.0
+    hang: float = 45.0
+    upload: float = 120.0
+    target: float = 1.0
+    spare: float = 60.0
+    repair: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command that was sent: its mark, the variable that keeps its exit code, and where its output begins."""
+
+    mark: str
+    variable: str
+    start: int
+
+    @property
+    def question(self) -> bytes:
+        """What makes the shell print the mark and the exit code, twice because a digit may change on its way."""
+        code = f"${self.variable}"
+        return f" echo {self.mark[:3]}\\{self.mark[3:]}:{code}:{code}.\n".encode()
+
+    @property
+    def answer(self) -> re.Pattern[bytes]:
+        """What it prints."""
+        return re.compile(self.mark.encode() + rb":([0-9]{0,3}):\1\.")
+
+    @property
+    def announcement(self) -> str:
+        """A command that says that this one has arrived, three times because a line may be damaged on its way."""
+        return f"for i in 1 2 3; do echo {self.mark[:3]}\\{self.mark[3:]}:go; done"
+
+    @property
+    def announced(self) -> re.Pattern[bytes]:
+        """What it prints."""
+        return re.compile(self.mark.encode() + rb":go")
 
 
 @dataclass(slots=True)
@@ -33,11 +109,18 @@ class Shell:
     Attributes:
         log: everything the console printed.
         stop: set by whoever wants everything to end now.
+        prompt: what the board's own shell shows; while a plan runs it means that the plain shell is gone.
+        settled: the target has booted: a boot from here on is a death.
+        again: how often something had to be sent or asked for again.
     """
 
     transport: Transport
     stop: threading.Event
     log: bytearray = field(default_factory=bytearray)
+    waits: Waits = field(default_factory=Waits)
+    prompt: bytes = b""
+    settled: bool = False
+    again: int = 0
     _count: int = 0
     _scanned: int = 0
 
@@ -47,17 +130,18 @@ class Shell:
         Raises:
             KernelFaultError: the kernel died while waiting.
             DeadlineError: the pattern did not come.
-            TransportError: the console closed.
+            InfrastructureError: the console closed, or a program had the target stopped.
             Interrupted: `stop` was set.
         """
-        begin = len(self.log) if start is None else start
         compiled = re.compile(pattern)
+        begin = len(self.log) if start is None else start
         while True:
             found = compiled.search(self.log, begin)
             if found:
                 return found
             if deadline.expired:
                 raise DeadlineError(f"the console did not say {pattern!r} within {deadline.allowed:g} s")
+            begin = max(begin, len(self.log) - _MARK)
             self.read()
 
     def read(self) -> bytes:
@@ -71,15 +155,21 @@ class Shell:
         return data
 
     def _look_for_death(self) -> None:
-        end = self.log.rfind(b"\n")
+        end = max(self.log.rfind(b"\n"), self.log.rfind(b"\r"))
         if end <= self._scanned:
             return
-        text = self.log[max(0, self._scanned - 200) : end].decode("utf-8", errors="replace")
+        text = self.log[self._scanned : end].decode("utf-8", errors="replace")
         self._scanned = end
         fatal = [fault for fault in scan(text) if fault.kind in FATAL]
         if fatal:
-            self._drain(Deadline.after(_GRACE_S))
+            self._drain(Deadline.after(self.waits.dying))
             raise KernelFaultError(fatal[0].line)
+        if not self.settled:
+            return
+        if orderly_end(text):
+            raise InfrastructureError(f"a program had the target stopped: {orderly_end(text)}")
+        if banner(text):
+            raise KernelFaultError(f"the target started again by itself: {banner(text)}")
 
     def _drain(self, deadline: Deadline) -> None:
         try:
@@ -88,100 +178,165 @@ class Shell:
         except TransportError:
             return
 
-    def find(self, deadline: Deadline) -> None:
-        """Find a shell: press return and ask until it answers. Raises as `until`, but HangError for the deadline."""
-        while not deadline.expired:
-            mark = self._mark()
-            start = len(self.log)
-            self.transport.write(f'\n echo "{mark[:3]}""{mark[3:]}:0"\n'.encode())
+    def find(self, deadline: Deadline, *, gently: bool = False) -> None:
+        """Find a shell: press return and ask until it answers.
+
+        Args:
+            deadline: for the answer.
+            gently: a plan may still be running, which Ctrl-C would end.
+
+        Raises:
+            HangError: no shell answered.
+            KernelFaultError, InfrastructureError, Interrupted: as `until`.
+        """
+        for turn in itertools.count():
+            if deadline.expired:
+                break
+            asked = self.next()
+            self.again += turn > 0
+            begin = b"\n" if turn == 0 else b"\x11\n" if gently else _FREE
+            self.transport.write(begin + asked.question)
             try:
-                self.until(mark.encode(), Deadline.after(deadline.sooner(3.0)), start)
+                self.until(asked.answer.pattern, Deadline.after(deadline.sooner(self.waits.answer)), asked.start)
             except DeadlineError:
                 continue
             return
         raise HangError(f"no shell answered on the console within {deadline.allowed:g} s")
 
     def plain(self, deadline: Deadline) -> None:
-        """Start a shell without prompt, echo and line editing. Raises as `find`.
+        r"""Start a shell without prompt, echo and line editing. Raises as `find`.
 
-        Its standard error is no terminal, so POSIX has it not be interactive.
+        Its standard error is no terminal, so POSIX has it not be interactive. Of the characters that a terminal acts
+        on only Ctrl-C is left: noise must not stop the output or end a plan, and a changed bit makes Ctrl-\ of `\`.
         """
-        self.transport.write(b" stty -echo 2>/dev/null; sh 2>&1 | cat\n")
+        quiet = b"stty -echo -ixon quit undef susp undef 2>/dev/null || stty -echo 2>/dev/null"
+        self.transport.write(b" rtgate_tty=$(stty -g 2>/dev/null); " + quiet + b"; rtgate=1 sh 2>&1 | cat\n")
         self.find(deadline)
 
-    def run(self, command: str, deadline: Deadline) -> tuple[int, bytes]:
-        """Run a command and return its exit code and output. Raises as `until`."""
-        mark = self._mark()
-        start = len(self.log)
-        self.transport.write(f'{command}\necho "{mark[:3]}""{mark[3:]}:$?"\n'.encode())
-        found = self.until(mark.encode() + rb":(\d+)\s", deadline, start)
-        return int(found[1]), bytes(self.log[start : found.start()])
+    def leave(self) -> None:
+        """Leave the plain shell, and nothing else: whoever leaves the first shell of a system ends the system."""
+        self.transport.write(b' [ -z "$rtgate" ] || exit\n stty "$rtgate_tty" 2>/dev/null || stty echo 2>/dev/null\n')
 
-    def _mark(self) -> str:
+    def run(self, command: str, deadline: Deadline, *, checked: bool = False) -> tuple[int, bytes]:
+        """Run a command and return its exit code and output. It must be one that may be interrupted by questions.
+
+        Args:
+            command: what the shell reads.
+            deadline: for its end.
+            checked: it travels with its checksum (the target needs `cksum`), and is not carried out when it arrived
+                damaged.
+
+        Returns:
+            The exit code, UNKNOWN when the command did not reach the shell; and what the console printed.
+
+        Raises:
+            DeadlineError, KernelFaultError, InfrastructureError, Interrupted: as `until`.
+        """
+        asked = self.ask(self.next(), command, checked=checked)
+        wait = self.waits.answer
+        while True:
+            try:
+                self.until(asked.answer.pattern, Deadline.after(deadline.sooner(wait)), asked.start)
+            except DeadlineError:
+                if deadline.expired:
+                    raise DeadlineError(
+                        f"the console did not say how {command[:60]!r} ended within {deadline.allowed:g} s"
+                    ) from None
+                self.transport.write(asked.question)
+                self.again += 1
+                wait *= 2
+            else:
+                return self._ended(asked)
+
+    @property
+    def prompted(self) -> bool:
+        """Whether the last thing that the console printed is the prompt of the board's own shell."""
+        return bool(self.prompt) and self.log.endswith(self.prompt)
+
+    def next(self) -> Asked:
+        """Return a command to be asked about, which is still to be sent."""
         self._count += 1
-        return f"MRK{self._count:05d}{time.monotonic_ns() % 1_000_000_007:010d}"
+        mark = f"MRK{self._count:05d}{time.monotonic_ns() % 1_000_000_007:010d}"
+        return Asked(mark, f"r{self._count}", len(self.log))
+
+    def ask(self, asked: Asked, command: str, *, checked: bool) -> Asked:
+        """Send a command, and the question how it ended."""
+        if checked:
+            whole = f"{command}; {asked.variable}=$?"
+            wanted = f"{cksum(whole.encode())} {len(whole.encode())}"
+            line = f'c={shlex.quote(whole)}; case $(printf %s "$c" | cksum) in "{wanted}"*) eval "$c" ;; esac'
+        else:
+            line = f"{command}\n{asked.variable}=$?"
+        self.transport.write(f"{line}\n".encode() + asked.question)
+        return asked
+
+    def _ended(self, asked: Asked) -> tuple[int, bytes]:
+        found = asked.answer.search(self.log, asked.start)
+        assert found is not None
+        output = re.sub(rb"MRK[0-9]{15}:[0-9]*:[0-9]*\.(?:\r*\n)?", b"", bytes(self.log[asked.start : found.start()]))
+        return int(found[1] or UNKNOWN), output
+
+    def has(self, program: str, deadline: Deadline) -> bool:
+        """Return whether the target has a program. Raises as `sure`."""
+        answers: list[int] = []
+        while answers[-3:] != [1, 1, 1] and len(answers) < _ATTEMPTS:
+            code = self._run_or_find(f"command -v {program} >/dev/null || (exit 1)", deadline, checked=False)[0]
+            if code == 0:
+                return True
+            answers.append(code)
+            self.again += 1
+        return 1 not in answers
+
+    def sure(self, command: str, deadline: Deadline) -> tuple[int, bytes]:
+        """Run a checked command that may be carried out twice, until it is known how it ended.
+
+        Returns:
+            The exit code, UNKNOWN when it never became known; and what the console printed.
+
+        Raises:
+            HangError: no shell answers any more.
+            KernelFaultError, InfrastructureError, Interrupted: as `until`.
+        """
+        for turn in itertools.count(1):
+            code, said = self._run_or_find(command, deadline, checked=True)
+            if code != UNKNOWN:
+                return code, said
+            self.again += 1
+            if turn >= _ATTEMPTS and deadline.expired:
+                break
+        return UNKNOWN, said
+
+    def _run_or_find(self, command: str, deadline: Deadline, *, checked: bool) -> tuple[int, bytes]:
+        try:
+            return self.run(command, Deadline.after(deadline.sooner(2 * self.waits.answer)), checked=checked)
+        except DeadlineError:
+            # The shell may wait for the end of a line that arrived damaged; only silence means that it hangs.
+            self.find(Deadline.after(self.waits.hang))
+            return UNKNOWN, b""
 
     def upload(self, text: str, path: str, deadline: Deadline) -> None:
-        """Write a file on the target, and check that it arrived.
+        """Write a file on the target, in parts that are files of their own beside it, and check that it arrived.
 
         Raises:
             TransportError: it arrived damaged every time.
+            InfrastructureError: the target cannot write it.
             HangError: no shell answers any more.
             KernelFaultError, Interrupted: as `until`.
         """
         data = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-        for _ in range(_ATTEMPTS):
-            try:
-                if self._sent(data, path, f"{cksum(text.encode())} {len(text.encode())}", deadline):
-                    return
-            except DeadlineError:
-                # An end mark may have been damaged on its way; only silence means that the target hangs.
-                self.find(deadline)
-        raise TransportError(f"a script of {len(data)} characters arrived damaged: the console loses bytes")
+        parts = [data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)]
+        commands = [f"printf %s {part} >{path}.{number}" for number, part in enumerate(parts)]
+        every = f"i=0; while [ $i -lt {len(parts)} ]; do cat {path}.$i; i=$((i + 1)); done"
+        wanted = f'[ "$(cksum <{path})" = "{cksum(text.encode())} {len(text.encode())}" ]'
+        for command in (*commands, f"{every} | base64 -d | gzip -dc >{path} && {wanted}"):
+            code, said = self.sure(command, deadline)
+            if code == UNKNOWN:
+                raise TransportError("a script arrived damaged every time: the console loses bytes")
+            if code != 0:
+                told = said.decode("utf-8", errors="replace").strip()
+                raise InfrastructureError(f"the target cannot write a script: exit code {code}: {told[-200:]}")
 
-    def _sent(self, data: str, path: str, wanted: str, deadline: Deadline) -> bool:
-        def step(command: str) -> bytes:
-            return self.run(command, Deadline.after(deadline.sooner(_STEP_S)))[1]
-
-        step(f"rm -f {path} {path}.b64")
-        for start in range(0, len(data), _CHUNK):
-            step(f"printf %s {data[start : start + _CHUNK]} >>{path}.b64")
-        said = step(f"base64 -d <{path}.b64 | gzip -dc >{path}; cksum <{path}")
-        return re.search(rf"\b{wanted}\b".encode(), said) is not None
-
-    def frames(self, command: str, nonce: str, deadline: Deadline) -> tuple[FrameReader, int]:
-        """Run a plan that prints frames, and ask again for those that arrived damaged.
-
-        Args:
-            command: prints the frames; with ` resend 3 7` or ` closing` after it, those again.
-            nonce: marks the frames.
-            deadline: for the command itself.
-
-        Returns:
-            The reader, and how many frames were asked for again; the reader may still be incomplete.
-
-        Raises:
-            HangError: the command did not end and no shell answers any more.
-            KernelFaultError, TransportError, Interrupted: as `until`.
-        """
-        reader = FrameReader(nonce)
-        self._collect(reader, command, deadline)
-        asked = 0
-        for _ in range(2 * _ATTEMPTS):
-            if reader.ended and not reader.missing:
-                break
-            missing = reader.missing[:100] if reader.ended else ()
-            asked += len(missing) or 1
-            words = f"resend {' '.join(map(str, missing))}" if missing else "closing"
-            self._collect(reader, f"{command} {words}", Deadline.after(60))
-        return reader, asked
-
-    def _collect(self, reader: FrameReader, command: str, deadline: Deadline) -> None:
-        start = len(self.log)
-        try:
-            self.run(command, deadline)
-        except DeadlineError:
-            # The end mark may have been damaged on its way; only silence means that the target hangs.
-            self.find(Deadline.after(15))
-        reader.feed(bytes(self.log[start:]))
-        reader.finish()
+    def answered(self, asked: Asked, since: int) -> int | None:
+        """Return how a command ended if its answer is in the log after `since`: as `run`, None without an answer."""
+        found = asked.answer.search(self.log, max(asked.start, since - _MARK))
+        return None if found is None else int(found[1] or UNKNOWN)

@@ -3,17 +3,28 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
 import pexpect
 import serial
 
+from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, TransportError
 from rtgate.guard import guarded
 
 _POLL_S = 0.05
+
+
+class EndedError(TransportError):
+    """The program behind a console ended. `code` is its exit code, None where it is not known or a signal ended it."""
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Transport(Protocol):
@@ -47,7 +58,23 @@ class ProgramTransport:
         except pexpect.TIMEOUT:
             return b""
         except pexpect.EOF:
-            raise TransportError("the program behind the console ended") from None
+            code = self._exit_code()
+            raise EndedError(f"the program behind the console ended (exit code {code})", code) from None
+
+    def _exit_code(self) -> int | None:
+        """Return the exit code, None where there is none. The program's end can be seen a moment before its code."""
+        deadline = Deadline.after(1.0)
+        assert self._child.pid is not None
+        try:
+            while not deadline.expired:
+                # Only looked at: pexpect collects it, and would wait for a program that has only closed its terminal.
+                ended = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if ended is not None:
+                    return ended.si_status if ended.si_code == os.CLD_EXITED else None
+                time.sleep(0.01)
+        except ChildProcessError:
+            return self._child.exitstatus  # collected already
+        return None
 
     def write(self, data: bytes) -> None:
         """Send bytes."""

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""Real plans in real shells over hostile lines: whatever happens, no verdict may be wrong, and nothing may be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from selftests.faults.carried import Judged, Result, Trial, all_carried_out, trials
+from selftests.faults.targets import lacking
+
+pytestmark = [
+    pytest.mark.skipif(bool(lacking()), reason=lacking()),
+    # Python 3.12 warns of what pexpect does in a program with threads; what it starts is another program at once.
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def result_of(request: pytest.FixtureRequest) -> Iterator[Callable[[Trial], Result]]:
+    """Return what waits for a trial; all that were selected run beside each other."""
+    calls = [getattr(item, "callspec", None) for item in request.session.items]
+    wanted = [call.params["trial"] for call in calls if call is not None and "trial" in call.params]
+    with all_carried_out(wanted) as results:
+        yield lambda trial: results[trial].result(timeout=120)
+
+
+@pytest.mark.parametrize("trial", trials(), ids=lambda trial: trial.name)
+def test_the_verdict_is_right(trial: Trial, result_of: Callable[[Trial], Result]) -> None:
+    result = result_of(trial)
+    assert result.judged is Judged.RIGHT, str(result)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Fetching frames from a shell: a plan is started, left alone while it measures, and asked for what is missing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rtgate.console.frames import FrameReader
+from rtgate.console.shell import UNKNOWN, Asked, Shell
+from rtgate.deadline import Deadline
+
+_STARTS = 5  # of a command that may arrive damaged
+_KILLED = (130, 131)  # by a Ctrl-C or Ctrl-\\ that noise made; nothing is sent while it measures, so it had measured
+_IN_VAIN = 15  # times to ask for frames of which none arrives
+_AT_ONCE = 100  # frames asked for in one line
+
+
+def frames(
+    shell: Shell, command: str, nonce: str, seconds: float, over: Callable[[str], bool] = lambda _: False
+) -> FrameReader:
+    """Run a plan that prints frames, and ask again for those that arrived damaged.
+
+    Args:
+        shell: where it runs.
+        command: prints the frames; with ` resend 3 7` or ` closing` after it, those again.
+        nonce: marks the frames.
+        seconds: that the command itself may take.
+        over: tells from what the console printed that nothing is measured any more, and may be disturbed.
+
+    Returns:
+        The reader, which may still be incomplete.
+
+    Raises:
+        HangError: the command did not end and no shell answers any more.
+        KernelFaultError, InfrastructureError, Interrupted: as `Shell.until`.
+    """
+    fetched = _Fetch(shell, FrameReader(nonce), over)
+    for _ in range(_STARTS):
+        if fetched.begun(command, shell.waits.hang) and fetched.until_ended(seconds) not in _KILLED:
+            break
+    fetched.over = lambda _: True
+    _repair(fetched, command)
+    return fetched.reader
+
+
+def _repair(fetched: _Fetch, command: str) -> None:
+    shell, reader, in_vain = fetched.shell, fetched.reader, 0
+    deadline = Deadline.after(shell.waits.repair)
+    while not reader.complete and in_vain < _IN_VAIN and not deadline.expired:
+        if reader.ended and not reader.missing:
+            reader.forget()
+        left = len(reader.missing) + (not reader.ended)
+        missing = reader.missing[:_AT_ONCE] if reader.ended else ()
+        shell.again += len(missing) or 1
+        words = f"resend {' '.join(map(str, missing))}" if missing else "closing"
+        if fetched.begun(f"{command} {words}", 2 * shell.waits.answer):
+            code = fetched.until_ended(shell.waits.spare)
+            if not reader.seen and code not in {0, UNKNOWN}:
+                return  # there are no frames
+        in_vain = 0 if len(reader.missing) + (not reader.ended) < left else in_vain + 1
+
+
+@dataclass(slots=True)
+class _Fetch:
+    """Feeds a reader with what commands print."""
+
+    shell: Shell
+    reader: FrameReader
+    over: Callable[[str], bool]
+    _asked: Asked = field(init=False)
+    _fed: int = 0
+
+    def begun(self, command: str, seconds: float) -> bool:
+        """Send a command, and return whether it has arrived."""
+        shell = self.shell
+        asked = shell.next()
+        shell.ask(asked, f"{asked.announcement}; {command}", checked=True)
+        self._asked, self._fed = asked, asked.start
+        wait = Deadline.after(seconds)
+        while asked.announced.search(shell.log, asked.start) is None:
+            if shell.answered(asked, asked.start) is not None or wait.expired:
+                shell.again += 1
+                if wait.expired:
+                    # Nothing runs: the shell waits for the end of a line that arrived damaged.
+                    shell.find(Deadline.after(shell.waits.hang))
+                return False
+            shell.read()
+        return True
+
+    def until_ended(self, seconds: float) -> int:
+        """Feed the reader with what the command prints until it has ended, and return its exit code.
+
+        Nothing is sent while it measures. Once it does not, and nothing new comes, it is asked how it ended.
+        """
+        shell, deadline = self.shell, Deadline.after(seconds)
+        seen, moved, measuring = self.reader.seen, time.monotonic(), True
+        while (code := shell.answered(self._asked, self._fed)) is None:
+            ended = measuring and self.over(shell.log[max(self._asked.start, self._fed - 200) :].decode("latin-1"))
+            self._feed()
+            if ended or self.reader.seen != seen:
+                seen, moved, measuring = self.reader.seen, time.monotonic(), False
+            if deadline.expired:
+                shell.find(Deadline.after(shell.waits.hang), gently=True)
+                break
+            if time.monotonic() - moved > shell.waits.quiet and (not measuring or shell.prompted):
+                if self.reader.complete:
+                    break
+                shell.transport.write(self._asked.question)
+                shell.again += 1
+                moved = time.monotonic()
+            shell.read()
+        self._feed()
+        self.reader.finish()
+        return UNKNOWN if code is None else code
+
+    def _feed(self) -> None:
+        self.reader.feed(bytes(self.shell.log[self._fed :]))
+        self._fed = len(self.shell.log)
