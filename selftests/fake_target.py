@@ -16,18 +16,70 @@ from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 
 CAPTURE = Path(__file__).with_name("data") / "plan" / "virt-arm64-hackbench"
+ROOTFS = "b" * 64
+CPU = "/sys/devices/system/cpu"
+CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+PRINTK = "/proc/sys/kernel/printk"
+RUNTIME = "/proc/sys/kernel/sched_rt_runtime_us"
+VERSION = "/proc/sys/kernel/version"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+PACKAGES = "/etc/rtgate-rootfs.json"
+
+# The plan of the capture copied each fact to a file of its own. By path, which file it was.
+_WATCHED = {PRINTK: "printk", RUNTIME: "rt_runtime_us", CLOCK: "clocksource"}
+_ASKED = {
+    "/proc/version": "version",
+    "/proc/cmdline": "cmdline",
+    "/proc/sys/kernel/osrelease": "uname.r",
+    VERSION: "uname.v",
+    BOOT_ID: "boot_id",
+    f"{CPU}/online": "online",
+    f"{CPU}/isolated": "isolated",
+    PACKAGES: "rootfs",
+}
+
 Act = Callable[[Plan], Outcome]
+
+
+def _facts(name: str) -> dict[str, bytes]:
+    """Return the facts of one file of the capture, by path."""
+    _, dot, moment = name.partition(".")
+    paths = {path: f"{file}.{moment}" for path, file in _WATCHED.items()} if dot else _ASKED
+    return {path: (CAPTURE / file).read_bytes() for path, file in paths.items()}
+
+
+def grepped(facts: Mapping[str, bytes]) -> bytes:
+    """Return what `grep -Hs ''` prints of files with this content; it ends the last line of each."""
+    return b"".join(
+        b"%b:%b\n" % (path.encode(), line)
+        for path, content in facts.items()
+        for line in (content.removesuffix(b"\n").split(b"\n") if content else ())
+    )
+
+
+def facts(name: str, changes: Mapping[str, bytes | None] | None = None) -> bytes:
+    """Return the file `facts`, `facts.start` or `facts.end` of a real boot, with the content of some paths changed."""
+    found: dict[str, bytes | None] = {**_facts(name), **(changes or {})}
+    return grepped({path: content for path, content in found.items() if content is not None})
 
 
 def files(**changes: bytes | None) -> dict[str, bytes]:
     """Return what the plan of a real boot collected; `a_b=data` changes the file `a.b`, None removes it."""
-    found = {path.name: path.read_bytes() for path in CAPTURE.iterdir()}
+    single = {*_ASKED.values(), *(f"{file}.{when}" for file in _WATCHED.values() for when in ("start", "end"))}
+    found = {path.name: path.read_bytes() for path in CAPTURE.iterdir() if path.name not in single}
+    found |= {name: facts(name) for name in ("facts", "facts.start", "facts.end")}
+    found["tool.pid"] = b"66\n"
+    found["processes"] = b"".join(_comm(line) for line in found["processes.end"].splitlines())
     for word, data in changes.items():
         name = word if "." in word else word.replace("_", ".")
         found.pop(name, None)
         if data is not None:
             found[name] = data
     return found
+
+
+def _comm(stat: bytes) -> bytes:
+    return stat[stat.index(b"(") + 1 : stat.rindex(b")")] + b"\n"
 
 
 def measured(**changes: bytes | None) -> Outcome:
@@ -37,8 +89,16 @@ def measured(**changes: bytes | None) -> Outcome:
         files=files(**changes),
         console=b"booting\r\nrtgate: plan started\r\n",
         seconds={"boot": 0.5, "total": 1.5},
-        machine={"qemu": "QEMU emulator version 7.2.22"},
+        machine={"qemu": "QEMU emulator version 7.2.22", "rootfs": ROOTFS},
     )
+
+
+def skipped(reasons: str = "needs two CPUs\n") -> Outcome:
+    """Return the outcome of a boot whose plan did not run the tool: only facts were collected."""
+    left = ("facts", "processes", "uname.m", "config.sha256", "dmesg")
+    whole = measured(skip=reasons.encode())
+    kept = {name: whole.files[name] for name in (*left, "skip")}
+    return Outcome(state=whole.state, files=kept, console=whole.console, seconds=whole.seconds, machine=whole.machine)
 
 
 def slow() -> Outcome:
@@ -80,7 +140,6 @@ def arm(target: FakeTarget, name: str = "candidate", time: str = "virtual", boar
         profile=profile("smoke"),
         time=time,
         target=target,
-        rootfs="b" * 64,
     )
 
 

@@ -91,7 +91,18 @@ def test_records_are_judged_again_without_a_board(good_report: Path, tmp_path: P
         '      - {measurement: latency.max, kind: max, limit: 5 virtual us, source: "a limit nobody keeps"}\n'
     )
     verdict = tmp_path / "verdict.json"
-    words = ["--replay", good_report / "records", "--thresholds", limits, "--verdict", verdict, "-k", "idle"]
+    words = [
+        "--replay",
+        good_report / "records",
+        "--thresholds",
+        limits,
+        "--verdict",
+        verdict,
+        "--profile",
+        "quick",
+        "-k",
+        "idle",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "tests", *map(str, words)],
         cwd=ROOT,
@@ -230,7 +241,7 @@ def test_killed_outright_it_leaves_no_board(kernel: Path, tmp_path: Path) -> Non
 
 def test_a_qemu_that_dies_is_the_labs_fault(kernel: Path, tmp_path: Path) -> None:
     report = tmp_path / "report"
-    words = ["--kernel", kernel, "--profile", "mr", "--seeds", "1", "-k", "hackbench", "-o", report]
+    words = ["--kernel", kernel, "--profile", "quick", "--seeds", "1", "-k", "hackbench", "-o", report]
     process, boards = started(["gate", "--board", "virt-arm64", *words])
     for pid in boards:
         os.kill(pid, signal.SIGKILL)

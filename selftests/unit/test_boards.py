@@ -7,6 +7,7 @@ import pytest
 
 from rtgate import boards, site
 from rtgate.errors import ConfigError
+from rtgate.tuning import DEFAULT
 
 GOOD = """\
 description: an evaluation board
@@ -39,6 +40,7 @@ def test_a_board_is_read(directory: Path) -> None:
     assert (board.name, board.soc, board.arch, board.cpus, board.memory_mib) == ("rk", "RK3568", "arm64", 4, 2048)
     assert board.console == boards.Console(device="ttyS2", baud=1500000, prompt="# ")
     assert (board.command_line, board.rootfs, board.work_directory) == ("quiet", "core", "/run/rtgate")
+    assert (board.scratch, board.cpu_classes, board.tunings) == ("", {}, {"default": DEFAULT})
     assert board.undeclared == {"threads": "no RT threads"}
     assert not board.virtual
     assert board.qemu is None
@@ -58,9 +60,80 @@ def test_the_sites_board_hides_the_shipped_one(directory: Path) -> None:
     assert boards.board("virt-arm64").soc == "RK3568"
 
 
+TUNINGS = """\
+scratch: /mnt/data
+cpu_classes: {little: 0-1, big: '2,3'}
+tunings:
+  fast:
+    description: as fast as it goes
+    command_line: isolcpus=2-3 nohz_full=2-3
+    cpus: 2-3
+    irq_affinity: 0-1
+    cpu_governor: performance
+    memory_governor: performance
+    rt_runtime_us: -1
+    priorities: {irq/: 90, ksoftirqd: 1}
+  plain:
+    description: another one
+"""
+
+
+def test_a_board_s_tunings_disks_and_kinds_of_cpus_are_read(directory: Path) -> None:
+    (directory / "rk.yaml").write_text(GOOD + TUNINGS)
+    board = boards.board("rk")
+    assert board.scratch == "/mnt/data"
+    assert board.cpu_classes == {"little": (0, 1), "big": (2, 3)}
+    assert set(board.tunings) == {"default", "fast", "plain"}
+    assert board.tuning("default") == DEFAULT
+    fast = board.tuning("fast")
+    assert (fast.name, fast.description, fast.cpus) == ("fast", "as fast as it goes", "2-3")
+    assert fast.command_line == "isolcpus=2-3 nohz_full=2-3"
+    assert fast.priorities == (("irq/", 90), ("ksoftirqd", 1))
+    written = {write.path: write.value for write in fast.writes}
+    assert written == {
+        "/proc/irq/default_smp_affinity": "3",
+        "/proc/irq/*/smp_affinity_list": "0-1",
+        "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor": "performance",
+        "/sys/class/devfreq/*/governor": "performance",
+        "/proc/sys/kernel/sched_rt_runtime_us": "-1",
+    }
+    plain = board.tuning("plain")
+    assert (plain.writes, plain.cpus, plain.command_line, plain.priorities) == ((), "", "", ())
+    with pytest.raises(ConfigError, match=r"rk has no tuning 'slow' \(allowed: default, fast, plain\)"):
+        board.tuning("slow")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("cpus: 2-3", "cpus: two", "'two' is no list of CPUs (allowed: 0, 0-3, 0,2-3)"),
+        ("irq_affinity: 0-1", "irq_affinity: 0-", "'0-' is no list of CPUs"),
+        ("little: 0-1", "little: all", "'all' is no list of CPUs"),
+        ("rt_runtime_us: -1", "rt_runtime_us: -2", "-2 is out of range (allowed: at least -1 and at most 1000000)"),
+        ("irq/: 90", "irq/: 100", "100 is out of range (allowed: at least 1 and at most 99)"),
+        ("cpu_governor", "cpu_govenor", "unknown key 'cpu_govenor' (allowed: "),
+        ("    description: another one", "    cpus: '0'", "missing key 'description'"),
+    ],
+)
+def test_mistakes_in_tunings_are_told(directory: Path, before: str, after: str, message: str) -> None:
+    assert before in TUNINGS
+    (directory / "rk.yaml").write_text(GOOD + TUNINGS.replace(before, after, 1))
+    with pytest.raises(ConfigError) as caught:
+        boards.board("rk")
+    assert message in str(caught.value)
+
+
+def test_every_check_has_a_name_that_boards_may_use() -> None:
+    assert boards.CHECKS == (
+        *("flavour", "threads", "affinity", "cycles", "counts", "duration", "clock", "load", "settings"),
+    )
+
+
 @pytest.mark.parametrize("name", site.names("boards"))
 def test_every_shipped_board_is_right(name: str) -> None:
-    assert boards.board(name).description
+    board = boards.board(name)
+    assert board.description
+    assert "default" in board.tunings
 
 
 def test_an_unknown_board_lists_the_boards(directory: Path) -> None:
@@ -70,6 +143,7 @@ def test_an_unknown_board_lists_the_boards(directory: Path) -> None:
 
 CHECKS = ", ".join(sorted(boards.CHECKS))
 BUILDS = ", ".join(site.names("kernel-configs"))
+IMAGES = ", ".join(site.names("target/rootfs"))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +166,7 @@ BUILDS = ", ".join(site.names("kernel-configs"))
         ("threads: no", "treads: no", "8:18", f"unknown key 'treads' (allowed: {CHECKS})"),
         ("no RT threads", "''", "8:27", "expected text, found an empty one"),
         ("quiet\n", "quiet\ncpus: 8\n", "10:1", "duplicate key 'cpus' (first at line 4)"),
-        ("quiet\n", "quiet\nrootfs: cor\n", "10:9", "unknown image 'cor' (allowed: core)"),
+        ("quiet\n", "quiet\nrootfs: cor\n", "10:9", f"unknown image 'cor' (allowed: {IMAGES})"),
         (
             "quiet\n",
             f"quiet\n{VIRTUAL.replace('shift: 3', 'shift: 11')}",

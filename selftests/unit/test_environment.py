@@ -27,6 +27,21 @@ def test_what_is_compared_names_existing_fields() -> None:
     assert set(NAMES) >= COMPARED
 
 
+def test_a_kernel_may_change_what_follows_from_it_and_nothing_else() -> None:
+    kernel = {"kernel_release", "kernel_version", "config_sha256", "flavour"}
+    assert kernel | {"irq_affinity", "mitigations"} == COMPARED
+
+
+def test_what_an_expert_asks_for_has_a_field() -> None:
+    assert {"model", "governors", "idle_states", "mitigations", "irq_affinity"} <= set(NAMES)
+    assert set(Environment().as_mapping().values()) == {""}
+
+
+def test_a_record_without_the_newer_fields_leaves_them_empty() -> None:
+    older = {name: value for name, value in HERE.as_mapping().items() if name not in {"model", "governors"}}
+    assert Environment.from_mapping(older) == HERE
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_only_the_kernel_may_differ(name: str) -> None:
     other = Environment.from_mapping({**HERE.as_mapping(), name: "other"})

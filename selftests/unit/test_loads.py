@@ -15,7 +15,7 @@ def board() -> boards.Board:
 
 
 def test_idle_runs_nothing(board: boards.Board) -> None:
-    assert loads.load("idle", board) == loads.Load(name="idle")
+    assert loads.load("idle", board) == loads.Load(name="idle", processes=0)
 
 
 def test_hackbench_grows_with_the_cpus_and_is_started_again(board: boards.Board) -> None:
@@ -33,11 +33,31 @@ def test_stress_ng_takes_a_sixteenth_of_the_memory(board: boards.Board) -> None:
     assert not load.repeat
 
 
+def test_disk_loads_write_where_the_board_says_and_to_a_ram_disk_otherwise(board: boards.Board) -> None:
+    (_, _, command), named = loads.load("disk", board).argv, replace(board, scratch="/var/my tmp")
+    assert "mount -t ext2 /dev/ram0" in command
+    assert loads.load("disk", board).needs
+    assert "cd '/var/my tmp/rtgate-load' &&" in loads.load("disk", named).argv[-1]
+    assert not loads.load("fio", named).needs
+
+
+def test_a_combination_has_the_processes_and_needs_of_its_parts(board: boards.Board) -> None:
+    whole = loads.load("combination", board)
+    parts = [loads.load(name, board) for name in ("hackbench", "stress-ng", "disk")]
+    assert whole.processes == sum(part.processes for part in parts)
+    assert whole.needs == parts[2].needs
+    assert all(part.argv[0] in whole.argv[-1] for part in parts[:2])
+
+
+def test_fio_comes_from_the_larger_image(board: boards.Board) -> None:
+    assert {name for name in loads.NAMES if loads.load(name, board).image == "full"} == {"fio"}
+
+
 @pytest.mark.parametrize("name", loads.NAMES)
 def test_every_load_is_called_what_it_is_asked_by(board: boards.Board, name: str) -> None:
     assert loads.load(name, board).name == name
 
 
 def test_an_unknown_load_lists_the_loads(board: boards.Board) -> None:
-    with pytest.raises(ConfigError, match=r"unknown load 'dd' \(allowed: idle, hackbench, stress-ng\)"):
+    with pytest.raises(ConfigError, match=r"unknown load 'dd' \(allowed: idle, hackbench, stress, stress-ng, disk, "):
         loads.load("dd", board)

@@ -3,26 +3,91 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from selftests.fake_target import FakeTarget, arm, files, measured
+from selftests.fake_target import (
+    CLOCK,
+    CPU,
+    PACKAGES,
+    PRINTK,
+    ROOTFS,
+    RUNTIME,
+    FakeTarget,
+    arm,
+    facts,
+    files,
+    measured,
+    skipped,
+)
 
+from rtgate import loads
 from rtgate.console.faults import scan
 from rtgate.errors import InfrastructureError
 from rtgate.judge.validity import Held, checks
-from rtgate.measure import Case, flavour, measure, plan
+from rtgate.measure import Case, flavour, measure, plan, setting
+from rtgate.measurement import Better, Measurement
+from rtgate.needs import Need
 from rtgate.record import LoadSeen, Record, Thread
 from rtgate.target.outcome import LineQuality, Outcome, State
+from rtgate.threads import SCHED_DEADLINE, SCHED_FIFO, Seen, Threads
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tuning import Write
 
 CASE = Case(suite="latency", tool=Cyclictest(), load="hackbench")
 
 
-def _record(outcome: Outcome, time: str = "virtual") -> Record:
-    return measure(CASE, arm(FakeTarget({None: outcome}), time=time), 3)[0]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stub(Tool):
+    """A tool that has whatever a test is about."""
+
+    seen: Seen = Seen.OWN
+    threads: tuple[Threads, ...] = ()
+    thread_name: str = ""
+    clock: bool = False
+
+    name: ClassVar[str] = "stub"
+    suites: ClassVar[tuple[str, ...]] = ("latency",)
+    reports: ClassVar[Mapping[str, Reports]] = {"samples": Reports.COUNT}
+    image: ClassVar[str] = "full"
+    needs: ClassVar[tuple[Need, ...]] = (Need(test="[ -e /dev/null ]", reason="no /dev/null"),)
+    writes: ClassVar[tuple[Write, ...]] = (
+        Write(path="/proc/sys/kernel/timer_migration", value="0"),
+        Write(path=f"{CPU}/cpu*/power/control", value="on", reads=r"\bon\b"),
+    )
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        return ("stub", f"--cpus={setting.cpus}", f"--memory={setting.memory_mib}")
+
+    def expected(self, setting: Setting) -> Expected:
+        return Expected(
+            threads=self.threads,
+            duration_s=setting.duration_s + 5,
+            seen=self.seen,
+            name=self.thread_name,
+            counts=(Count(measurement="samples", least=10),),
+            clock=self.clock,
+        )
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        return (count("samples", len(output.text("tool.out")), Better.NEITHER),)
+
+
+def _record(outcome: Outcome, time: str = "virtual", case: Case = CASE) -> Record:
+    return measure(case, arm(FakeTarget({None: outcome}), time=time), 3)[0]
+
+
+def _stub(outcome: Outcome, tool: Stub, load: str = "idle") -> Record:
+    return _record(outcome, case=Case(suite="latency", tool=tool, load=load))
+
+
+def _failed(found: Record) -> dict[str, str]:
+    return {check.name: check.sentence for check in checks(found, {}) if check.held is Held.FAILED}
 
 
 def test_a_real_boot_becomes_a_valid_record() -> None:
@@ -53,7 +118,9 @@ def test_the_environment_is_what_target_board_and_host_said() -> None:
         "950000",
         "0",
     )
-    assert environment.rootfs == "b" * 64
+    assert environment.isolated == ""
+    assert environment.rootfs == ROOTFS
+    assert _record(replace(measured(), machine={})).environment.rootfs == ""
 
 
 def test_the_versions_of_the_tools_are_those_of_the_root_filesystem() -> None:
@@ -64,7 +131,72 @@ def test_the_versions_of_the_tools_are_those_of_the_root_filesystem() -> None:
 
 @pytest.mark.parametrize("listed", [None, b"", b"{", b"[]", b'{"packages": 3}', b'{"packages": [1]}', b"\xff"])
 def test_a_root_filesystem_of_somebody_else_has_no_versions(listed: bytes | None) -> None:
-    assert _record(measured(rootfs=listed)).environment.tools == ""
+    assert _record(measured(facts=facts("facts", {PACKAGES: listed}))).environment.tools == ""
+
+
+FACTS = {
+    "/sys/firmware/devicetree/base/model": b"Board: one, V1.0\0",
+    f"{CPU}/nohz_full": b"1-3\n",
+    f"{CPU}/isolated": b"2-3\n",
+    f"{CPU}/cpu0/cpufreq/scaling_governor": b"performance\n",
+    f"{CPU}/cpu1/cpufreq/scaling_governor": b"schedutil\n",
+    f"{CPU}/cpu10/cpufreq/scaling_governor": b"performance\n",
+    f"{CPU}/cpu0/cpufreq/scaling_min_freq": b"408000\n",
+    f"{CPU}/cpu0/cpuidle/state0/name": b"WFI\n",
+    f"{CPU}/cpu0/cpuidle/state1/name": b"cpu-sleep\n",
+    f"{CPU}/cpu0/cpuidle/state1/disable": b"1\n",
+    f"{CPU}/cpu1/cpuidle/state0/name": b"WFI\n",
+    f"{CPU}/vulnerabilities/spectre_v2": b"Mitigation: CSV2, BHB\n",
+    f"{CPU}/vulnerabilities/meltdown": b"Not affected\n",
+    "/proc/irq/9/smp_affinity_list": b"0-3\n",
+    "/proc/irq/11/smp_affinity_list": b"1\n",
+    "/proc/irq/default_smp_affinity": b"f\n",
+}
+
+
+def test_what_an_expert_asks_for_is_kept() -> None:
+    environment = _record(measured(facts=facts("facts", FACTS))).environment
+    assert environment.model == "Board: one, V1.0"
+    assert (environment.isolated, environment.nohz_full) == ("2-3", "1-3")
+    assert environment.governors == "performance, schedutil"
+    assert environment.idle_states == "WFI, cpu-sleep"
+    assert environment.mitigations == "meltdown Not affected, spectre_v2 Mitigation: CSV2, BHB"
+    assert environment.irq_affinity == "11 1, 9 0-3"
+
+
+def test_what_a_target_does_not_have_is_empty() -> None:
+    environment = _record(measured()).environment
+    rest = ("model", "nohz_full", "governors", "idle_states", "mitigations", "irq_affinity")
+    assert {getattr(environment, name) for name in rest} == {""}
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"a:b::c\n", "a:b::c"),
+        (b"root=/dev/mmcblk0p1: x=/proc/version:1\n", "root=/dev/mmcblk0p1: x=/proc/version:1"),
+        (b"first\nsecond: third\n\nfifth\n", "first\nsecond: third\n\nfifth"),
+        (b":\n", ":"),
+        (b" spaces \t\n", "spaces"),
+        (b"no newline at the end", "no newline at the end"),
+        (b"\n", ""),
+        (b"", ""),
+        (b"\xff\xfe\n", "\ufffd\ufffd"),
+        (b"/proc/sys/kernel/version:#1 SMP\n", "/proc/sys/kernel/version:#1 SMP"),
+    ],
+)
+def test_facts_may_hold_colons_and_lines(content: bytes, expected: str) -> None:
+    environment = _record(measured(facts=facts("facts", {"/proc/cmdline": content}))).environment
+    assert environment.command_line == expected
+    assert environment.flavour == "preempt_rt"  # no fact disturbs another one
+    assert environment.kernel_version == "#1 SMP PREEMPT_RT Mon Jan  1 00:00:00 UTC 2024"
+
+
+@pytest.mark.parametrize("text", [b"", b"grep: no such file", b"\n\n", b"/proc/cmdline", b"/proc/cmdline\0"])
+def test_facts_without_a_path_say_nothing(text: bytes) -> None:
+    found = _record(measured(facts=text))
+    assert (found.environment.flavour, found.environment.command_line, found.boot_id) == ("", "", "")
+    assert set(_failed(found)) == {"flavour"}
 
 
 @pytest.mark.parametrize(("time", "cpu", "ns"), [("host", "cortex-a57", ""), ("real", "", "")])
@@ -87,9 +219,21 @@ def test_the_evidence_is_what_proc_showed() -> None:
         LoadSeen(moment="end", processes=1, ticks=659),
     )
     assert evidence.elapsed_s == 8.15
-    assert evidence.printk == "1"
-    assert evidence.changed == ()
-    assert evidence.asked["duration_s"] == 2
+    assert evidence.settings == {
+        PRINTK: ("1\t4\t1\t7", "1\t4\t1\t7"),
+        RUNTIME: ("950000", "950000"),
+        CLOCK: ("arch_sys_counter", "arch_sys_counter"),
+    }
+    assert evidence.writes == {}
+    assert set(evidence.processes) >= {"init", "kthreadd", "sh", "ksoftirqd/0", "irq/13-uart-pl011"}
+    assert evidence.processes.count("sh") == 1  # there were two
+    assert evidence.load == "hackbench"
+    assert evidence.load_processes == loads.load("hackbench", arm(FakeTarget()).board).processes
+    expected = asdict(Cyclictest().expected(setting(CASE, arm(FakeTarget()))))
+    assert {name: evidence.asked[name] for name in expected} == {**expected, "seen": "own"}
+    assert [dict(group) for group in evidence.asked["threads"]] == [{"count": 1, "policy": 1, "priority": 99}]
+    assert (evidence.asked["duration_s"], evidence.asked["interval_us"]) == (2, 1000)
+    assert (evidence.asked["counts"], evidence.asked["clock"], evidence.asked["name"]) == ((), False, "")
 
 
 def test_a_thread_s_name_may_hold_spaces_and_brackets() -> None:
@@ -105,12 +249,213 @@ def test_zombies_of_the_load_count_their_time_but_are_not_alive() -> None:
     assert (seen.processes, seen.ticks) == (0, 106)
 
 
-@pytest.mark.parametrize("name", ["printk", "clocksource", "rt_runtime_us"])
-def test_a_setting_that_changed_is_told(name: str) -> None:
-    changed = _record(measured(**{f"{name}.end": b"7\n"})).evidence.changed
-    assert len(changed) == 1
-    assert changed[0].startswith(f"{name} was '")
-    assert changed[0].endswith("' and became '7'")
+SETTINGS = {PRINTK: "1\t4\t1\t7", RUNTIME: "950000", CLOCK: "arch_sys_counter"}
+
+
+@pytest.mark.parametrize("path", SETTINGS)
+def test_a_setting_that_changed_is_told(path: str) -> None:
+    found = _record(measured(facts_end=facts("facts.end", {path: b"7\n"})))
+    assert found.evidence.settings[path] == (SETTINGS[path], "7")
+    assert _failed(found) == {"settings": f"{path} was {SETTINGS[path]!r} and became '7'"}
+
+
+@pytest.mark.parametrize("path", SETTINGS)
+@pytest.mark.parametrize("name", ["facts.start", "facts.end"])
+def test_a_setting_that_was_not_read_is_invalid(path: str, name: str) -> None:
+    found = _record(measured(**{name: facts(name, {path: None})}))
+    pair = ("", SETTINGS[path]) if name == "facts.start" else (SETTINGS[path], "")
+    assert found.evidence.settings[path] == pair
+    assert _failed(found) == {"settings": f"{path} was not read"}
+
+
+@pytest.mark.parametrize("text", [None, b"", b"not found\n"])
+def test_settings_of_which_none_was_read_are_invalid(text: bytes | None) -> None:
+    found = _record(measured(facts_start=text, facts_end=text))
+    assert found.evidence.settings == dict.fromkeys(SETTINGS, ("", ""))
+    assert _failed(found) == {"settings": "; ".join(f"{path} was not read" for path in sorted(SETTINGS))}
+
+
+def test_kernel_messages_that_were_let_through_are_invalid() -> None:
+    loud = {PRINTK: b"4\t4\t1\t7\n"}
+    found = _record(measured(facts_start=facts("facts.start", loud), facts_end=facts("facts.end", loud)))
+    assert _failed(found) == {"settings": "the console's log level was 4, so kernel messages could disturb"}
+
+
+def test_tsc_early_is_tsc_before_its_calibration() -> None:
+    def clock(before: bytes, after: bytes) -> Record:
+        start, end = facts("facts.start", {CLOCK: before}), facts("facts.end", {CLOCK: after})
+        return _record(measured(facts_start=start, facts_end=end))
+
+    calibrated = clock(b"tsc-early\n", b"tsc\n")
+    assert calibrated.evidence.settings[CLOCK] == ("tsc", "tsc")
+    assert _failed(calibrated) == {}
+    assert _failed(clock(b"tsc-early\n", b"hpet\n")) == {"settings": f"{CLOCK} was 'tsc' and became 'hpet'"}
+
+
+@pytest.mark.parametrize("processes", [None, b"", b"\n"])
+def test_processes_that_were_not_read(processes: bytes | None) -> None:
+    assert _record(measured(processes=processes)).evidence.processes == ()
+
+
+def test_each_process_is_named_once() -> None:
+    named = b"init\nsh\nWeb Content\nsh\nkworker/0:1-events\n"
+    found = _record(measured(processes=named)).evidence.processes
+    assert found == ("init", "sh", "Web Content", "kworker/0:1-events")
+
+
+@pytest.mark.parametrize(("name", "held"), [("chronyd", False), ("crond", True)])
+def test_a_clock_keeper_on_the_target_spoils_a_tool_that_needs_the_clock(name: str, *, held: bool) -> None:
+    outcome = measured(processes=f"init\n{name}\n".encode())
+    assert ("clock" not in _failed(_stub(outcome, Stub(clock=True)))) is held
+    assert "clock" not in _failed(_stub(outcome, Stub(clock=False)))
+
+
+# --- whose threads
+
+
+def _stat(pid: int, name: str, *, session: int, policy: int, priority: int = 0, state: str = "S") -> bytes:
+    fields = [state, "1", "1", str(session), *["0"] * 40]
+    fields[36:39] = ["2", str(priority), str(policy)]
+    return f"{pid} ({name}) {' '.join(fields)}\n".encode()
+
+
+SEEN = b"".join(
+    [
+        _stat(1, "init", session=0, policy=0),
+        _stat(20, "ksoftirqd/0", session=0, policy=1, priority=1),
+        _stat(21, "osnoise/0", session=0, policy=1, priority=95),
+        _stat(22, "osnoise/1", session=0, policy=1, priority=95),
+        _stat(66, "stub", session=66, policy=0),
+        _stat(67, "stub", session=66, policy=1, priority=80),
+        _stat(68, "helper (1)", session=66, policy=6),
+        _stat(69, "gone", session=66, policy=1, priority=80, state="Z"),
+        _stat(70, "going", session=66, policy=1, priority=80, state="X"),
+        _stat(80, "stub", session=660, policy=1, priority=80),
+        _stat(666, "other", session=6, policy=1, priority=80),
+    ]
+)
+
+
+def _names(tool: Stub, pid: bytes | None = b"66\n") -> list[str]:
+    outcome = measured(threads_middle=SEEN, threads_late=None, tool_pid=pid)
+    found = _stub(outcome, tool).evidence.threads
+    assert {thread.moment for thread in found} <= {"middle"}
+    return [f"{thread.name} {thread.policy} {thread.priority}" for thread in found]
+
+
+def test_a_session_s_threads_are_those_of_the_processes_that_the_tool_started() -> None:
+    assert _names(Stub(seen=Seen.SESSION)) == ["stub 0 0", "stub 1 80", "helper (1) 6 0"]
+
+
+@pytest.mark.parametrize("pid", [None, b"", b"67\n", b"not a number"])
+def test_without_its_session_no_thread_is_the_tool_s(pid: bytes | None) -> None:
+    assert _names(Stub(seen=Seen.SESSION), pid) == []
+
+
+def test_threads_of_the_kernel_are_found_by_name() -> None:
+    assert _names(Stub(seen=Seen.SYSTEM, thread_name="osnoise/")) == ["osnoise/0 1 95", "osnoise/1 1 95"]
+    assert _names(Stub(seen=Seen.SYSTEM, thread_name="noise")) == []
+    assert _names(Stub(seen=Seen.SYSTEM, thread_name="ksoftirqd"), None) == ["ksoftirqd/0 1 1"]
+
+
+def test_what_the_plan_saw_of_its_own_process_is_the_tool_s() -> None:
+    assert len(_names(Stub(seen=Seen.OWN), None)) == len(SEEN.splitlines())
+
+
+GROUPS = (Threads(count=1, policy=SCHED_FIFO, priority=80), Threads(count=1, policy=SCHED_DEADLINE, priority=0))
+
+
+@pytest.mark.parametrize(
+    ("tool", "sentence"),
+    [
+        (Stub(seen=Seen.SESSION, threads=GROUPS), ""),
+        (Stub(seen=Seen.SESSION, threads=GROUPS[:1]), ""),
+        (
+            Stub(seen=Seen.SESSION, threads=(replace(GROUPS[0], count=2), GROUPS[1])),
+            "1 of 2 measuring threads ran at SCHED_FIFO 80",
+        ),
+        (Stub(seen=Seen.OWN, threads=GROUPS), "5 of 1 measuring threads ran at SCHED_FIFO 80"),
+        (
+            Stub(seen=Seen.SYSTEM, thread_name="osnoise/", threads=(replace(GROUPS[0], count=3, priority=95),)),
+            "2 of 3 measuring threads ran at SCHED_FIFO 95; seen: osnoise/0 SCHED_FIFO 95, osnoise/1 SCHED_FIFO 95",
+        ),
+        (Stub(seen=Seen.SYSTEM, thread_name="timerlat/", threads=GROUPS), "no thread of the tool was seen"),
+    ],
+)
+def test_a_tool_s_groups_of_threads_are_checked_where_they_are_found(tool: Stub, sentence: str) -> None:
+    outcome = measured(threads_middle=SEEN, threads_late=None, tool_pid=b"66\n")
+    found = _failed(_stub(outcome, tool)).get("threads", "")
+    assert found.startswith(sentence) if sentence else not found
+
+
+# --- needs and writes
+
+
+def test_a_case_has_the_needs_writes_and_image_of_its_tool_and_its_load() -> None:
+    board = arm(FakeTarget()).board
+    for name in loads.NAMES:
+        load = loads.load(name, board)
+        made = plan(Case(suite="latency", tool=Stub(seen=Seen.SESSION), load=name), arm(FakeTarget()), 1)
+        assert made.load == load
+        assert made.needs == (*Stub.needs, *load.needs)
+        assert made.writes == Stub.writes
+        assert (made.image, made.seen, made.duration_s) == ("full", Seen.SESSION, 7)
+        assert made.argv == ("stub", f"--cpus={board.cpus}", f"--memory={board.memory_mib}")
+        plain = plan(Case(suite="latency", tool=Cyclictest(), load=name), arm(FakeTarget()), 1)
+        assert (plain.needs, plain.writes, plain.image) == (load.needs, (), load.image)
+
+
+TIMER = "/proc/sys/kernel/timer_migration"
+
+
+def _written(**values: bytes) -> dict[str, str]:
+    """Return the failed checks of a boot on which these settings were written and read back."""
+    paths = {"timer": TIMER, "one": f"{CPU}/cpu0/power/control", "other": f"{CPU}/cpu1/power/control"}
+    read = {paths[name]: value for name, value in values.items()}
+    outcome = measured(facts_start=facts("facts.start", read), facts_end=facts("facts.end", read))
+    found = _failed(_stub(outcome, Stub()))
+    return {name: sentence for name, sentence in found.items() if name == "settings"}
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"timer": b"0\n", "one": b"on\n", "other": b"auto [on]\n"}, ""),
+        ({"timer": b"1\n", "one": b"on\n"}, f"{TIMER} should be "),
+        ({"timer": b"10\n", "one": b"on\n"}, f"{TIMER} should be "),  # the whole value, not a part of it
+        ({"one": b"on\n"}, f"{TIMER} should be "),
+        ({"timer": b"0\n"}, f"{CPU}/cpu*/power/control should be "),
+        ({"timer": b"0\n", "one": b"on\n", "other": b"auto\n"}, f"{CPU}/cpu*/power/control should be "),
+        ({"timer": b"0\n", "one": b"once\n"}, f"{CPU}/cpu*/power/control should be "),
+    ],
+)
+def test_what_was_written_must_read_back(values: dict[str, bytes], sentence: str) -> None:
+    found = _written(**values)
+    if sentence:
+        assert found["settings"].startswith(sentence)
+    else:
+        assert found == {}
+
+
+def test_a_target_that_lacks_what_the_tool_needs_is_a_record_with_the_reasons() -> None:
+    found = _record(skipped("needs two CPUs\nneeds a tracer: osnoise\n"))
+    assert (found.state, found.message) == ("skipped", "needs two CPUs; needs a tracer: osnoise")
+    assert found.measurements == ()
+    assert found.environment.flavour == "preempt_rt"  # a lost flavour is told all the same
+    assert found.boot_id == "2bc343bb-0303-4c11-899a-760055fa73c3"
+    assert found.evidence.threads == ()
+    assert found.evidence.elapsed_s is None
+
+
+@pytest.mark.parametrize("reasons", [None, b""])
+def test_without_a_reason_nothing_is_skipped(reasons: bytes | None) -> None:
+    assert _record(measured(skip=reasons)).state == "measured"
+    assert _record(measured(skip=reasons, tool_rc=None)).state == "unreadable"
+
+
+@pytest.mark.parametrize("state", [State.NO_BOOT, State.FAULT, State.HANG, State.LAB, State.UNREADABLE])
+def test_a_boot_that_went_wrong_is_not_skipped(state: State) -> None:
+    assert _record(replace(skipped(), state=state, message="it did")).state == state.value
 
 
 @pytest.mark.parametrize("uptime", [None, b"", b"soon\n"])
@@ -156,6 +501,12 @@ def test_a_machine_that_cannot_measure_is_no_record() -> None:
         measure(CASE, arm(FakeTarget({None: InfrastructureError("no QEMU")})), 1)
 
 
+def test_every_state_of_an_outcome_can_be_a_record() -> None:
+    assert {state.value for state in State} == {
+        *("measured", "skipped", "no boot", "kernel fault", "hang", "unreadable", "lab"),
+    }
+
+
 def test_both_arms_carry_out_the_same_plan() -> None:
     target = FakeTarget()
     for name in ("baseline", "candidate"):
@@ -164,6 +515,7 @@ def test_both_arms_carry_out_the_same_plan() -> None:
     assert target.plans[0].argv[0] == "cyclictest"
     assert target.plans[0].load.argv[0] == "hackbench"
     assert target.plans[0].duration_s == 2
+    assert target.plans[0].seen is Seen.OWN
     assert target.plans[0].nonce != plan(CASE, arm(target), 6).nonce
 
 
@@ -193,4 +545,5 @@ def test_whatever_a_target_sends_there_is_a_record(name: str, start: int, length
     data = files()[name]
     found = _record(measured(**{name: data[:start] + new + data[start + length :]}))
     assert found.state in {"measured", "unreadable"}
+    assert [check.name for check in checks(found, {})]
     assert hashlib.sha256(repr(found).encode("utf-8", "backslashreplace")).hexdigest()

@@ -2,19 +2,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from _pytest.pytester import RunResult
-from selftests.fake_target import FakeTarget, arm, arms, measured, slow
+from selftests.fake_target import FakeTarget, arm, arms, measured, skipped, slow
 
 from rtgate import plugin
+from rtgate import record as records_file
+from rtgate import run as run_module
 from rtgate.errors import InfrastructureError
 from rtgate.measure import Arm, Case
-from rtgate.run import Run
+from rtgate.run import Beside, Run
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.tools.cyclictest import Cyclictest
@@ -22,12 +26,12 @@ from rtgate.tools.cyclictest import Cyclictest
 pytest_plugins = ["pytester"]
 
 SUITE = """
-import pytest
+from rtgate.plugin import cases
 from rtgate.tools.cyclictest import Cyclictest
 
-@pytest.mark.parametrize("load", ["idle", "hackbench"])
-def test_cyclictest(measure, load):
-    measure(Cyclictest(), load)
+@cases(Cyclictest(), "idle", "hackbench")
+def test_cyclictest(measure):
+    measure()
 """
 LIMIT = '      - {measurement: latency.max, kind: max, limit: 100 virtual us, source: "test"}\n'
 LIMITS = "virt-arm64:\n  preempt_rt:\n" + "".join(
@@ -124,8 +128,10 @@ def test_a_slow_kernel_fails_with_one_sentence(suite: Suite) -> None:
         (measured(uptime_end=None), "ERROR", 4),
         (Outcome(state=State.HANG, message="no sign of life"), "FAIL", 1),
         (Outcome(state=State.LAB, message="QEMU ended"), "MISS", 3),
+        (skipped(), "MISS", 3),
+        (measured(facts_start=None), "ERROR", 4),
     ],
-    ids=["pass", "over the limit", "unreadable", "invalid", "hang", "lab"],
+    ids=["pass", "over the limit", "unreadable", "invalid", "hang", "lab", "skipped", "settings unread"],
 )
 def test_a_replay_judges_stored_records(suite: Suite, outcome: Outcome, status: str, code: int) -> None:
     _both(suite, lambda: FakeTarget({2: outcome}))
@@ -168,6 +174,33 @@ def test_without_limits_it_is_measured_and_not_judged(suite: Suite) -> None:
     (suite.pytester.path / "limits.yaml").write_text(LIMITS.replace("preempt_rt", "generic"))
     suite.pytest("--replay", "records").assert_outcomes(passed=2)
     assert (suite.verdict()["outcome"], suite.verdict()["exit_code"]) == ("DONE", 5)
+
+
+def test_what_cannot_run_and_has_no_limits_is_skipped(suite: Suite) -> None:
+    _both(suite, lambda: FakeTarget({None: skipped("needs two CPUs\n")}))
+    (suite.pytester.path / "limits.yaml").write_text(LIMITS.replace("preempt_rt", "generic"))
+    result = suite.pytest("--replay", "records", "-rs")
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(["*SKIP: seed 1: needs two CPUs; SKIP: seed 2: needs two CPUs*"])
+    assert (suite.verdict()["outcome"], suite.verdict()["exit_code"]) == ("SKIP", 5)
+
+
+def test_what_the_baseline_can_the_candidate_must(suite: Suite) -> None:
+    suite.fake(arm(FakeTarget(), "baseline"), arm(FakeTarget({None: skipped()})))
+    suite.measured("-k", "idle").assert_outcomes(failed=1, deselected=1)
+    found = suite.verdict()
+    assert {(one["status"], one["kind"]) for one in found["verdicts"]} == {("FAIL", "missing")}
+    assert found["exit_code"] == 1
+
+
+def test_a_planned_boot_that_left_no_record_is_a_miss(suite: Suite) -> None:
+    _both(suite, FakeTarget)
+    (lost,) = suite.records.glob("virt-arm64/candidate/latency.cyclictest:idle/002")
+    shutil.rmtree(lost)
+    suite.pytest("--replay", "records").assert_outcomes(passed=1, failed=1)
+    assert suite.told() == {IDLE: ["MISS"], LOADED: ["PASS"]}
+    (miss,) = (one for one in suite.verdict()["verdicts"] if one["status"] == "MISS")
+    assert miss["sentence"].startswith("seed 2 left no record: ")
 
 
 def test_two_arms_judge_the_candidate_and_excuse_what_the_baseline_shows_too(suite: Suite) -> None:
@@ -214,12 +247,20 @@ def test_what_was_deselected_is_no_error(suite: Suite) -> None:
 
 def test_a_test_that_crashes_is_an_error(suite: Suite) -> None:
     _both(suite, FakeTarget)
-    suite.tests.write_text(SUITE + "\ndef test_broken(measure):\n    raise RuntimeError('oh')\n")
+    broken = "@cases(Cyclictest(), 'stress-ng')\ndef test_broken(measure):\n    raise RuntimeError('oh')\n"
+    suite.tests.write_text(SUITE + broken)
     suite.pytest("--replay", "records").assert_outcomes(passed=2, failed=1)
-    (broken,) = (one for one in suite.verdict()["verdicts"] if one["status"] == "ERROR")
-    assert broken["kind"] == "missing"
-    assert broken["case"].endswith("test_latency.py::test_broken")
+    (told,) = (one for one in suite.verdict()["verdicts"] if one["status"] == "ERROR")
+    assert ("missing", "latency/cyclictest:stress-ng") == (told["kind"], told["case"])
     assert suite.verdict()["exit_code"] == 4
+
+
+def test_a_test_that_does_not_say_what_it_measures_is_told(suite: Suite) -> None:
+    _both(suite, FakeTarget)
+    suite.tests.write_text(SUITE + "\ndef test_vague(measure):\n    measure()\n")
+    done = suite.pytest("--replay", "records")
+    done.assert_outcomes(passed=2, errors=1)
+    done.stdout.fnmatch_lines(["*says what with @cases(TOOL, LOAD, ...)*"])
 
 
 def test_a_test_that_crashes_while_measuring_is_an_error_of_its_case(suite: Suite) -> None:
@@ -239,6 +280,40 @@ def test_a_machine_that_cannot_measure_one_case_is_a_miss_of_that_case(suite: Su
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*MISS: the disk is full*"])
     assert suite.told() == {IDLE: ["MISS"], LOADED: ["PASS"]}
+
+
+@pytest.mark.parametrize("error", [InfrastructureError("has 3 MiB left"), KeyboardInterrupt()], ids=["room", "ctrl-c"])
+def test_boots_that_were_begun_end_when_the_rest_cannot_be(suite: Suite, error: BaseException) -> None:
+    """Cases are begun all at once: what was begun before the error must not go on in the background."""
+    rooms: list[Path] = []
+    left: list[Beside] = []
+
+    def room(path: Path) -> None:
+        rooms.append(path)
+        if len(rooms) == 2:
+            raise error
+
+    class Watched(Beside):
+        def __init__(self, run: Run) -> None:
+            super().__init__(run)
+            left.append(self)
+
+        def close(self) -> None:
+            super().close()
+            if self in left:
+                left.remove(self)
+
+    suite.patch.setattr(records_file, "has_room", room)
+    suite.patch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 2))
+    suite.patch.setattr(plugin, "Beside", Watched)
+    suite.fake(arm(FakeTarget()))
+    options = ("--board", "virt-arm64", "--kernel", "k", "--seeds", "1-2", "--thresholds", "limits.yaml")
+    suite.pytester.runpytest_inprocess(
+        *("-p", "rtgate.plugin", "-p", "no:cacheprovider", str(suite.tests), *options), no_reraise_ctrlc=True
+    )
+    assert len(rooms) >= 2
+    assert left == []
+    assert suite.told()[IDLE] != ["PASS"]
 
 
 def test_no_judge_writes_no_verdicts_and_does_not_fail(suite: Suite) -> None:
@@ -311,6 +386,36 @@ def test_wrong_lengths(suite: Suite, options: tuple[str, ...], message: str) -> 
     result = suite.pytest("--board", "virt-arm64", "--kernel", "k", *options)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert message in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("time", "options", "message"),
+    [
+        ("virtual", ("--boots", "2"), "--boots is for boards that do not run on virtual time: name seeds with --seeds"),
+        ("host", ("--seeds", "1-2"), "--seeds is for virtual time: say how many boots with --boots"),
+    ],
+)
+def test_boots_are_named_as_the_board_counts_them(
+    suite: Suite, time: str, options: tuple[str, ...], message: str
+) -> None:
+    target = FakeTarget()
+    suite.fake(arm(target, time=time))
+    result = suite.pytest("--board", "virt-arm64", "--kernel", "k", *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert message in result.stdout.str() + result.stderr.str()
+    assert target.plans == []
+
+
+def test_a_profile_measures_only_its_tools(suite: Suite) -> None:
+    suite.tests.write_text(
+        SUITE.replace("@cases(", '@cases(Pmqtest(), "idle")\ndef test_pmqtest(measure):\n    measure()\n\n@cases(', 1)
+        .replace("from rtgate.plugin", "from rtgate.tools.pmqtest import Pmqtest\nfrom rtgate.plugin")
+    )  # fmt: skip
+    target = FakeTarget()
+    suite.fake(arm(target))
+    suite.measured("--profile", "smoke").assert_outcomes(passed=2, deselected=1)
+    assert {plan.case for plan in target.plans} == {IDLE, LOADED}
+    assert suite.told() == {IDLE: ["PASS"], LOADED: ["PASS"]}
 
 
 @pytest.mark.parametrize("boots", ["0", "-1"])

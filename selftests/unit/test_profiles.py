@@ -31,15 +31,40 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_profile_is_read(path: Path) -> None:
     path.write_text(GOOD)
-    expected = profiles.Profile(name="mr", description="ours", duration_s=1.5, seeds=(1, 2, 3, 9), boots=2)
-    assert profiles.read(path) == {"mr": expected}
+    lengths = profiles.Lengths(duration_s=1.5, seeds=(1, 2, 3, 9), boots=2)
+    assert profiles.read(path) == {"mr": profiles.Profile(name="mr", description="ours", lengths=lengths)}
+
+
+def test_tools_may_have_lengths_of_their_own(path: Path) -> None:
+    path.write_text(GOOD + "  tools:\n    oslat: {duration: 2 s}\n    cyclictest: {seeds: 7, boots: 3}\n")
+    found = profiles.read(path, ("oslat", "cyclictest", "ssdd"))["mr"]
+    assert found.of("oslat") == profiles.Lengths(duration_s=2, seeds=(1, 2, 3, 9), boots=2)
+    assert found.of("cyclictest") == profiles.Lengths(duration_s=1.5, seeds=(7,), boots=3)
+    assert found.of("ssdd") == found.lengths
+    assert found.has("ssdd")
+
+
+def test_a_profile_may_measure_some_tools_only(path: Path) -> None:
+    path.write_text(GOOD + "  only: [cyclictest]\n")
+    found = profiles.read(path, ("oslat", "cyclictest"))["mr"]
+    assert [found.has(tool) for tool in ("cyclictest", "oslat")] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [("  only: [cyclictest, oslate]\n", "6:22"), ("  tools: {oslate: {boots: 1}}\n", "6:11")]
+)
+def test_an_unknown_tool_is_a_mistake(path: Path, text: str, place: str) -> None:
+    path.write_text(GOOD + text)
+    with pytest.raises(ConfigError) as caught:
+        profiles.read(path, ("oslat", "cyclictest"))
+    assert str(caught.value) == f"{path}:{place}: unknown tool 'oslate' (allowed: cyclictest, oslat)"
 
 
 def test_the_sites_profile_hides_the_shipped_one_of_its_name_only(path: Path) -> None:
     shipped = profiles.profiles()
     path.write_text(GOOD + "own: {description: x, duration: 1 s, seeds: 7, boots: 1}\n")
     assert profiles.profile("mr").description == "ours"
-    assert profiles.profile("own").seeds == (7,)
+    assert profiles.profile("own").lengths.seeds == (7,)
     assert profiles.profile("nightly") == shipped["nightly"]
     assert sorted(profiles.profiles()) == sorted({*shipped, "own"})
 
@@ -53,7 +78,12 @@ def test_an_unknown_profile_lists_the_profiles(path: Path) -> None:
     ("before", "after", "place", "message"),
     [
         ("  boots: 2\n", "", "2:3", "missing key 'boots'"),
-        ("boots: 2", "boot: 2", "5:3", "unknown key 'boot' (allowed: boots, description, duration, seeds)"),
+        (
+            "boots: 2",
+            "boot: 2",
+            "5:3",
+            "unknown key 'boot' (allowed: boots, description, duration, only, seeds, tools)",
+        ),
         ("boots: 2", "boots: 0", "5:10", "0 is out of range (allowed: at least 1)"),
         ("boots: 2", "boots: 1.5", "5:10", "expected a whole number, found a number"),
         ("1500 ms", "10", "3:13", "expected text, found a whole number"),

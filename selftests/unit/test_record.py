@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,8 @@ from selftests.unit.report.conftest import OOPS, Boot, make
 from rtgate import record as records
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.record import Record
+from rtgate.record import Evidence, LoadSeen, Place, Record, Thread
+from rtgate.target.outcome import State
 from rtgate.units import Quantity, Unit
 
 SHARED = [HealthCheck.function_scoped_fixture]
@@ -51,6 +52,33 @@ def test_a_record_is_read_as_it_was_written(boot: Boot, tmp_path: Path) -> None:
     assert found.directory == directory
     assert (directory / "console.log").read_bytes() == b"console\r\n\xff"
     assert {path.name: path.read_bytes() for path in (directory / "raw").iterdir()} == FILES
+
+
+EVIDENCE = Evidence(
+    asked={"threads": [{"count": 1, "policy": 6, "priority": 0}], "counts": [{"measurement": "a", "least": 0.5}]},
+    load="hackbench",
+    load_processes=7,
+    threads=(Thread(moment="late", name="a) (b", policy=6, priority=0, processor=3),),
+    load_seen=(LoadSeen(moment="end", processes=0, ticks=9),),
+    elapsed_s=2.5,
+    settings={"/proc/sys/kernel/printk": ("1\t4", "7\t4"), "/sys/x": ("", "two\nlines: é")},
+    writes={"/sys/x*": r"\[on\]"},
+    processes=("init", "Web Content", "\ufffd"),
+    kernel_threads=(Thread(moment="end", name="irq/9-eth0", policy=1, priority=90, processor=0),),
+)
+
+
+def test_all_evidence_survives_the_file(tmp_path: Path) -> None:
+    default = Evidence()
+    assert all(getattr(EVIDENCE, field.name) != getattr(default, field.name) for field in fields(Evidence))
+    made = replace(SMALL, evidence=EVIDENCE)
+    assert _same(records.read(records.write(made, {}, b"", tmp_path))) == made
+
+
+@pytest.mark.parametrize("state", State)
+def test_every_state_can_be_stored(tmp_path: Path, state: State) -> None:
+    made = replace(SMALL, state=state.value, message="because", measurements=())
+    assert records.read(records.write(made, {}, b"", tmp_path)).state == state.value
 
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**63), 2**63)
@@ -169,6 +197,58 @@ def test_raw_files_stay_in_their_directory(tmp_path: Path) -> None:
     assert sorted(path.name for path in (directory / "raw").iterdir()) == ["absolute", "escaped"]
 
 
+# --- planned
+
+
+def _place(tmp_path: Path, one: Record) -> Place:
+    return Place(records=tmp_path, board=one.board, arm=one.arm, case=one.case)
+
+
+def test_a_planned_boot_without_a_record_is_missing(tmp_path: Path) -> None:
+    place = _place(tmp_path, SMALL)
+    assert records.missing(place, []) == ()
+    records.plan(place, (1, 2, 10), virtual=True)
+    assert records.missing(place, []) == ("seed 1", "seed 2", "seed 10")
+    records.plan(place, (2, 3), virtual=True)  # measured again, with other seeds
+    found = [replace(SMALL, seed=seed) for seed in (3, 1)]
+    assert records.missing(place, found) == ("seed 2", "seed 10")
+    assert records.missing(place, [*found, replace(SMALL, seed=2), replace(SMALL, seed=10)]) == ()
+
+
+def test_boots_of_real_time_are_only_counted(tmp_path: Path) -> None:
+    place = _place(tmp_path, LIVE)
+    records.plan(place, (1, 2), virtual=False)
+    records.plan(place, (1,), virtual=False)
+    assert records.missing(place, [LIVE, LIVE]) == ("1 of 3 boots",)
+    assert records.missing(place, [LIVE] * 3) == ()
+    assert records.missing(place, [LIVE] * 4) == ()
+    assert records.missing(place, [SMALL] * 3) == ("3 of 3 boots",)
+
+
+def test_what_is_planned_lies_beside_the_boots_and_is_no_record(tmp_path: Path) -> None:
+    place = _place(tmp_path, SMALL)
+    records.plan(place, (7,), virtual=True)
+    directory = records.write(replace(SMALL, seed=7), {}, b"", tmp_path)
+    assert directory.parent == place.directory
+    assert sorted(path.name for path in place.directory.iterdir()) == ["007", "planned.json"]
+    assert len(list(records.read_all(tmp_path))) == 1
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"{}", b'{"seeds": [1]}', b'{"seeds": 3, "boots": 0}', b"\xff"])
+def test_a_damaged_plan_is_refused(tmp_path: Path, text: bytes) -> None:
+    place = _place(tmp_path, SMALL)
+    place.directory.mkdir(parents=True)
+    (place.directory / "planned.json").write_bytes(text)
+    with pytest.raises(ConfigError, match=r"planned\.json: damaged: "):
+        records.missing(place, [])
+
+
+def test_a_plan_that_cannot_be_written_is_the_lab_s_fault(tmp_path: Path) -> None:
+    (tmp_path / "virt-arm64").write_text("a file where a directory should be")
+    with pytest.raises(InfrastructureError, match="cannot be written"):
+        records.plan(_place(tmp_path, SMALL), (1,), virtual=True)
+
+
 # --- damaged
 
 
@@ -177,14 +257,18 @@ def _stored(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
     return directory, json.loads((directory / "record.json").read_text())
 
 
-def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [1, 3, 0, "2", None, 2.5])
+def test_another_format_is_refused(tmp_path: Path, number: object) -> None:
     directory, data = _stored(tmp_path)
-    (directory / "record.json").write_text(json.dumps({**data, "format": 2}))
-    with pytest.raises(ConfigError, match=r"001/record\.json: record format 2, this rtgate reads 1"):
+    assert data["format"] == 2
+    (directory / "record.json").write_text(json.dumps({**data, "format": number}))
+    with pytest.raises(ConfigError, match=rf"001/record\.json: record format {number}, this rtgate reads 2"):
         records.read(directory)
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"3", b"null", b"\xff\xfe", b'{"format": 1}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[]", b"3", b"null", b"\xff\xfe", b'{"format": 2}', b'{"format": 1}', b"[" * 100_000]
+)
 def test_what_is_no_record_is_refused(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "record.json").write_bytes(text)
     with pytest.raises(ConfigError, match=r"record\.json: "):
@@ -219,6 +303,13 @@ def test_a_record_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -
         (("faults", 0), {"kind": "oops"}),
         (("kernel",), {"name": "x"}),
         (("evidence", "threads"), 3),
+        (("evidence", "threads"), [{"moment": "middle"}]),
+        (("evidence", "settings"), 3),
+        (("evidence", "settings"), {"/proc/sys/kernel/printk": "1"}),
+        (("evidence", "settings"), {"/proc/sys/kernel/printk": ["1"]}),
+        (("evidence", "settings"), {"/proc/sys/kernel/printk": ["1", "2", "3"]}),
+        (("evidence", "processes"), 3),
+        (("evidence", "kernel_threads"), 3),
         (("environment",), 3),
     ],
 )
@@ -228,6 +319,15 @@ def test_damage_anywhere_is_refused(tmp_path: Path, path: tuple[str | int, ...],
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
+    (directory / "record.json").write_text(json.dumps(data))
+    with pytest.raises(ConfigError, match="damaged record"):
+        records.read(directory)
+
+
+@pytest.mark.parametrize("key", sorted(records._encoded(SMALL)["evidence"]))
+def test_evidence_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -> None:
+    directory, data = _stored(tmp_path)
+    del data["evidence"][key]
     (directory / "record.json").write_text(json.dumps(data))
     with pytest.raises(ConfigError, match="damaged record"):
         records.read(directory)

@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import _thread
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from selftests.fake_target import FakeTarget, arm, measured
@@ -14,8 +16,8 @@ from rtgate import record as records
 from rtgate import run as run_module
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted
 from rtgate.measure import Arm, Case
-from rtgate.record import Record
-from rtgate.run import Run, stored
+from rtgate.record import Place, Record
+from rtgate.run import Beside, Run, stored
 from rtgate.target.outcome import Outcome
 from rtgate.target.plan import Plan
 from rtgate.tools.cyclictest import Cyclictest
@@ -42,6 +44,68 @@ def test_every_boot_of_every_arm_is_a_record_and_is_told(tmp_path: Path) -> None
     assert [replace(one, directory=None) for one in records.read_all(tmp_path)] == [
         replace(one, directory=None) for one in found
     ]
+
+
+def test_what_was_planned_is_written_down_before_anything_runs(tmp_path: Path) -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def act(plan: Plan) -> Outcome:
+        place = Place(records=tmp_path, board="virt-arm64", arm="candidate", case=CASE.name)
+        seen.append(records.missing(place, []))
+        raise InfrastructureError("no QEMU")
+
+    with pytest.raises(InfrastructureError):
+        _run(tmp_path, arm(FakeTarget({None: act})), seeds=(3, 1)).measure(CASE, _ignore)
+    assert seen[0] == ("seed 1", "seed 3")
+
+
+def test_without_seeds_the_profile_s_are_measured(tmp_path: Path) -> None:
+    virtual, host = FakeTarget(), FakeTarget()
+    Run(arms=(arm(virtual),), records=tmp_path / "a").measure(CASE, _ignore)
+    assert sorted(plan.seed for plan in virtual.plans) == [1, 2]
+    Run(arms=(arm(host, time="host"),), records=tmp_path / "b").measure(CASE, _ignore)
+    assert [plan.seed for plan in host.plans] == [1]
+
+
+OTHER = replace(CASE, load="hackbench")
+
+
+def test_boots_of_two_cases_run_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 2))
+    both = threading.Barrier(2, timeout=20)
+
+    def act(_: Plan) -> Outcome:
+        both.wait()
+        return measured()
+
+    told: list[str] = []
+    beside = Beside(_run(tmp_path, arm(FakeTarget({None: act})), seeds=(1,)))
+    for case in (CASE, OTHER):
+        beside.begin(case)
+    for case in (CASE, OTHER):
+        (found,) = beside.end(case, lambda record: told.append(record.case))
+        assert found.case == case.name
+    beside.close()
+    assert sorted(told) == sorted([CASE.name, OTHER.name])
+
+
+def test_a_case_that_the_machine_could_not_measure_is_told_when_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 2))
+
+    def act(plan: Plan) -> Outcome:
+        if plan.case == OTHER.name:
+            raise InfrastructureError("no room")
+        return measured()
+
+    beside = Beside(_run(tmp_path, arm(FakeTarget({None: act})), seeds=(1, 2)))
+    for case in (CASE, OTHER):
+        beside.begin(case)
+    assert [one.seed for one in beside.end(CASE, _ignore)] == [1, 2]
+    with pytest.raises(InfrastructureError, match="no room"):
+        beside.end(OTHER, _ignore)
+    beside.close()
 
 
 def test_a_live_board_boots_one_at_a_time_the_arms_in_turns(tmp_path: Path) -> None:
@@ -118,9 +182,10 @@ def test_ctrl_c_leaves_no_half_written_record(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 2))
     target = FakeTarget()
     run = _run(tmp_path, arm(target), seeds=(1, 2, 3, 4))
-    ended = threading.Event()
+    told, ended = threading.Event(), threading.Event()
 
     def under_way(_: Plan) -> Outcome:
+        assert told.wait(20)
         _thread.interrupt_main()
         assert run.stop.wait(20)
         ended.set()
@@ -128,13 +193,41 @@ def test_ctrl_c_leaves_no_half_written_record(tmp_path: Path, monkeypatch: pytes
 
     target.script = {2: under_way}
     with pytest.raises(KeyboardInterrupt):
-        run.measure(CASE, _ignore)
+        run.measure(CASE, lambda _: told.set())
     assert ended.is_set()
-    left = [path for path in tmp_path.rglob("*") if path.name.startswith(".writing")]
+    left = [path for path in tmp_path.rglob("*") if path.name.startswith(".")]
     assert left == []
     found = list(records.read_all(tmp_path))
     assert 2 not in {one.seed for one in found}
     assert all(one.state == "measured" for one in found)
+    assert not run.stop.is_set()  # the next case may be measured
+
+
+def test_ctrl_c_while_boots_are_begun_ends_those_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user may press it before the last boot is in the queue."""
+    target, running, ended = FakeTarget(), threading.Event(), threading.Event()
+    run = _run(tmp_path, arm(target), seeds=(1, 2))
+
+    def under_way(_: Plan) -> Outcome:
+        running.set()
+        if run.stop.wait(3):
+            ended.set()
+        raise Interrupted("stopped")
+
+    class Pressed(ThreadPoolExecutor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if running.is_set():
+                raise KeyboardInterrupt
+            future = super().submit(fn, *args, **kwargs)
+            assert running.wait(20)
+            return future
+
+    target.script = {None: under_way}
+    monkeypatch.setattr(run_module, "ThreadPoolExecutor", Pressed)
+    with pytest.raises(KeyboardInterrupt):
+        run.measure(CASE, _ignore)
+    assert ended.is_set()
+    assert [plan.seed for plan in target.plans] == [1]
 
 
 def test_ctrl_c_while_telling_ends_the_run(tmp_path: Path) -> None:

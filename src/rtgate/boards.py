@@ -7,8 +7,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rtgate import site
+from rtgate import site, tuning
+from rtgate.errors import ConfigError
 from rtgate.strict_yaml import Mapping, Value, load
+from rtgate.tuning import DEFAULT, Tuning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +58,9 @@ class Board:
         command_line: kernel arguments that every boot gets, the console apart.
         build: the build that `rtgate gate` makes when none is named.
         rootfs: the root filesystem image that the board boots.
+        scratch: a directory on a disk that loads may write to; empty for a RAM disk.
+        tunings: by name; `default` is always there.
+        cpu_classes: CPUs by the name of their kind, where a board has several kinds (`little`, `big`).
         undeclared: reasons, by validity check, why a check is not applicable on this board.
         qemu: set for virtual boards only.
     """
@@ -72,8 +77,19 @@ class Board:
     build: str
     rootfs: str
     work_directory: str
+    scratch: str
+    tunings: dict[str, Tuning]
+    cpu_classes: dict[str, tuple[int, ...]]
     undeclared: dict[str, str]
     qemu: Qemu | None
+
+    def tuning(self, name: str) -> Tuning:
+        """Return the tuning of this name. Raises ConfigError."""
+        if name not in self.tunings:
+            raise ConfigError(
+                f"{self.path}: {self.name} has no tuning {name!r} (allowed: {', '.join(sorted(self.tunings))})"
+            )
+        return self.tunings[name]
 
     @property
     def virtual(self) -> bool:
@@ -82,8 +98,8 @@ class Board:
 
 
 _REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console", "build")
-_OPTIONAL = ("command_line", "rootfs", "work_directory", "not_applicable", "qemu")
-CHECKS = ("flavour", "threads", "cycles", "duration", "load", "settings")
+_OPTIONAL = ("command_line", "rootfs", "work_directory", "scratch", "tunings", "cpu_classes", "not_applicable", "qemu")
+CHECKS = ("flavour", "threads", "affinity", "cycles", "counts", "duration", "clock", "load", "settings")
 
 
 def board(name: str) -> Board:
@@ -114,6 +130,9 @@ def read(path: Path) -> Board:
         build=build,
         rootfs=_rootfs(data.get("rootfs")),
         work_directory=data.text("work_directory", "/run/rtgate"),
+        scratch=data.text("scratch", ""),
+        tunings={DEFAULT.name: DEFAULT, **({} if "tunings" not in data else tuning.read(data["tunings"]))},
+        cpu_classes=_cpu_classes(data.get("cpu_classes")),
         undeclared=_not_applicable(data),
         qemu=_qemu(data),
     )
@@ -133,6 +152,12 @@ def _rootfs(value: Value | None) -> str:
     if value.text() not in images:
         value.fail(f"unknown image {value.text()!r} (allowed: {', '.join(images)})")
     return value.text()
+
+
+def _cpu_classes(value: Value | None) -> dict[str, tuple[int, ...]]:
+    if value is None:
+        return {}
+    return {name: tuning.cpus(tuning.cpu_list(entry.value)) for name, entry in value.entries().items()}
 
 
 def _console(value: Value) -> Console:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 # Kernel, configuration and flavour are what a comparison compares; the rest must be equal.
-COMPARED = frozenset({"kernel_release", "kernel_version", "config_sha256", "flavour"})
+COMPARED = frozenset({"kernel_release", "kernel_version", "config_sha256", "flavour", "irq_affinity", "mitigations"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,10 @@ class Environment:
         kernel_version: `uname -v`.
         config_sha256: SHA-256 of the running kernel's configuration, read from /proc/config.gz.
         instruction_ns: nanoseconds of virtual time per instruction, on virtual time.
+        model: the machine as its device tree names it.
+        governors, idle_states: the different ones of all CPUs.
+        mitigations: of CPU vulnerabilities, by name.
+        irq_affinity: CPUs by interrupt number.
     """
 
     board: str = ""
@@ -38,11 +42,17 @@ class Environment:
     kernel_version: str = ""
     config_sha256: str = ""
     command_line: str = ""
+    tuning: str = ""
     clocksource: str = ""
     rt_runtime_us: str = ""
     isolated: str = ""
     nohz_full: str = ""
     online: str = ""
+    model: str = ""
+    governors: str = ""
+    idle_states: str = ""
+    mitigations: str = ""
+    irq_affinity: str = ""
 
     def as_mapping(self) -> dict[str, str]:
         """Return all fields by name."""

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Loads: what runs beside a tool, each defined once, with the parameters taken from the board."""
+"""Loads: what runs beside a tool, each defined once, with the parameters taken from the board.
+
+That a load ran is proven in each record: its processes were there at start, middle and end, and used CPU time.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from rtgate.boards import Board
 from rtgate.errors import ConfigError
+from rtgate.needs import Need
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,15 +22,21 @@ class Load:
     Attributes:
         argv: the command; empty for no load.
         repeat: start the command again whenever it ends (programs that do a fixed amount of work).
+        processes: how many processes it has at least while it runs.
+        needs: what the target must have.
+        image: the root filesystem image that has its programs.
     """
 
     name: str
     argv: tuple[str, ...] = ()
     repeat: bool = False
+    processes: int = 1
+    needs: tuple[Need, ...] = ()
+    image: str = "core"
 
 
 def _idle(_: Board) -> Load:
-    return Load(name="idle")
+    return Load(name="idle", processes=0)
 
 
 def _hackbench(board: Board) -> Load:
@@ -38,20 +49,100 @@ def _hackbench(board: Board) -> Load:
     )
 
 
+def _memory(board: Board) -> str:
+    """Return the memory that the vendor's reference runs used: 256 MiB of their 4 GiB, which is 1/16."""
+    return f"{max(4, board.memory_mib // 16)}M"
+
+
+def _stress(board: Board) -> Load:
+    # The vendor's command on RK3562: stress -c CPUs --io 2 --vm 1 --vm-bytes 256M.
+    mix = ("--cpu", str(board.cpus), "--io", "2", "--vm", "1", "--vm-bytes", _memory(board))
+    return Load(name="stress", argv=("stress", "--quiet", *mix), processes=board.cpus + 3)
+
+
 def _stress_ng(board: Board) -> Load:
-    # The mix of the vendor's reference runs (facts on loads: -c CPUs --io 2 --vm 1); the memory is 1/16 of the RAM,
-    # as 256 MiB were of the 4 GiB there.
-    memory = max(4, board.memory_mib // 16)
+    # The mix of the vendor's reference runs on RK3568 and RK3588: -c CPUs --io 2 --vm 1.
+    mix = ("--cpu", str(board.cpus), "--io", "2", "--vm", "1", "--vm-bytes", _memory(board))
     return Load(
         name="stress-ng",
-        argv=(
-            *("stress-ng", "--quiet", "--cpu", str(board.cpus), "--io", "2", "--vm", "1"),
-            *("--vm-bytes", f"{memory}M", "--temp-path", "/tmp"),  # noqa: S108 - on the target, a RAM file system
-        ),
+        argv=("stress-ng", "--quiet", *mix, "--temp-path", "/tmp"),  # noqa: S108 - on the target, a RAM file system
+        processes=board.cpus + 3,
     )
 
 
-_LOADS: dict[str, Callable[[Board], Load]] = {"idle": _idle, "hackbench": _hackbench, "stress-ng": _stress_ng}
+_DISK = "/run/rtgate-disk"
+# A board says where a disk may be written; a virtual one has a RAM disk, whose blocks go through the same code.
+_RAM_DISK = (
+    Need(test="[ -b /dev/ram0 ]", reason="the kernel has no RAM disk (CONFIG_BLK_DEV_RAM)"),
+    Need(test="grep -qw ext2 /proc/filesystems", reason="the kernel has no ext2 file system (CONFIG_EXT2_FS)"),
+)
+_MOUNTED = f"mkdir -p {_DISK} && mke2fs -F /dev/ram0 >/dev/null && mount -t ext2 /dev/ram0 {_DISK}"
+
+
+def _on_disk(board: Board, command: str) -> tuple[str, tuple[Need, ...]]:
+    """Return a shell command that runs `command` in a directory on a disk, and what it needs."""
+    if board.scratch:
+        place = shlex.quote(f"{board.scratch}/rtgate-load")
+        return f"mkdir -p {place} && cd {place} && {command}", ()
+    return f"{_MOUNTED} && cd {_DISK} && {command}", _RAM_DISK
+
+
+def _disk(board: Board) -> Load:
+    writes = "while dd if=/dev/zero of=written bs=65536 count=64 2>/dev/null; do sync; done"
+    command, needs = _on_disk(board, writes)
+    return Load(name="disk", argv=("sh", "-c", command), needs=needs)
+
+
+def _fio(board: Board) -> Load:
+    mix = "--name=load --rw=randrw --bs=4k --size=16m --ioengine=psync --fsync=16 --thread=0"
+    command, needs = _on_disk(board, f"exec fio {mix} --time_based --runtime=1000000 --output=/dev/null")
+    return Load(name="fio", argv=("sh", "-c", command), needs=needs, image="full")
+
+
+_LOOPBACK = Need(test="[ -e /proc/net/route ]", reason="the kernel has no TCP/IP (CONFIG_INET)")
+
+
+def _network(_: Board) -> Load:
+    # TCP and UDP through the loopback device: the protocol stacks and soft interrupts, no network card.
+    return Load(
+        name="network",
+        argv=("stress-ng", "--quiet", "--sock", "1", "--udp", "1", "--temp-path", "/tmp"),  # noqa: S108 - as above
+        processes=3,
+        needs=(_LOOPBACK,),
+    )
+
+
+def _pressure(board: Board) -> Load:
+    # Two thirds of the memory, mapped, touched and given back all the time: faults, zeroing, the page allocator.
+    size = f"{board.memory_mib * 2 // 3 // 2}M"
+    vm = ("--vm", "2", "--vm-bytes", size, "--vm-method", "flip", "--mmap", "1", "--mmap-bytes", "8M")
+    return Load(
+        name="memory",
+        argv=("stress-ng", "--quiet", *vm, "--temp-path", "/tmp"),  # noqa: S108 - as above
+        processes=4,
+    )
+
+
+def _combination(board: Board) -> Load:
+    """Return hackbench, stress-ng and disk writes at once."""
+    messages, mixed, disk = _hackbench(board), _stress_ng(board), _disk(board)
+    repeated = f"while :; do {shlex.join(messages.argv)}; done"
+    command = f"({repeated}) & ({disk.argv[-1]}) & exec {shlex.join(mixed.argv)}"
+    processes = messages.processes + mixed.processes + disk.processes
+    return Load(name="combination", argv=("sh", "-c", command), processes=processes, needs=disk.needs)
+
+
+_LOADS: dict[str, Callable[[Board], Load]] = {
+    "idle": _idle,
+    "hackbench": _hackbench,
+    "stress": _stress,
+    "stress-ng": _stress_ng,
+    "disk": _disk,
+    "fio": _fio,
+    "network": _network,
+    "memory": _pressure,
+    "combination": _combination,
+}
 NAMES = tuple(_LOADS)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from rtgate import loads
@@ -19,7 +19,9 @@ from rtgate.profiles import Profile
 from rtgate.record import Evidence, FaultSeen, KernelIdentity, LoadSeen, Record, Thread
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
-from rtgate.tools import Output, Setting, Tool
+from rtgate.threads import Seen
+from rtgate.tools import Expected, Output, Setting, Tool
+from rtgate.tuning import DEFAULT, Tuning, cpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +31,13 @@ class Case:
     suite: str
     tool: Tool
     load: str
+    tuning: str = DEFAULT.name
 
     @property
     def name(self) -> str:
-        """Return `suite/tool:load`."""
-        return f"{self.suite}/{self.tool.name}:{self.load}"
+        """Return `suite/tool:load`, with `+tuning` where the board was tuned."""
+        tuned = "" if self.tuning == DEFAULT.name else f"+{self.tuning}"
+        return f"{self.suite}/{self.tool.name}:{self.load}{tuned}"
 
 
 class Target(Protocol):
@@ -51,7 +55,6 @@ class Arm:
         name: `baseline` or `candidate`.
         time: `virtual`, `host` or `real`.
         target: what carries out the plans.
-        rootfs: the root filesystem's SHA-256, empty when it is not ours.
     """
 
     name: str
@@ -60,23 +63,37 @@ class Arm:
     profile: Profile
     time: str
     target: Target
-    rootfs: str = ""
+    tuning: Tuning = DEFAULT
 
 
-def setting(arm: Arm) -> Setting:
-    """Return what a tool's options take from the arm's board and profile."""
-    return Setting(cpus=arm.board.cpus, duration_s=arm.profile.duration_s, virtual_time=arm.time == "virtual")
+def setting(case: Case, arm: Arm) -> Setting:
+    """Return what a case's options take from the arm's board and profile."""
+    chosen = arm.tuning.cpus
+    return Setting(
+        cpus=len(cpus(chosen)) if chosen else arm.board.cpus,
+        cpu_list=chosen,
+        memory_mib=arm.board.memory_mib,
+        duration_s=arm.profile.of(case.tool.name).duration_s,
+        virtual_time=arm.time == "virtual",
+    )
 
 
 def plan(case: Case, arm: Arm, seed: int) -> Plan:
     """Return the plan of a case for one boot."""
+    expected = case.tool.expected(setting(case, arm))
+    load = loads.load(case.load, arm.board)
     return Plan(
         case=case.name,
-        argv=case.tool.argv(setting(arm)),
-        load=loads.load(case.load, arm.board),
+        argv=case.tool.argv(setting(case, arm)),
+        load=load,
         seed=seed,
-        duration_s=arm.profile.duration_s,
-        threaded=case.tool.expected(setting(arm)).threads > 0,
+        duration_s=expected.duration_s,
+        seen=expected.seen,
+        needs=(*case.tool.needs, *load.needs),
+        writes=(*case.tool.writes, *arm.tuning.writes),
+        priorities=arm.tuning.priorities,
+        command_line=arm.tuning.command_line,
+        image="full" if "full" in {case.tool.image, load.image} else "core",
         work_directory=arm.board.work_directory,
     )
 
@@ -93,9 +110,12 @@ def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
     outcome = arm.target.run(made)
     state, message = outcome.state, outcome.message
     measurements: tuple[Measurement, ...] = ()
-    if state is State.MEASURED:
+    if state is State.MEASURED and outcome.files.get("skip"):
+        state, message = State.SKIPPED, "; ".join(_text(outcome.files, "skip").splitlines())
+    elif state is State.MEASURED:
         try:
-            measurements = case.tool.parse(_output(outcome, setting(arm)))
+            parsed = case.tool.parse(_output(outcome, setting(case, arm)))
+            measurements = tuple(_classed(measurement, arm.board) for measurement in parsed)
         except ParseError as error:
             state, message = State.UNREADABLE, str(error)
     return _record(case, arm, made, _Result(outcome, state, message, measurements)), outcome
@@ -126,7 +146,7 @@ def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
         arm=arm.name,
         profile=arm.profile.name,
         seed=made.seed if arm.time == "virtual" else None,
-        boot_id=_text(outcome.files, "boot_id"),
+        boot_id=_facts(outcome.files, "facts").get("/proc/sys/kernel/random/boot_id", ""),
         state=result.state.value,
         message=result.message,
         argv=made.argv,
@@ -139,6 +159,13 @@ def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
         seconds=outcome.seconds,
         machine=outcome.machine,
     )
+
+
+def _classed(measurement: Measurement, board: Board) -> Measurement:
+    """Return the measurement labelled with the kind of its CPU, on a board that has several kinds."""
+    cpu = measurement.labels.get("cpu", "")
+    kinds = [kind for kind, members in board.cpu_classes.items() if cpu.isdigit() and int(cpu) in members]
+    return replace(measurement, labels={**measurement.labels, "class": kinds[0]}) if kinds else measurement
 
 
 def _faults(outcome: Outcome) -> tuple[FaultSeen, ...]:
@@ -154,10 +181,21 @@ def _text(files: Mapping[str, bytes], name: str) -> str:
     return files.get(name, b"").decode("utf-8", errors="replace").strip()
 
 
+def _facts(files: Mapping[str, bytes], name: str) -> dict[str, str]:
+    """Return what /proc and /sys said, by path, from lines `PATH:CONTENT`."""
+    found: dict[str, list[str]] = {}
+    for line in files.get(name, b"").decode("utf-8", errors="replace").splitlines():
+        path, colon, content = line.partition(":")
+        if colon:
+            found.setdefault(path, []).append(content)
+    return {path: "\n".join(lines).strip() for path, lines in found.items()}
+
+
 def _environment(arm: Arm, outcome: Outcome) -> Environment:
     files, board = outcome.files, arm.board
     qemu = board.qemu if arm.time != "real" else None
-    version = _text(files, "uname.v")
+    facts, before = _facts(files, "facts"), _facts(files, "facts.start")
+    version = facts.get("/proc/sys/kernel/version", "")
     return Environment(
         board=board.name,
         soc=board.soc,
@@ -169,19 +207,45 @@ def _environment(arm: Arm, outcome: Outcome) -> Environment:
         instruction_ns=str(qemu.instruction_ns) if qemu and arm.time == "virtual" else "",
         emulator=outcome.machine.get("qemu", ""),
         machine=qemu.machine if qemu else "",
-        rootfs=arm.rootfs,
-        tools=_tools(files),
+        rootfs=outcome.machine.get("rootfs", ""),
+        tools=_tools(facts),
         flavour=flavour(version),
-        kernel_release=_text(files, "uname.r"),
+        kernel_release=facts.get("/proc/sys/kernel/osrelease", ""),
         kernel_version=version,
         config_sha256=_text(files, "config.sha256").split(" ")[0],
-        command_line=_text(files, "cmdline"),
-        clocksource=_text(files, "clocksource.start"),
-        rt_runtime_us=_text(files, "rt_runtime_us.start"),
-        isolated=_text(files, "isolated"),
-        nohz_full=_text(files, "nohz_full"),
-        online=_text(files, "online"),
+        command_line=facts.get("/proc/cmdline", ""),
+        tuning=arm.tuning.name,
+        clocksource=before.get(_CLOCK, ""),
+        rt_runtime_us=before.get("/proc/sys/kernel/sched_rt_runtime_us", ""),
+        isolated=facts.get(f"{_CPU}/isolated", ""),
+        nohz_full=facts.get(f"{_CPU}/nohz_full", ""),
+        online=facts.get(f"{_CPU}/online", ""),
+        model=facts.get("/sys/firmware/devicetree/base/model", "").rstrip("\0"),
+        governors=_by_cpu(facts, r"/cpufreq/scaling_governor"),
+        idle_states=_by_cpu(facts, r"/cpuidle/state\d+/name"),
+        mitigations=_listed(facts, f"{_CPU}/vulnerabilities/"),
+        irq_affinity=_listed(facts, "/proc/irq/", "/smp_affinity_list"),
     )
+
+
+_CPU = "/sys/devices/system/cpu"
+_CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
+
+def _listed(facts: Mapping[str, str], start: str, end: str = "") -> str:
+    """Return `NAME VALUE, ...` of the files between two parts of a path."""
+    names = {
+        path.removeprefix(start).removesuffix(end): value
+        for path, value in facts.items()
+        if path.startswith(start) and path.endswith(end)
+    }
+    return ", ".join(f"{name} {value}" for name, value in sorted(names.items()))
+
+
+def _by_cpu(facts: Mapping[str, str], pattern: str) -> str:
+    """Return the different values of a file that each CPU has."""
+    found = [value for path, value in facts.items() if re.fullmatch(rf"{_CPU}/cpu\d+{pattern}", path)]
+    return ", ".join(dict.fromkeys(found))
 
 
 def flavour(uname_version: str) -> str:
@@ -195,10 +259,10 @@ def flavour(uname_version: str) -> str:
     return "preempt_rt" if re.search(r"\bPREEMPT[_ ]RT\b", uname_version) else "generic"
 
 
-def _tools(files: Mapping[str, bytes]) -> str:
+def _tools(facts: Mapping[str, str]) -> str:
     """Return the packages on the target as `name version, ...`, from the root filesystem's own list."""
     try:
-        listed = json.loads(files.get("rootfs", b"") or b"{}")
+        listed = json.loads(facts.get("/etc/rtgate-rootfs.json", "") or "{}")
         return ", ".join(f"{name} {version}" for name, version in sorted(listed.get("packages", {}).items()))
     except (ValueError, AttributeError, TypeError, RecursionError):
         return ""
@@ -206,27 +270,41 @@ def _tools(files: Mapping[str, bytes]) -> str:
 
 def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
     moments = ("start", "middle", "late", "end")
-    expected = case.tool.expected(setting(arm))
+    expected = case.tool.expected(setting(case, arm))
+    before, after = _settings(files, "facts.start"), _settings(files, "facts.end")
     return Evidence(
-        asked=asdict(expected),
+        asked={
+            **asdict(expected),
+            "seen": expected.seen.value,
+            "cpus": list(cpus(arm.tuning.cpus)) if arm.tuning.cpus else [],
+            "command_line": arm.tuning.command_line,
+            "priorities": dict(arm.tuning.priorities),
+        },
         load=case.load,
-        threads=tuple(thread for moment in moments for thread in _threads(files, moment)),
+        load_processes=loads.load(case.load, arm.board).processes,
+        threads=tuple(thread for moment in moments for thread in _threads(files, moment, expected)),
         load_seen=tuple(_load_seen(files, moment) for moment in moments if f"processes.{moment}" in files),
         elapsed_s=_elapsed(files),
-        printk=_text(files, "printk.start").split("\t")[0],
-        changed=tuple(
-            f"{name} was {before!r} and became {after!r}"
-            for name in ("printk", "clocksource", "rt_runtime_us")
-            for before, after in [(_setting(files, f"{name}.start"), _setting(files, f"{name}.end"))]
-            if before != after
-        ),
+        settings={path: (before.get(path, ""), after.get(path, "")) for path in sorted({*before, *after, *_COMPARED})},
+        writes={
+            write.path: write.reads or f"^{re.escape(write.value)}$"
+            for write in (*case.tool.writes, *arm.tuning.writes)
+        },
+        kernel_threads=_kernel_threads(files, arm.tuning),
+        processes=tuple(dict.fromkeys(_text(files, "processes").splitlines())),
     )
 
 
-def _setting(files: Mapping[str, bytes], name: str) -> str:
-    """Return a setting; `tsc-early` is the same counter as `tsc`, before its calibration (arch/x86/kernel/tsc.c)."""
-    text = _text(files, name)
-    return "tsc" if text == "tsc-early" else text
+# Settings that every target has: one that was not read is missing, not unchanged.
+_COMPARED = ("/proc/sys/kernel/printk", "/proc/sys/kernel/sched_rt_runtime_us", _CLOCK)
+
+
+def _settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
+    """Return the settings; `tsc-early` is the same counter as `tsc`, before its calibration (arch/x86/kernel/tsc.c)."""
+    found = _facts(files, name)
+    if found.get(_CLOCK) == "tsc-early":
+        found[_CLOCK] = "tsc"
+    return found
 
 
 _STAT = re.compile(r"\d+ \((?P<name>.*)\) (?P<fields>\S(?: -?[0-9]{1,20}){38,})\s*")
@@ -242,11 +320,30 @@ def _stats(files: Mapping[str, bytes], name: str) -> list[tuple[str, list[str]]]
     return found
 
 
-def _threads(files: Mapping[str, bytes], moment: str) -> list[Thread]:
+def _threads(files: Mapping[str, bytes], moment: str, expected: Expected) -> list[Thread]:
+    """Return the tool's threads; fields 39 to 41 of proc(5) are processor, real-time priority and policy."""
+    session = _text(files, "tool.pid")
+
+    def ours(name: str, fields: list[str]) -> bool:
+        if expected.seen is Seen.SYSTEM:
+            return name.startswith(expected.name)
+        return expected.seen is Seen.OWN or (fields[3] == session and fields[0] not in {"Z", "X"})
+
     return [
         Thread(moment=moment, name=name, processor=int(fields[36]), priority=int(fields[37]), policy=int(fields[38]))
         for name, fields in _stats(files, f"threads.{moment}")
+        if ours(name, fields)
     ]
+
+
+def _kernel_threads(files: Mapping[str, bytes], tuning: Tuning) -> tuple[Thread, ...]:
+    """Return the kernel's threads whose priority the tuning sets."""
+    starts = tuple(start for start, _ in tuning.priorities)
+    return tuple(
+        Thread(moment="end", name=name, processor=int(fields[36]), priority=int(fields[37]), policy=int(fields[38]))
+        for name, fields in _stats(files, "kthreads")
+        if starts and name.startswith(starts)
+    )
 
 
 def _load_seen(files: Mapping[str, bytes], moment: str) -> LoadSeen:

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT
 """rtgate's pytest plugin: `pytest tests --board B --kernel DIR` measures and judges, `--replay DIR` judges again.
 
-A test says what to measure (`measure(Cyclictest(), "idle")`) and nothing about boards, kernels, seeds or limits.
+A test says what to measure and nothing about boards, kernels, seeds or limits::
+
+    @cases(Cyclictest(), "idle", "hackbench")
+    def test_cyclictest(measure: Measure) -> None:
+        measure()
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -24,11 +29,25 @@ from rtgate.judge.thresholds import Thresholds, load_thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.measure import Case
 from rtgate.profiles import profile, seeds
-from rtgate.record import Record
-from rtgate.run import Run, stored
+from rtgate.record import Place, Record, missing
+from rtgate.run import Beside, Run, stored
 from rtgate.tools import Tool
+from rtgate.tools.registry import TOOLS
 
-Measure = Callable[[Tool, str], None]
+Measure = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a test item measures: a tool under a load."""
+
+    tool: Tool
+    load: str
+
+
+def cases(tool: Tool, *loads: str) -> pytest.MarkDecorator:
+    """Make a test item of a tool under each load; its `measure` fixture measures and judges that case."""
+    return pytest.mark.parametrize("measure", [Asked(tool, load) for load in loads], ids=loads, indirect=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,6 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--flavour", metavar="F", help="what a kernel without build.json should be (default: preempt_rt)")
     group.addoption("--profile", default="mr", metavar="NAME", help="lengths and repetitions (default: %(default)s)")
+    group.addoption("--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)")
     group.addoption("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
     group.addoption("--boots", type=int, metavar="N", help="boots of any other board, instead of the profile's")
     group.addoption("--records", metavar="DIR", default="records", help="where records go (default: %(default)s)")
@@ -60,9 +80,10 @@ class Session:
 
     def __init__(self, config: pytest.Config) -> None:
         self.verdicts: list[Verdict] = []
-        self.expected: dict[str, str] = {}
+        self.cases: dict[str, Case] = {}
         self.stored: dict[str, list[Record]] | None = None
         self.run: Run | None = None
+        self._beside: Beside | None = None
         self.judging = not config.getoption("--no-judge")
         self.thresholds = _thresholds(config) if self.judging else Thresholds()
         board, replay = config.getoption("--board"), config.getoption("--replay")
@@ -83,7 +104,33 @@ class Session:
             return tuple(self.stored.get(case.name, ()))
         assert self.run is not None
         with progress.case(case.name):
-            return self.run.measure(case, progress.seen)
+            if self.run.jobs == 1:
+                return self.run.measure(case, progress.seen)
+            if self._beside is None:
+                self._beside = self._all_begun(case)
+            try:
+                return self._beside.end(case, progress.seen)
+            except BaseException:
+                self._beside = None
+                raise
+
+    def _all_begun(self, first: Case) -> Beside:
+        """Begin this case and all after it, so that no core waits for the last boot of a case."""
+        assert self.run is not None
+        beside = Beside(self.run)
+        left = list(self.cases.values())
+        try:
+            for case in left[left.index(first) :]:
+                beside.begin(case)
+        except BaseException:
+            beside.close()
+            raise
+        return beside
+
+    def close(self) -> None:
+        """End what is still under way."""
+        if self._beside is not None:
+            self._beside.close()
 
     def judge(self, case: Case, records: tuple[Record, ...]) -> list[Verdict]:
         """Judge each board's candidate, or its only arm; a baseline is what a candidate is compared with.
@@ -103,6 +150,7 @@ class Session:
                 records=mine,
                 baseline=[record for record in here if record.arm == "baseline" and judged != "baseline"],
                 undeclared=_undeclared(board),
+                missing=missing(Place(records=self.records, board=board, arm=judged, case=case.name), mine),
             )
             found += judge(subject, self.thresholds)
         if not found:
@@ -140,19 +188,23 @@ def _run(config: pytest.Config, board: str, records: Path) -> Run:
         kernels=_kernels(config),
         profile=config.getoption("--profile"),
         console=config.getoption("--console"),
+        tuning=config.getoption("--tuning"),
         flavour=config.getoption("--flavour"),
     )
     arms, stop = make_arms(request)
-    chosen = profile(request.profile)
-    if arms[0].time == "virtual":
-        named = config.getoption("--seeds")
-        boots = seeds(named) if named else chosen.seeds
-    else:
-        count = config.getoption("--boots")
-        if count is not None and count < 1:
-            raise ConfigError(f"--boots {count}: expected at least 1")
-        boots = tuple(range(1, (count or chosen.boots) + 1))
-    return Run(arms=arms, seeds=boots, records=records, stop=stop)
+    return Run(arms=arms, seeds=_boots(config, virtual=arms[0].time == "virtual"), records=records, stop=stop)
+
+
+def _boots(config: pytest.Config, *, virtual: bool) -> tuple[int, ...]:
+    """Return the boots that the command line names; empty for those of the profile."""
+    named, count = config.getoption("--seeds"), config.getoption("--boots")
+    if virtual and count is not None:
+        raise ConfigError("--boots is for boards that do not run on virtual time: name seeds with --seeds")
+    if not virtual and named:
+        raise ConfigError("--seeds is for virtual time: say how many boots with --boots")
+    if count is not None and count < 1:
+        raise ConfigError(f"--boots {count}: expected at least 1")
+    return seeds(named) if named else tuple(range(1, (count or 0) + 1))
 
 
 def _kernels(config: pytest.Config) -> dict[str, Path]:
@@ -178,30 +230,47 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Prepare the session for what is left after -k, before the first item runs: a wrong option ends it at once."""
-    ours = [item for item in items if "measure" in getattr(item, "fixturenames", ())]
-    if not ours or config.option.collectonly:
+    if config.option.collectonly or not any(_asked(item) for item in items):
         return
     try:
         session = Session(config)
+        chosen = profile(config.getoption("--profile"), TOOLS)
     except RtgateError as error:
         pytest.exit(str(error), returncode=4 if error.exit_code == 2 else 3)
-    session.expected = {item.nodeid: "" for item in ours}
+    left_out = [item for item in items if (asked := _asked(item)) and not chosen.has(asked.tool.name)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+    tuning = config.getoption("--tuning")
+    session.cases = {
+        item.nodeid: Case(suite=item.path.parent.name, tool=asked.tool, load=asked.load, tuning=tuning)
+        for item in items
+        if (asked := _asked(item))
+    }
     config.stash[_SESSION] = session
-    boots = len(ours) * len(session.run.seeds) * len(session.run.arms) if session.run else 0
-    config.stash[_PROGRESS] = Progress(total=boots, workers=session.run.jobs if session.run else 1)
+    run = session.run
+    boots = sum(len(run.boots(case)) * len(run.arms) for case in session.cases.values()) if run else 0
+    config.stash[_PROGRESS] = Progress(total=boots, workers=run.jobs if run else 1)
+
+
+def _asked(item: pytest.Item) -> Asked | None:
+    """Return what an item measures, or None for an item that is not ours."""
+    found = getattr(item, "callspec", None)
+    asked = found.params.get("measure") if found else None
+    return asked if isinstance(asked, Asked) else None
 
 
 @pytest.fixture
 def measure(request: pytest.FixtureRequest) -> Measure:
-    """Measure a tool under a load on the session's board, and judge it: the test fails with one sentence."""
+    """Measure the item's case on the session's board, and judge it: the test fails with one sentence."""
+    if _asked(request.node) is None:
+        pytest.fail("a test that measures says what with @cases(TOOL, LOAD, ...)", pytrace=False)
     session = request.config.stash[_SESSION]
     progress = request.config.stash[_PROGRESS]
-    suite = request.path.parent.name
+    case = session.cases[request.node.nodeid]
     capture: Any = request.config.pluginmanager.get_plugin("capturemanager")
 
-    def now(tool: Tool, load: str) -> None:
-        case = Case(suite=suite, tool=tool, load=load)
-        session.expected[request.node.nodeid] = case.name
+    def now() -> None:
         with capture.global_and_fixture_disabled():
             records = _records(session, case, progress)
         if session.judging:
@@ -230,13 +299,16 @@ def _conclude(verdicts: list[Verdict]) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write verdict.json. A case that was selected and said nothing is an ERROR there."""
     ours = session.config.stash.get(_SESSION, None)
-    if ours is None or not ours.judging:
+    if ours is None:
+        return
+    ours.close()
+    if not ours.judging:
         return
     judged = {verdict.case for verdict in ours.verdicts}
-    for node, case in ours.expected.items():
-        if (case or node) not in judged:
+    for case in ours.cases.values():
+        if case.name not in judged:
             sentence = "the test ended without a verdict: see its own output"
-            ours.verdicts.append(_verdict(Status.ERROR, Kind.MISSING, sentence, case or node))
+            ours.verdicts.append(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
     write_verdicts(ours.verdicts, Path(session.config.getoption("--verdict") or ours.records / "verdict.json"))
 
 

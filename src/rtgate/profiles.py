@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate import site
@@ -17,55 +18,101 @@ _LARGEST_SEED = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """One profile.
+class Lengths:
+    """How long and how often one tool measures.
 
     Attributes:
-        duration_s: seconds of target time that a tool measures.
+        duration_s: seconds of target time.
         seeds: boots of a virtual-time board.
         boots: how many boots of any other board.
     """
 
-    name: str
-    description: str
     duration_s: float
     seeds: tuple[int, ...]
     boots: int
 
 
-def profile(name: str) -> Profile:
-    """Return the profile of this name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One profile.
+
+    Attributes:
+        lengths: of every tool that has none of its own.
+        tools: lengths of tools that measure longer, shorter or more often than the others.
+        only: the tools that the profile measures; empty for all.
+    """
+
+    name: str
+    description: str
+    lengths: Lengths
+    tools: Mapping[str, Lengths] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+
+    def of(self, tool: str) -> Lengths:
+        """Return the lengths of a tool."""
+        return self.tools.get(tool, self.lengths)
+
+    def has(self, tool: str) -> bool:
+        """Return whether the profile measures a tool."""
+        return not self.only or tool in self.only
+
+
+def profile(name: str, tools: Collection[str] = ()) -> Profile:
+    """Return the profile of this name; with `tools`, only those may be named in it.
 
     Raises:
         ConfigError: there is none, or a profiles.yaml is wrong.
     """
-    found = profiles()
+    found = profiles(tools)
     if name not in found:
         raise ConfigError(f"unknown profile {name!r} (allowed: {', '.join(sorted(found))})")
     return found[name]
 
 
-def profiles() -> dict[str, Profile]:
+def profiles(tools: Collection[str] = ()) -> dict[str, Profile]:
     """Return all profiles by name; those of the site win. Raises ConfigError."""
     found: dict[str, Profile] = {}
     for path in reversed(site.files("profiles.yaml")):
-        found.update(read(path))
+        found.update(read(path, tools))
     return found
 
 
-def read(path: Path) -> dict[str, Profile]:
+def read(path: Path, tools: Collection[str] = ()) -> dict[str, Profile]:
     """Read one profiles.yaml. Raises ConfigError."""
-    return {name: _profile(name, entry) for name, entry in load(path).entries().items()}
+    return {name: _profile(name, entry, tools) for name, entry in load(path).entries().items()}
 
 
-def _profile(name: str, entry: Entry) -> Profile:
-    data = entry.value.mapping(required=("description", "duration", "seeds", "boots"))
+_LENGTHS = ("duration", "seeds", "boots")
+
+
+def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
+    data = entry.value.mapping(required=("description", *_LENGTHS), optional=("tools", "only"))
+    lengths = Lengths(
+        duration_s=_seconds(data["duration"]), seeds=_seeds(data["seeds"]), boots=data["boots"].integer(minimum=1)
+    )
+    own = {} if "tools" not in data else data["tools"].entries()
     return Profile(
         name=name,
         description=data["description"].text(),
-        duration_s=_seconds(data["duration"]),
-        seeds=_seeds(data["seeds"]),
-        boots=data["boots"].integer(minimum=1),
+        lengths=lengths,
+        tools={_tool(found.key, tools): _own(found.value, lengths) for found in own.values()},
+        only=tuple(_tool(item, tools) for item in (data["only"].items() if "only" in data else ())),
+    )
+
+
+def _tool(value: Value, tools: Collection[str]) -> str:
+    name = value.text()
+    if tools and name not in tools:
+        value.fail(f"unknown tool {name!r} (allowed: {', '.join(sorted(tools))})")
+    return name
+
+
+def _own(value: Value, lengths: Lengths) -> Lengths:
+    data = value.mapping(optional=_LENGTHS)
+    return Lengths(
+        duration_s=_seconds(data["duration"]) if "duration" in data else lengths.duration_s,
+        seeds=_seeds(data["seeds"]) if "seeds" in data else lengths.seeds,
+        boots=data["boots"].integer(minimum=1) if "boots" in data else lengths.boots,
     )
 
 

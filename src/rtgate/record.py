@@ -2,9 +2,11 @@
 """Records: one case on one arm in one boot, as a directory that measuring writes and judging reads.
 
 `RECORDS/board/arm/case/NNN/record.json` beside `console.log` and `raw/`. The JSON holds everything that judging
-needs; the raw output is kept so that a person can look, and so that a better parser can read it again.
+needs; `planned.json` beside the boots says which were planned; the raw output is kept so that a person can look, and
+so that a better parser can read it again.
 
-Format history: 1, the first.
+Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
+name several groups of threads.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,8 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
-FORMAT = 1
+FORMAT = 2
+_PLANNED = "planned.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +55,23 @@ class Evidence:
 
     Attributes:
         asked: what the tool had to do (see `tools.Expected`), as a mapping.
-        printk: the console log level while it ran, as read back.
-        changed: settings that differ between start and end, as sentences.
+        load_processes: how many processes the load has at least.
+        settings: settings of the target by path, as read before and after the measurement; empty if they were not.
+        kernel_threads: those whose priority the tuning sets.
+        processes: names of all processes, as read after the measurement.
+        writes: what settings that were written had to read back as, by path, as regular expressions.
     """
 
     asked: Mapping[str, Any] = field(default_factory=dict)
     load: str = "idle"
+    load_processes: int = 1
     threads: tuple[Thread, ...] = ()
     load_seen: tuple[LoadSeen, ...] = ()
     elapsed_s: float | None = None
-    printk: str = ""
-    changed: tuple[str, ...] = ()
+    settings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    writes: Mapping[str, str] = field(default_factory=dict)
+    processes: tuple[str, ...] = ()
+    kernel_threads: tuple[Thread, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +139,28 @@ class Record:
         return self.environment.time == "virtual"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the records of one case on one arm of a board are."""
+
+    records: Path
+    board: str
+    arm: str
+    case: str
+
+    @property
+    def directory(self) -> Path:
+        """The directory that holds a directory for each boot."""
+        return self.records / self.board / self.arm / self.case.replace("/", ".")
+
+
 def write(record: Record, files: Mapping[str, bytes], console: bytes, records: Path) -> Path:
     """Write a record with its raw output, whole or not at all, and return its directory.
 
     Raises:
         InfrastructureError: the disk is full or not writable.
     """
-    case = records / record.board / record.arm / record.case.replace("/", ".")
+    case = Place(records=records, board=record.board, arm=record.arm, case=record.case).directory
     try:
         case.mkdir(parents=True, exist_ok=True)
         staged = Path(tempfile.mkdtemp(prefix=".writing-", dir=case))
@@ -153,6 +177,46 @@ def write(record: Record, files: Mapping[str, bytes], console: bytes, records: P
             raise
     except OSError as error:
         raise InfrastructureError(f"the record could not be written to {case}: {error}") from error
+
+
+def plan(place: Place, seeds: Sequence[int], *, virtual: bool) -> None:
+    """Write down which boots a case is going to have, so that one that left no record is missed.
+
+    Raises:
+        InfrastructureError: the disk is full or not writable.
+    """
+    try:
+        place.directory.mkdir(parents=True, exist_ok=True)
+        before = _planned(place)
+        planned = {
+            "seeds": sorted({*before["seeds"], *(seeds if virtual else ())}),
+            "boots": before["boots"] + (0 if virtual else len(seeds)),
+        }
+        staged = place.directory / f".{_PLANNED}.writing"
+        staged.write_text(json.dumps(planned) + "\n", encoding="utf-8")
+        staged.replace(place.directory / _PLANNED)
+    except OSError as error:
+        raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
+
+
+def missing(place: Place, records: Sequence[Record]) -> tuple[str, ...]:
+    """Return the boots that were planned and have no record, as people name them. Raises ConfigError."""
+    planned = _planned(place)
+    seen = {record.seed for record in records}
+    others = planned["boots"] - sum(record.seed is None for record in records)
+    found = [f"seed {seed}" for seed in planned["seeds"] if seed not in seen]
+    return (*found, *([f"{others} of {planned['boots']} boots"] if others > 0 else []))
+
+
+def _planned(place: Place) -> dict[str, Any]:
+    path = place.directory / _PLANNED
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return {"seeds": [int(seed) for seed in data["seeds"]], "boots": int(data["boots"])}
+    except FileNotFoundError:
+        return {"seeds": [], "boots": 0}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path}: damaged: {error}") from error
 
 
 def _placed(staged: Path, case: Path, record: Record) -> Path:
@@ -213,11 +277,14 @@ def _encoded(record: Record) -> dict[str, Any]:
         "evidence": {
             "asked": dict(evidence.asked),
             "load": evidence.load,
+            "load_processes": evidence.load_processes,
             "threads": [_slots(thread) for thread in evidence.threads],
             "load_seen": [_slots(seen) for seen in evidence.load_seen],
             "elapsed_s": evidence.elapsed_s,
-            "printk": evidence.printk,
-            "changed": list(evidence.changed),
+            "settings": {path: list(values) for path, values in evidence.settings.items()},
+            "writes": dict(evidence.writes),
+            "processes": list(evidence.processes),
+            "kernel_threads": [_slots(thread) for thread in evidence.kernel_threads],
         },
         "measurements": [_measurement(measurement) for measurement in record.measurements],
         "faults": [_slots(fault) for fault in record.faults],
@@ -263,11 +330,14 @@ def _decoded(data: dict[str, Any], directory: Path) -> Record:
         evidence=Evidence(
             asked=evidence["asked"],
             load=evidence["load"],
+            load_processes=evidence["load_processes"],
             threads=tuple(Thread(**thread) for thread in evidence["threads"]),
             load_seen=tuple(LoadSeen(**seen) for seen in evidence["load_seen"]),
             elapsed_s=evidence["elapsed_s"],
-            printk=evidence["printk"],
-            changed=tuple(evidence["changed"]),
+            settings={path: (before, after) for path, (before, after) in evidence["settings"].items()},
+            writes=evidence["writes"],
+            processes=tuple(evidence["processes"]),
+            kernel_threads=tuple(Thread(**thread) for thread in evidence["kernel_threads"]),
         ),
         measurements=tuple(_read_measurement(entry) for entry in data["measurements"]),
         faults=tuple(FaultSeen(**fault) for fault in data["faults"]),

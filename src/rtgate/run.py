@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate import record as records_file
 from rtgate.measure import Arm, Case, measure
-from rtgate.record import Record
+from rtgate.record import Place, Record
 
 Seen = Callable[[Record], None]
 
@@ -22,14 +22,14 @@ class Run:
     """What is measured, and where to.
 
     Attributes:
-        seeds: boots of a virtual-time board, or numbers of boots of any other.
+        seeds: boots of a virtual-time board, or numbers of boots of any other; empty for those of the profile.
         records: the directory that gets the records.
         stop: set to end all boots now.
     """
 
     arms: tuple[Arm, ...]
-    seeds: tuple[int, ...]
     records: Path
+    seeds: tuple[int, ...] = ()
     stop: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -38,6 +38,12 @@ class Run:
         parallel = all(arm.time == "virtual" for arm in self.arms)
         return max(1, os.cpu_count() or 1) if parallel else 1
 
+    def boots(self, case: Case) -> tuple[int, ...]:
+        """Return the seeds, or the numbers, of a case's boots on each arm."""
+        lengths = self.arms[0].profile.of(case.tool.name)
+        virtual = self.arms[0].time == "virtual"
+        return self.seeds or (lengths.seeds if virtual else tuple(range(1, lengths.boots + 1)))
+
     def measure(self, case: Case, seen: Seen) -> tuple[Record, ...]:
         """Measure a case on every boot of every arm; write each record as it comes and tell `seen`.
 
@@ -45,26 +51,69 @@ class Run:
             InfrastructureError: this machine cannot measure, or the disk is full.
             KeyboardInterrupt: the user stopped; every boot that was under way is gone without a record.
         """
-        records_file.has_room(self.records)
-        pool = ThreadPoolExecutor(max_workers=self.jobs)
+        beside = Beside(self)
         try:
-            futures = [pool.submit(self._one, case, arm, seed) for seed in self.seeds for arm in self.arms]
-            found = []
-            for future in as_completed(futures):
-                found.append(future.result())
-                seen(found[-1])
-        except BaseException:
-            self.stop.set()
-            raise
+            beside.begin(case)
+            return beside.end(case, seen)
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            self.stop.clear()  # every boot of this case is over; the next case may be measured
-        return tuple(sorted(found, key=lambda record: (record.arm, record.seed or 0, record.boot_id)))
+            beside.close()
 
-    def _one(self, case: Case, arm: Arm, seed: int) -> Record:
+    def prepare(self, case: Case) -> None:
+        """Check that there is room for a case's records, and write down which are going to come."""
+        records_file.has_room(self.records)
+        for arm in self.arms:
+            place = Place(records=self.records, board=arm.board.name, arm=arm.name, case=case.name)
+            records_file.plan(place, self.boots(case), virtual=arm.time == "virtual")
+
+    def one(self, case: Case, arm: Arm, seed: int) -> Record:
+        """Measure a case on one boot and write its record. Raises as `measure`."""
         record, outcome = measure(case, arm, seed)
         directory = records_file.write(record, outcome.files, outcome.console, self.records)
         return records_file.read(directory)
+
+
+class Beside:
+    """Measures the boots of several cases beside each other, as many at once as the run may have."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._pool = ThreadPoolExecutor(max_workers=run.jobs)
+        self._begun: dict[str, list[Future[Record]]] = {}
+        self._told: set[Future[Record]] = set()
+
+    def begin(self, case: Case) -> None:
+        """Put a case's boots at the end of the queue. Raises InfrastructureError when there is no room."""
+        run = self._run
+        run.prepare(case)
+        futures = self._begun.setdefault(case.name, [])
+        for seed in run.boots(case):
+            for arm in run.arms:
+                futures.append(self._pool.submit(run.one, case, arm, seed))
+
+    def end(self, case: Case, seen: Seen) -> tuple[Record, ...]:
+        """Wait for a case that was begun; tell `seen` of every boot that ends meanwhile. Raises as `Run.measure`."""
+        mine = self._begun[case.name]
+        waiting = {future for futures in self._begun.values() for future in futures} - self._told
+        try:
+            for future in as_completed(waiting):
+                if future in mine or not future.exception():
+                    seen(future.result())
+                    self._told.add(future)
+                if all(one in self._told for one in mine):
+                    break
+        except BaseException:
+            self.close()
+            raise
+        found = [future.result() for future in mine]
+        return tuple(sorted(found, key=lambda record: (record.arm, record.seed or 0, record.boot_id)))
+
+    def close(self) -> None:
+        """End every boot that is under way, and forget the others."""
+        if any(not future.done() for futures in self._begun.values() for future in futures):
+            self._run.stop.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._run.stop.clear()  # every boot is over; more may be measured
+        self._begun.clear()
 
 
 def stored(records: Path, board: str | None) -> dict[str, list[Record]]:

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from selftests.fake_target import CAPTURE
+from selftests.fake_target import files
 
 from rtgate.target import cpio, qemu, rootfs, rootfs_recipe
 from rtgate.target.rootfs_build import MANIFEST_FORMAT
 
 # It finds the plan's nonce and seed in the initrd, as a target would, and frames the captured files. FAKE_QEMU is a
-# directory whose files replace them; its `slow-SEED` makes one wake-up of that seed late.
+# directory; its `slow-SEED` makes one wake-up of that seed late, `skip-SEED` lacks what the tool needs.
 _QEMU = """\
 #!{python}
-import io, os, pathlib, re, sys, tarfile
+import gzip, io, os, pathlib, re, sys, tarfile
 sys.path.insert(0, {source!r})
 from rtgate.console.frames import encode
 
@@ -41,13 +41,15 @@ if (fake / f"die-{{seed}}").exists():
     sys.exit()
 if (fake / f"noise-{{seed}}").exists():
     console.write_bytes(os.urandom(8).hex().encode() + b"\\r\\n")
+if (fake / f"skip-{{seed}}").exists():
+    files["skip"] = b"needs two CPUs\\n"
 archive = io.BytesIO()
-with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+with tarfile.open(fileobj=archive, mode="w") as tar:
     for name, data in files.items():
         member = tarfile.TarInfo("r/" + name)
         member.size = len(data)
         tar.addfile(member, io.BytesIO(data))
-lines = ["rtgate: plan started", "rtgate: measured", *encode(archive.getvalue(), nonce), ""]
+lines = ["rtgate: plan started", "rtgate: measured", *encode(gzip.compress(archive.getvalue(), mtime=0), nonce), ""]
 with console.open("ab") as stream:
     stream.write("\\r\\n".join(lines).encode())
 """
@@ -61,7 +63,7 @@ class Lab:
     fake: Path
 
     def make(self, *names: str) -> None:
-        """Say what happens: `slow-SEED`, `die-SEED`, `noise-SEED`."""
+        """Say what happens: `slow-SEED`, `die-SEED`, `noise-SEED`, `skip-SEED`."""
         for name in names:
             (self.fake / name).touch()
 
@@ -90,12 +92,14 @@ def _rootfs(cache: Path) -> None:
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    programs, fake, kernel = tmp_path / "bin", tmp_path / "fake", tmp_path / "kernel"
-    for directory in (programs, fake, kernel):
+    programs, fake, kernel, captured = (tmp_path / name for name in ("bin", "fake", "kernel", "captured"))
+    for directory in (programs, fake, kernel, captured):
         directory.mkdir()
+    for name, data in files().items():
+        (captured / name).write_bytes(data)
     program = programs / "qemu-system-aarch64"
     source = str(Path(rootfs.__file__).parents[2])
-    program.write_text(_QEMU.format(python=sys.executable, source=source, capture=str(CAPTURE)))
+    program.write_text(_QEMU.format(python=sys.executable, source=source, capture=str(captured)))
     program.chmod(0o755)
     (kernel / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(8))
     _rootfs(tmp_path / "cache")

@@ -2,17 +2,24 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rtgate.boards import Board
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import sha256
+from rtgate.loads import Load
+from rtgate.target import rootfs
 from rtgate.target.live import LiveTarget
+from rtgate.target.plan import Plan
+from rtgate.target.rootfs import RootfsImage
 from rtgate.target.virtual import VirtualBoard
 
 if TYPE_CHECKING:
@@ -35,7 +42,61 @@ def test_a_virtual_board_runs_on_virtual_time(lab: Lab) -> None:
     assert isinstance(arm.target, VirtualBoard)
     assert arm.target.image == lab.kernel / "Image"
     assert arm.target.stop is stop
-    assert arm.rootfs == arm.target.rootfs.content_sha256
+    assert arm.target.rootfs(_plan()).name == "core"
+
+
+def _plan(image: str = "core") -> Plan:
+    return Plan(case="a/b:idle", argv=("true",), load=Load(name="idle"), seed=1, duration_s=1, image=image)
+
+
+class Images:
+    """Stands in for making root filesystems, and notes which."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.made: list[tuple[str, str]] = []
+        self._real = rootfs.image("core", "arm64")
+        patch.setattr(rootfs, "image", self._image)
+
+    def _image(self, name: str, arch: str) -> RootfsImage:
+        self.made.append((name, arch))
+        return replace(self._real, name=name)
+
+
+@pytest.mark.parametrize("console", [None, "host", "host-pty"])
+def test_a_plan_s_image_is_made_when_it_is_needed_and_once(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, console: str | None
+) -> None:
+    images, found = Images(monkeypatch), []
+    started = LiveTarget.started
+
+    def noted(
+        board: Board,
+        image: Path,
+        made: Callable[[Plan], RootfsImage],
+        stop: threading.Event,
+        *,
+        pty: bool,
+    ) -> LiveTarget:
+        found.append(made)
+        return started(board, image, made, stop, pty=pty)
+
+    monkeypatch.setattr(LiveTarget, "started", noted)
+    (arm,), _ = make_arms(_request({"candidate": lab.kernel}, console=console))
+    if isinstance(arm.target, VirtualBoard):
+        found.append(arm.target.rootfs)
+    (of,) = found
+    assert images.made == [("core", "arm64")]  # before anything runs: a mistake shows at once
+    assert [of(_plan(name)).name for name in ("core", "full", "full", "core")] == ["core", "full", "full", "core"]
+    assert images.made == [("core", "arm64"), ("full", "arm64")]
+
+
+def test_both_arms_share_their_images(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = Images(monkeypatch)
+    arms, _ = make_arms(_request({"baseline": lab.kernel, "candidate": lab.kernel}))
+    for arm in arms:
+        assert isinstance(arm.target, VirtualBoard)
+        assert arm.target.rootfs(_plan("full")).name == "full"
+    assert images.made == [("core", "arm64"), ("full", "arm64")]
 
 
 def test_a_kernel_that_says_nothing_must_prove_to_be_real_time(lab: Lab) -> None:

@@ -63,7 +63,8 @@ def test_a_good_kernel_passes_and_leaves_everything(
     assert sorted(path.name for path in report.iterdir()) == [
         *("allure-results", "index.html", "judge.log", "junit.xml", "measure.log", "records", "verdict.json"),
     ]
-    assert sorted(path.name for path in (report / "records" / "virt-arm64" / "candidate").glob("*/*")) == ["003", "004"]
+    left = sorted(path.name for path in (report / "records" / "virt-arm64" / "candidate").glob("*/*"))
+    assert left == ["003", "004", "planned.json"]
     found = _verdicts(report)
     assert (found["outcome"], found["exit_code"]) == ("PASS", 0)
     assert not (report / "records" / "verdict.json").exists()
@@ -108,6 +109,7 @@ class Steps:
 
     def __call__(self, arguments: object, options: list[str], log: Path) -> int:
         self.asked.append(options)
+        log.write_text("measuring\n1 failed in 2 s\n")
         if "--replay" not in options:
             return self._measured
         verdicts = [
@@ -145,12 +147,13 @@ def test_it_measures_without_judging_and_judges_what_is_stored(
     assert main.main([*COMMON, *words]) == 0
     measure, judge = (" ".join(options) for options in steps.asked)
     assert measure == (
-        f"--board virt-arm64 --records {tmp_path}/report/records --no-judge --profile smoke "
+        f"--board virt-arm64 --records {tmp_path}/report/records --no-judge --profile smoke --tuning default "
         f"--arm candidate={tmp_path}/kernel --seeds 1-9 --console host --flavour generic"
     )
     assert judge == (
-        f"--replay {tmp_path}/report/records --board virt-arm64 --verdict {tmp_path}/report/verdict.json "
-        f"--junit-xml {tmp_path}/report/junit.xml --thresholds {tmp_path}/limits.yaml"
+        f"--replay {tmp_path}/report/records --board virt-arm64 --tuning default --profile smoke "
+        f"--verdict {tmp_path}/report/verdict.json --junit-xml {tmp_path}/report/junit.xml "
+        f"--thresholds {tmp_path}/limits.yaml"
     )
 
 
@@ -180,6 +183,7 @@ def test_the_exit_code_is_that_of_the_verdicts(
 @pytest.mark.parametrize(("verdict", "code"), [(PASSED, 3), (UNJUDGED, 3), (FAILED, 1)])
 def test_what_was_not_measured_to_its_end_never_passes(
     lab: Lab,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     verdict: tuple[Status, Kind],
@@ -187,7 +191,55 @@ def test_what_was_not_measured_to_its_end_never_passes(
 ) -> None:
     _steps(monkeypatch, verdict, measured=1)
     assert main.main([*COMMON, "--kernel", "kernel"]) == code
-    assert ("not everything was measured: see " in capsys.readouterr().err) == (code == 3)
+    told = capsys.readouterr().err
+    log = tmp_path / "report" / "measure.log"
+    assert f"rtgate: not everything was measured: measuring / 1 failed in 2 s; see {log}\n" in told
+    assert (f"not everything was measured: see {log}" in told) == (code == 3)
+
+
+def test_what_was_measured_to_its_end_is_not_said_to_be_incomplete(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _steps(monkeypatch, PASSED)
+    assert main.main([*COMMON, "--kernel", "kernel"]) == 0
+    assert "not everything was measured" not in capsys.readouterr().err
+
+
+def test_a_boot_that_lacks_what_a_tool_with_limits_needs_is_a_miss(
+    lab: Lab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lab.make("skip-2")
+    assert main.main([*COMMON, "--kernel", "kernel", "--seeds", "1-2"]) == 3
+    (found,) = _verdicts(tmp_path / "report")["verdicts"]
+    assert (found["status"], found["kind"], found["boot"]) == ("MISS", "missing", "seed 2")
+    assert found["sentence"] == "seed 2: needs two CPUs, and thresholds.yaml has limits for it"
+
+
+def test_what_cannot_run_and_has_no_limits_is_skipped(lab: Lab, tmp_path: Path) -> None:
+    lab.make("skip-1")
+    (tmp_path / "limits.yaml").write_text(LIMITS.replace(":idle", ":hackbench"))
+    assert main.main([*COMMON, "--kernel", "kernel", "--seeds", "1", "--allow-unjudged"]) == 0
+    found = _verdicts(tmp_path / "report")
+    assert [(one["status"], one["kind"]) for one in found["verdicts"]] == [("SKIP", "not judged")]
+    (suite,) = ET.parse(tmp_path / "report" / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("skipped"), suite.get("failures")) == ("1", "1", "0")
+
+
+def test_seeds_and_boots_are_handed_on(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = _steps(monkeypatch, PASSED)
+    assert main.main([*COMMON, "--kernel", "kernel", "--console", "host", "--boots", "7"]) == 0
+    (measure, judge) = steps.asked
+    assert measure[measure.index("--boots") + 1] == "7"
+    assert not {"--boots", "--seeds"} & set(judge)
+
+
+def test_an_unknown_tuning_shows_before_anything_runs(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = _steps(monkeypatch, PASSED)
+    assert main.main([*COMMON, "--kernel", "kernel", "--tuning", "fast"]) == 2
+    assert "virt-arm64 has no tuning 'fast' (allowed: default" in capsys.readouterr().err
+    assert steps.asked == []
 
 
 @pytest.mark.parametrize(

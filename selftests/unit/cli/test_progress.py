@@ -65,6 +65,7 @@ def test_a_terminal_gets_a_bar_that_goes_away(shown: io.StringIO, monkeypatch: p
     [
         (record(state="hang", message="it hung:\nlast line"), "hang: it hung:"),
         (record(state="lab"), "lab: "),
+        (record(state="skipped", message="needs two CPUs; needs tracing"), "skipped: needs two CPUs; needs tracing"),
         (without("latency.max", record()), "measured"),
         (record({131_400: 2000}), "max 131.4 virtual us (16425 instructions)"),
     ],

@@ -39,6 +39,12 @@ def test_boots_that_did_not_measure_are_not_alike(lab: Lab, capsys: pytest.Captu
     assert "seed 1: identical in 2 boots" in told
 
 
+def test_boots_that_could_not_run_the_tool_prove_nothing(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.make("skip-1")
+    assert main.main([*COMMON, "--times", "2"]) == 4
+    assert "seed 1: 2 of 2 boots were not measured: skipped" in capsys.readouterr().out
+
+
 def test_samples_that_differ(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     boots = iter([measured(), measured(cyclictest_json=_other())])
     monkeypatch.setattr(repeat, "make_arms", arms(arm(FakeTarget({None: lambda _: next(boots)}))))

@@ -66,6 +66,11 @@ def evidence(measured: Record, **changes: object) -> Record:
     return replace(measured, evidence=replace(measured.evidence, **changes))  # type: ignore[arg-type]
 
 
+def asking(measured: Record, **changes: object) -> Record:
+    """Return the record of a tool that had something else to do."""
+    return evidence(measured, asked={**measured.evidence.asked, **changes})
+
+
 def number(name: str, value: float, unit: Unit, cpu: int = 0) -> Measurement:
     """Return a number on one CPU."""
     return Measurement(name=name, better=Better.LOWER, quantity=Quantity(value, unit), labels={"cpu": str(cpu)})

@@ -12,6 +12,7 @@ from selftests.unit.judge.conftest import (
     BOARD,
     CASE,
     FLAVOUR,
+    asking,
     evidence,
     fault_policy,
     maximum,
@@ -20,6 +21,7 @@ from selftests.unit.judge.conftest import (
     share,
     without,
 )
+from selftests.unit.report.conftest import SETTINGS
 
 from rtgate.console.faults import FaultKind
 from rtgate.judge.judging import Subject, judge
@@ -32,6 +34,7 @@ from rtgate.units import Unit
 LOADED = "latency/cyclictest:hackbench"
 DEAD = (LoadSeen(moment="start", processes=1, ticks=0), LoadSeen(moment="middle", processes=0, ticks=5))
 SLOW = {30_000: 1999, 150_000: 1}
+CHANGED = {**SETTINGS, "/proc/sys/kernel/printk": ("1\t4\t1\t7", "7\t4\t1\t7")}
 
 
 def _judge(
@@ -122,9 +125,17 @@ SPOILED_GOOD_NEWS = {
     "lost cycles": record({30_000: 900, 150_000: 1}),
     "short": evidence(record(SLOW), elapsed_s=0.5),
     "dead load": evidence(record(SLOW, case=LOADED), load_seen=DEAD),
-    "settings": evidence(record(SLOW), changed=("printk changed",)),
+    "settings": evidence(record(SLOW), settings=CHANGED),
+    "unread settings": evidence(record(SLOW), settings={"/proc/sys/kernel/printk": ("", "")}),
+    "a write that did not stay": evidence(record(SLOW), writes={"/proc/sys/kernel/timer_migration": "0"}),
+    "too little counted": asking(record(SLOW), counts=[{"measurement": "wakeups", "least": 2001}]),
+    "the clock was set": evidence(asking(record(SLOW), clock=True), processes=("init", "chronyd")),
     "all at once": evidence(
-        record({150_000: 1}, case=LOADED), load_seen=(), elapsed_s=None, changed=("clocksource changed",)
+        asking(record({150_000: 1}, case=LOADED), clock=True, counts=[{"measurement": "wakeups", "least": 2}]),
+        load_seen=(),
+        elapsed_s=None,
+        settings=CHANGED,
+        processes=(),
     ),
 }
 
@@ -185,6 +196,101 @@ def test_a_flavour_that_nobody_knows_is_no_fault_of_the_kernel() -> None:
     unread = replace(record(SLOW), environment=replace(record().environment, flavour=""))
     found = _only(_judge([unread], [maximum()]))
     assert (found.status, found.kind) == (Status.ERROR, Kind.VALIDITY)
+
+
+# --- boots that were planned and left nothing
+
+
+def test_a_planned_boot_without_a_record_takes_the_pass_away() -> None:
+    made = Subject(
+        case=CASE,
+        board=BOARD,
+        arm="candidate",
+        flavour=FLAVOUR,
+        records=[record()],
+        missing=("seed 2", "seed 3"),
+    )
+    found = _only(list(judge(made, Thresholds((maximum(),)))))
+    assert (found.status, found.kind, found.boot) == (Status.MISS, Kind.MISSING, "")
+    assert found.sentence.startswith("seed 2, seed 3 left no record: ")
+    broken = list(judge(replace(made, records=[record(SLOW)]), Thresholds((maximum(),))))
+    assert [one.status for one in broken] == [Status.MISS, Status.FAIL]
+    nothing = _only(list(judge(replace(made, records=[]), Thresholds((maximum(),)))))
+    assert (nothing.status, nothing.sentence) == (Status.MISS, "the case has no record: nothing was measured")
+
+
+# --- boots that could not run the tool
+
+
+def _skipped(seed: int = 1, ran: str = FLAVOUR, arm: str = "candidate") -> Record:
+    made = record(seed=seed, state="skipped", message="needs two CPUs; needs tracing", arm=arm)
+    return replace(made, environment=replace(made.environment, flavour=ran))
+
+
+@pytest.mark.parametrize(
+    ("limits", "baseline"),
+    [
+        ([], []),
+        ([fault_policy("warning", fails=False)], []),  # says nothing about what is measured
+        ([], [_skipped(arm="baseline")]),
+        ([], [record(state="lab", arm="baseline")]),
+        ([replace(maximum(), flavour="generic")], []),
+    ],
+    ids=["alone", "a policy for faults", "the baseline too", "the baseline broke", "another flavour's limit"],
+)
+def test_what_cannot_run_is_skipped_with_its_reason(limits: list[Threshold], baseline: list[Record]) -> None:
+    found = _judge([_skipped(), _skipped(seed=2)], limits, baseline)
+    assert [(one.status, one.kind, one.boot) for one in found] == [
+        (Status.SKIP, Kind.UNJUDGED, "seed 1"),
+        (Status.SKIP, Kind.UNJUDGED, "seed 2"),
+    ]
+    assert found[0].sentence == "seed 1: needs two CPUs; needs tracing"
+    assert exit_code(found) == 5
+    assert exit_code(found, allow_unjudged=True) == 0
+
+
+@pytest.mark.parametrize("limit", [maximum(), share()])
+def test_what_has_limits_cannot_be_skipped(limit: Threshold) -> None:
+    found = _only(_judge([_skipped()], [limit]))
+    assert (found.status, found.kind, found.boot) == (Status.MISS, Kind.MISSING, "seed 1")
+    assert found.sentence == "seed 1: needs two CPUs; needs tracing, and thresholds.yaml has limits for it"
+    assert exit_code([found]) == 3
+
+
+@pytest.mark.parametrize("limits", [[], [maximum()]], ids=["no limits", "limits"])
+def test_what_the_baseline_can_the_candidate_must(limits: list[Threshold]) -> None:
+    baseline = [_skipped(arm="baseline"), record(seed=2, arm="baseline")]
+    found = _only(_judge([_skipped()], limits, baseline))
+    assert (found.status, found.kind, found.boot) == (Status.FAIL, Kind.MISSING, "seed 1")
+    assert found.sentence == "seed 1: needs two CPUs; needs tracing, and the baseline has it"
+    assert exit_code([found]) == 1
+
+
+@pytest.mark.parametrize("limits", [[], [maximum()]], ids=["no limits", "limits"])
+@pytest.mark.parametrize("baseline", [[], [record(arm="baseline")]], ids=["alone", "baseline"])
+def test_a_lost_flavour_is_told_although_nothing_ran(limits: list[Threshold], baseline: list[Record]) -> None:
+    found = _only(_judge([_skipped(ran="generic")], limits, baseline))
+    assert (found.status, found.kind) == (Status.FAIL, Kind.FLAVOUR)
+    assert found.sentence.startswith("flavour lost: the kernel should be preempt_rt and is generic; seed 1: needs two")
+
+
+def test_a_skipped_boot_whose_flavour_nobody_knows_is_skipped() -> None:
+    assert _only(_judge([_skipped(ran="")])).status is Status.SKIP
+    unasked = replace(_skipped(ran="generic"), kernel=replace(_skipped().kernel, flavour=""))
+    assert _only(_judge([unasked])).status is Status.SKIP
+
+
+def test_a_skipped_boot_takes_the_pass_of_the_others_away() -> None:
+    found = _judge([_skipped(), record(seed=2)], [maximum()])
+    assert [(one.status, one.boot) for one in found] == [(Status.MISS, "seed 1")]
+    found = _judge([_skipped(), record(SLOW, seed=2)], [maximum()])
+    assert [(one.status, one.boot) for one in found] == [(Status.MISS, "seed 1"), (Status.FAIL, "seed 2")]
+
+
+def test_a_fault_in_a_skipped_boot_fails() -> None:
+    found = _judge([replace(_skipped(), faults=(_oops(),))])
+    assert {one.status for one in found} == {Status.SKIP, Status.FAIL}
+    assert exit_code(found) == 1
 
 
 # --- kernel faults
@@ -258,8 +364,13 @@ def test_on_host_time_lateness_and_lost_wakeups_are_shown_not_judged() -> None:
 # --- properties
 
 FAULTS = st.sampled_from([(), (), (), (_oops(),), (_oops("rcu: stall", "rcu-stall"),), (_oops("Oops: 1", "oops"),)])
-STATES = st.sampled_from(["measured"] * 6 + ["no boot", "kernel fault", "hang", "unreadable", "lab", "odd"])
-SPOIL = st.sampled_from(["", "", "", "", "threads", "flavour", "unproven", "cycles", "duration", "load", "settings"])
+STATES = st.sampled_from(["measured"] * 6 + ["no boot", "kernel fault", "hang", "unreadable", "lab", "odd", "skipped"])
+SPOIL = st.sampled_from(
+    [
+        *("", "", "", "", "threads", "flavour", "unproven", "cycles", "duration", "load", "settings", "unread"),
+        *("writes", "clock", "counts"),
+    ]
+)
 COUNTS = st.dictionaries(st.integers(0, 199_999), st.integers(1, 2500), min_size=1, max_size=3)
 
 
@@ -270,7 +381,11 @@ def _spoiled(made: Record, how: str) -> Record:
         "threads": {"threads": ()},
         "duration": {"elapsed_s": 0.3},
         "load": {"load": "hackbench", "load_seen": DEAD},
-        "settings": {"changed": ("printk changed",)},
+        "settings": {"settings": CHANGED},
+        "unread": {"settings": {}, "writes": {"/proc/sys/kernel/timer_migration": "0"}},
+        "writes": {"writes": {"/proc/sys/kernel/sched_rt_runtime_us": "-1"}},
+        "clock": {"asked": {**made.evidence.asked, "clock": True}, "processes": ("ntpd",)},
+        "counts": {"asked": {**made.evidence.asked, "counts": [{"measurement": "samples", "least": 1}]}},
     }
     return evidence(made, **all_changes[how]) if how in all_changes else made
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rtgate import boards, site
+from rtgate import boards, loads, site
 from rtgate.boards import FLAVOURS
 from rtgate.errors import ConfigError
 from rtgate.judge.thresholds import LimitKind, Thresholds, load_thresholds
+from rtgate.tools.registry import TOOLS
 from rtgate.units import Quantity
 
 BOARDS = {"virt": True, "rk": False}
@@ -50,6 +51,20 @@ def test_a_share(read: Read) -> None:
     assert read(_with(SHARE)).entries[0].confidence == 0.99
 
 
+def test_a_limit_may_be_for_one_kind_of_cpu(read: Read) -> None:
+    (found,) = read(_with(GOOD.replace("source", "class: big, source"))).entries
+    assert found.cpu_class == "big"
+    (found,) = read(_with(SHARE.replace("source", "class: little, source"))).entries
+    assert found.cpu_class == "little"
+    assert read(_with(GOOD)).entries[0].cpu_class == ""
+
+
+def test_a_limit_may_be_for_a_tuning(read: Read) -> None:
+    tuned = read(_with(GOOD).replace(":idle", ":idle+isolated"))
+    assert len(tuned.of("virt", "preempt_rt", "latency/cyclictest:idle+isolated")) == 1
+    assert not tuned.of("virt", "preempt_rt", "latency/cyclictest:idle")
+
+
 @pytest.mark.parametrize(("policy", "fails"), [("fail", True), ("report", False)])
 def test_a_policy_for_a_fault(read: Read, policy: str, fails: bool) -> None:
     (found,) = read(_with(f"{{kind: fault, fault: rcu-stall, policy: {policy}, source: s}}")).entries
@@ -70,6 +85,8 @@ def test_limits_apply_to_their_board_flavour_and_case_only(read: Read) -> None:
     assert not found.of("virt", "preempt_rt", "latency/cyclictest:hackbench")
 
 
+ALL_TOOLS = ", ".join(sorted(TOOLS))
+ALL_LOADS = ", ".join(loads.NAMES)
 ALL_KINDS = "max, min, exact, share, fault"
 MEASUREMENTS = "latency, latency.avg, latency.max, latency.min, wakeups, wakeups.lost"
 UNITS = "ns, us, ms, s, virtual ns, virtual us, virtual ms, virtual s, count, ratio"
@@ -90,12 +107,13 @@ NAMES = [
     (
         _with(GOOD).replace("latency/", "latency:"),
         "latency:cyclictest",
-        "'latency:cyclictest:idle' is no case (allowed: SUITE/TOOL:LOAD, for example latency/cyclictest:idle)",
+        "'latency:cyclictest:idle' is no case (allowed: SUITE/TOOL:LOAD, for example latency/cyclictest:idle; +TUNING",
     ),
     (_with(GOOD).replace("test:idle", "test"), "latency/", "'latency/cyclictest' is no case (allowed: SUITE/TOOL:LOAD"),
-    (_with(GOOD).replace("cyclictest", "oslat"), "latency/", "unknown tool 'oslat' (allowed: cyclictest)"),
+    (_with(GOOD).replace("cyclictest", "sundial"), "latency/", f"unknown tool 'sundial' (allowed: {ALL_TOOLS})"),
     (_with(GOOD).replace("latency/", "irq/"), "irq/", "cyclictest is not in the suite 'irq' (allowed: latency)"),
-    (_with(GOOD).replace(":idle", ":doom"), "latency/", "unknown load 'doom' (allowed: idle, hackbench, stress-ng)"),
+    (_with(GOOD).replace(":idle", ":doom"), "latency/", f"unknown load 'doom' (allowed: {ALL_LOADS})"),
+    (_with(GOOD).replace(":idle", ":doom+tuned"), "latency/", f"unknown load 'doom+tuned' (allowed: {ALL_LOADS})"),
     (
         _changed("latency.max", "latency.p99"),
         "latency.p99",
@@ -104,7 +122,11 @@ NAMES = [
     (_changed("oops", "hiccup", FAULT), "hiccup", "unknown value 'hiccup' (allowed: atomic-sleep, bug, "),
 ]
 KEYS = [
-    (_changed("source", "sauce"), "sauce", "unknown key 'sauce' (allowed: kind, limit, margin, measurement, source)"),
+    (
+        _changed("source", "sauce"),
+        "sauce",
+        "unknown key 'sauce' (allowed: class, kind, limit, margin, measurement, source)",
+    ),
     (_changed(', source: "60 seeds"', ""), "{", "missing key 'source'"),
     (_changed('"60 seeds"', '""'), '""', "expected text, found an empty one"),
     (_changed('"60 seeds"', "60"), "60", "expected text, found a whole number"),
@@ -118,7 +140,7 @@ KEYS = [
     (_with(GOOD) + _with(GOOD), "virt:", "duplicate key 'virt' (first at line 1)"),
     (_with(GOOD) + _with(GOOD)[6:], "preempt_rt", "duplicate key 'preempt_rt' (first at line 2)"),
     (_with(GOOD) + _with(GOOD)[20:], "latency/", "duplicate key 'latency/cyclictest:idle' (first at line 3)"),
-    (_changed("limit", "over: 3 virtual us, limit"), "over", "unknown key 'over' (allowed: kind, limit, margin, "),
+    (_changed("limit", "over: 3 virtual us, limit"), "over", "unknown key 'over' (allowed: class, kind, limit, "),
     (_changed("source", "limit: 3, source", FAULT), "limit", "unknown key 'limit' (allowed: fault, kind, policy, "),
 ]
 VALUES = [

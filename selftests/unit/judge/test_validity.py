@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from selftests.unit.judge.conftest import evidence, number, record
+from selftests.unit.judge.conftest import asking, evidence, number, record
+from selftests.unit.report.conftest import SETTINGS
 
 from rtgate.boards import CHECKS
 from rtgate.judge.validity import Check, Held, Spoils, checks
@@ -17,11 +18,19 @@ from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
 LOADED = "latency/cyclictest:hackbench"
+PRINTK = "/proc/sys/kernel/printk"
+RUNTIME = "/proc/sys/kernel/sched_rt_runtime_us"
+CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+QUIET = "1\t4\t1\t7"
 
 
 def _check(name: str, measured: Record) -> Check:
     (found,) = (check for check in checks(measured, {}) if check.name == name)
     return found
+
+
+def _thread(moment: str, policy: int, priority: int) -> Thread:
+    return Thread(moment=moment, name="cyclictest", policy=policy, priority=priority, processor=0)
 
 
 def _failed(name: str, measured: Record) -> str:
@@ -41,13 +50,21 @@ def test_all_checks_of_a_good_record_hold(case: str) -> None:
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> None:
+    asked = asking(
+        record({30_000: 5}, case=LOADED),
+        clock=True,
+        counts=[{"measurement": "wakeups", "least": 2000}],
+        threads=[{"count": 2, "policy": 1, "priority": 99}],
+        cpus=[1],
+    )
     broken = replace(
         evidence(
-            record({30_000: 5}, case=LOADED),
-            threads=(),
+            asked,
+            threads=(_thread("middle", 1, 99),),
             load_seen=(),
             elapsed_s=None,
-            changed=("printk was '1' and became '7'",),
+            settings={PRINTK: (QUIET, "7\t4\t1\t7")},
+            processes=(),
         ),
         environment=replace(record().environment, flavour="generic"),
     )
@@ -60,7 +77,7 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
 
 def test_wrong_identity_spoils_everything_and_the_rest_only_good_news() -> None:
     spoils = {check.name: check.spoils for check in checks(record(), {})}
-    assert [name for name in spoils if spoils[name] is Spoils.EVERYTHING] == ["flavour", "threads"]
+    assert [name for name in spoils if spoils[name] is Spoils.EVERYTHING] == ["flavour", "threads", "affinity"]
 
 
 @pytest.mark.parametrize(
@@ -82,19 +99,20 @@ def test_flavour(asked: str, ran: str, sentence: str) -> None:
     assert sentence in _failed("flavour", changed)
 
 
-def _thread(moment: str, policy: int, priority: int) -> Thread:
-    return Thread(moment=moment, name="cyclictest", policy=policy, priority=priority, processor=0)
-
-
 @pytest.mark.parametrize(
     ("threads", "sentence"),
     [
-        ((), "no thread of the tool was seen while it ran"),
+        ((), "no thread of the tool was seen in the middle of its run"),
+        ((_thread("late", 1, 99),), "no thread of the tool was seen in the middle of its run"),
+        ((_thread("start", 1, 99), _thread("late", 1, 99)), "no thread of the tool was seen in the middle of its run"),
         ((_thread("middle", 0, 0),), "0 of 1 measuring threads ran at SCHED_FIFO 99; seen: cyclictest SCHED_OTHER 0"),
         ((_thread("middle", 1, 98),), "seen: cyclictest SCHED_FIFO 98"),
         ((_thread("middle", 2, 99),), "seen: cyclictest SCHED_RR 99"),
         ((_thread("middle", 7, 99),), "seen: cyclictest 7 99"),
-        ((_thread("middle", 1, 99), _thread("late", 0, 0)), "0 of 1 measuring threads"),
+        (
+            (_thread("middle", 1, 99), _thread("late", 0, 0), _thread("late", 0, 0)),
+            "0 of 1 measuring threads ran at SCHED_FIFO 99; seen: cyclictest SCHED_OTHER 0, cyclictest SCHED_OTHER 0",
+        ),
         ((_thread("middle", 0, 0), _thread("late", 1, 99)), "0 of 1 measuring threads"),
         ((_thread("middle", 1, 99), _thread("middle", 1, 99)), "2 of 1 measuring threads"),
         (tuple(_thread("late", 0, 0) for _ in range(11)), "and 3 more"),
@@ -109,6 +127,102 @@ def test_the_tool_s_own_main_thread_does_not_disturb() -> None:
     held = _check("threads", evidence(record(), threads=threads))
     assert held.held is Held.OK
     assert held.sentence == "1 measuring threads at SCHED_FIFO 99, at 2 moments"
+
+
+# --- where the threads ran
+
+
+def _on(*processors: int) -> tuple[Thread, ...]:
+    return tuple(replace(_thread("middle", 1, 99), processor=processor) for processor in processors)
+
+
+def _bound(threads: tuple[Thread, ...], cpus: list[int]) -> Record:
+    group = {"count": sum(thread.priority == 99 for thread in threads), "policy": 1, "priority": 99}
+    return evidence(asking(record(), threads=[group], cpus=cpus), threads=threads)
+
+
+def test_measuring_threads_on_the_cpus_that_they_were_given() -> None:
+    found = _check("affinity", _bound(_on(2, 3), [2, 3]))
+    assert (found.held, found.sentence) == (Held.OK, "on CPU 2, 3")
+    main = replace(_thread("middle", 0, 0), processor=0)
+    assert _check("affinity", _bound((*_on(2, 3), main), [2, 3])).held is Held.OK
+
+
+def test_measuring_threads_on_other_cpus() -> None:
+    assert _failed("affinity", _bound(_on(0, 2, 1), [2, 3])) == ("measuring threads ran on CPU 0, 1, not only on 2, 3")
+
+
+def test_without_a_tuning_threads_may_run_anywhere() -> None:
+    found = _check("affinity", _bound(_on(0, 7), []))
+    assert (found.held, found.sentence) == (Held.OK, "on all CPUs")
+
+
+MIXED = [
+    {"count": 2, "policy": 1, "priority": 80},
+    {"count": 1, "policy": 6, "priority": 0},
+]
+RIGHT = (_thread("middle", 1, 80), _thread("middle", 1, 80), _thread("middle", 6, 0))
+
+
+@pytest.mark.parametrize("seen", ["own", "session", "system"])
+def test_every_group_of_threads_must_be_there(seen: str) -> None:
+    made = evidence(asking(record(), threads=MIXED, seen=seen), threads=RIGHT)
+    found = _check("threads", made)
+    assert found.held is Held.OK
+    assert found.sentence == (
+        "2 measuring threads at SCHED_FIFO 80, 1 measuring threads at SCHED_DEADLINE, at 1 moments"
+    )
+
+
+@pytest.mark.parametrize("seen", ["own", "session", "system"])
+@pytest.mark.parametrize(
+    ("threads", "sentence"),
+    [
+        (RIGHT[:2], "0 of 1 measuring threads ran at SCHED_DEADLINE; seen: cyclictest SCHED_FIFO 80, "),
+        (RIGHT[1:], "1 of 2 measuring threads ran at SCHED_FIFO 80; seen: cyclictest SCHED_FIFO 80, "),
+        ((*RIGHT[1:], _thread("middle", 1, 79)), "1 of 2 measuring threads ran at SCHED_FIFO 80"),
+        ((*RIGHT[1:], _thread("late", 1, 80)), "measuring threads ran at SCHED_FIFO 80"),  # not at one moment
+        (
+            (*RIGHT, *(replace(one, moment="late") for one in (*RIGHT[:2], *RIGHT[:2]))),
+            "0 of 1 measuring threads ran at SCHED_DEADLINE",
+        ),
+        ((*RIGHT, *(replace(one, moment="end") for one in RIGHT[1:])), "1 of 2 measuring threads ran at SCHED_FIFO"),
+    ],
+)
+def test_a_group_that_is_incomplete_at_any_moment(seen: str, threads: tuple[Thread, ...], sentence: str) -> None:
+    assert sentence in _failed("threads", evidence(asking(record(), threads=MIXED, seen=seen), threads=threads))
+
+
+@pytest.mark.parametrize("late", [RIGHT[:2], RIGHT[2:], (_thread("late", 0, 0),)])
+@pytest.mark.parametrize("seen", ["own", "session", "system"])
+def test_threads_may_have_ended_when_a_busy_target_looks_late(seen: str, late: tuple[Thread, ...]) -> None:
+    threads = (*RIGHT, *(replace(one, moment="late") for one in late))
+    assert _check("threads", evidence(asking(record(), threads=MIXED, seen=seen), threads=threads)).held is Held.OK
+
+
+def test_what_remains_of_the_own_process_late_may_be_its_main_thread() -> None:
+    # Three threads are as many as are needed, but one of them is the main thread.
+    late = (*RIGHT[:2], _thread("late", 0, 0))
+    threads = (*RIGHT, *(replace(one, moment="late") for one in late))
+    own = evidence(asking(record(), threads=MIXED, seen="own"), threads=threads)
+    assert _check("threads", own).held is Held.OK
+    session = evidence(asking(record(), threads=MIXED, seen="session"), threads=threads)
+    assert "0 of 1 measuring threads ran at SCHED_DEADLINE" in _failed("threads", session)
+
+
+def test_only_a_tool_s_own_process_must_have_no_more_threads_of_the_group() -> None:
+    more = (*RIGHT, _thread("middle", 1, 80))
+    own = evidence(asking(record(), threads=MIXED, seen="own"), threads=more)
+    assert "3 of 2 measuring threads ran at SCHED_FIFO 80" in _failed("threads", own)
+    for seen in ("session", "system"):
+        helped = evidence(asking(record(), threads=MIXED, seen=seen), threads=more)
+        assert _check("threads", helped).held is Held.OK
+
+
+@pytest.mark.parametrize("threads", [(), (_thread("middle", 1, 99), _thread("late", 0, 0))])
+def test_a_tool_without_real_time_threads_is_not_asked_for_any(threads: tuple[Thread, ...]) -> None:
+    found = _check("threads", evidence(asking(record(), threads=[]), threads=threads))
+    assert (found.held, found.sentence) == (Held.OK, "the tool has no real-time thread of its own")
 
 
 @pytest.mark.parametrize("lost", [0, 3, 5])
@@ -178,8 +292,7 @@ def test_a_terminated_run_fails_by_its_cycles_and_by_its_duration() -> None:
     data = (DATA / "2.4" / "cyclictest-sigterm.json").read_bytes()
     setting = Setting(cpus=1, duration_s=60.0, virtual_time=False)
     measured = Cyclictest(range_us=10_000).parse(Output(files={JSON: data}, exit_code=0, setting=setting))
-    asked = {**record().evidence.asked, "duration_s": 60}
-    stopped = evidence(replace(record(), measurements=measured), asked=asked, elapsed_s=3.05)
+    stopped = evidence(asking(replace(record(), measurements=measured), duration_s=60), elapsed_s=3.05)
     failed = {check.name: check.sentence for check in checks(stopped, {}) if check.held is Held.FAILED}
     assert set(failed) == {"cycles", "duration"}
     assert "2994 of 60000 wake-ups were measured" in failed["cycles"]
@@ -187,8 +300,10 @@ def test_a_terminated_run_fails_by_its_cycles_and_by_its_duration() -> None:
 
 
 def test_a_tool_without_a_period_is_not_asked_for_cycles() -> None:
-    asked = {**record().evidence.asked, "interval_us": 0}
-    assert _check("cycles", evidence(record({30_000: 2}), asked=asked)).held is Held.OK
+    found = _check("cycles", asking(record({30_000: 2}), interval_us=0))
+    assert (found.held, found.sentence) == (Held.OK, "the tool has no period to account for")
+    bare = replace(record(), measurements=(number("latency.max", 30_000, Unit.VIRTUAL_NS),))
+    assert _check("cycles", asking(bare, interval_us=0)).held is Held.OK
 
 
 def test_a_record_without_a_histogram() -> None:
@@ -249,7 +364,216 @@ def test_an_idle_case_needs_no_load() -> None:
     assert _check("load", evidence(record(), load_seen=())).sentence == "no load was asked for"
 
 
+@pytest.mark.parametrize(
+    ("seen", "sentence"),
+    [
+        (_load(start=(1, 0), middle=(4, 20), late=(4, 30), end=(4, 50)), ""),
+        (_load(start=(1, 0), middle=(9, 20), late=(5, 30), end=(4, 50)), ""),
+        (_load(start=(1, 0), middle=(3, 20), late=(4, 30), end=(4, 50)), "had 3 processes of the 4 that it has"),
+        (_load(start=(1, 0), middle=(4, 20), late=(2, 30), end=(4, 50)), "had 2 processes of the 4 that it has"),
+        (_load(start=(1, 0), middle=(4, 20), late=(4, 30), end=(1, 50)), "had 1 processes of the 4 that it has"),
+    ],
+)
+def test_a_load_of_which_a_part_died(seen: tuple[LoadSeen, ...], sentence: str) -> None:
+    made = evidence(record(case=LOADED), load_seen=seen, load_processes=4)
+    if sentence:
+        assert _failed("load", made) == f"the load hackbench {sentence} when all of it runs"
+    else:
+        assert _check("load", made).held is Held.OK
+
+
+# --- what the tool counted
+
+
+@pytest.mark.parametrize(
+    ("least", "held"), [(0, Held.OK), (1999.5, Held.OK), (2000, Held.OK), (2000.5, Held.FAILED), (9000, Held.FAILED)]
+)
+def test_counts_must_be_reached(least: float, held: Held) -> None:
+    made = asking(record(), counts=[{"measurement": "wakeups", "least": least}])
+    found = _check("counts", made)
+    assert found.held is held
+    if held is Held.FAILED:
+        assert _failed("counts", made) == f"wakeups was 2000, at least {least:g} are needed"
+    else:
+        assert found.sentence == f"wakeups at least {least:g}"
+
+
+def test_the_lowest_of_several_counts_decides() -> None:
+    made = record()
+    both = replace(made, measurements=(*made.measurements, number("wakeups", 30, Unit.COUNT, cpu=1)))
+    counts = [{"measurement": "wakeups", "least": 31}]
+    assert _failed("counts", asking(both, counts=counts)) == "wakeups was 30, at least 31 are needed"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_every_count_is_asked_for(*, first: bool) -> None:
+    counts = [{"measurement": "wakeups", "least": 2000}, {"measurement": "samples", "least": 1}]
+    made = asking(record(), counts=counts if first else counts[::-1])
+    assert _failed("counts", made) == "samples was not measured, at least 1 are needed"
+
+
+def test_a_histogram_is_no_count() -> None:
+    made = asking(record(), counts=[{"measurement": "latency", "least": 1}])
+    assert _failed("counts", made) == "latency was not measured, at least 1 are needed"
+
+
+def test_a_tool_that_counts_nothing() -> None:
+    assert _check("counts", asking(record(), counts=[])).sentence == "the tool has nothing to count"
+
+
+# --- the wall clock
+
+KEEPERS = ("chronyd", "ntpd", "ntpsec", "openntpd", "phc2sys", "ptp4l", "systemd-timesyn", "timemaster")
+
+
+@pytest.mark.parametrize("name", KEEPERS)
+def test_a_tool_that_measures_with_the_wall_clock_is_alone_with_it(name: str) -> None:
+    made = evidence(asking(record(), clock=True), processes=("init", name, "sh"))
+    assert _failed("clock", made) == (
+        f"the tool measures with the wall clock, and {name} may have set it: stop it on the target"
+    )
+
+
+def test_all_that_may_have_set_the_clock_are_named() -> None:
+    made = evidence(asking(record(), clock=True), processes=("ptp4l", "init", "chronyd", "phc2sys"))
+    assert "chronyd, phc2sys, ptp4l may have set it" in _failed("clock", made)
+
+
+def test_processes_that_were_not_read_prove_no_clock() -> None:
+    made = evidence(asking(record(), clock=True), processes=())
+    assert _failed("clock", made) == ("the target's processes were not read, so nobody knows whether its clock was set")
+
+
+@pytest.mark.parametrize("processes", [("init", "sh"), ("systemd-timedat", "ntpdate-like", "xchronyd", "cyclictest")])
+def test_a_clock_that_nobody_set(processes: tuple[str, ...]) -> None:
+    found = _check("clock", evidence(asking(record(), clock=True), processes=processes))
+    assert (found.held, found.sentence) == (Held.OK, "no time synchronisation was running")
+
+
+@pytest.mark.parametrize("processes", [(), ("chronyd",)])
+def test_a_tool_that_does_not_use_the_wall_clock_does_not_care(processes: tuple[str, ...]) -> None:
+    found = _check("clock", evidence(asking(record(), clock=False), processes=processes))
+    assert (found.held, found.sentence) == (Held.OK, "the tool does not measure with the wall clock")
+
+
+# --- settings
+
+
+def _with(**pairs: tuple[str, str]) -> Record:
+    paths = {"printk": PRINTK, "runtime": RUNTIME, "clock": CLOCK}
+    return evidence(record(), settings={**SETTINGS, **{paths[name]: pair for name, pair in pairs.items()}})
+
+
 def test_settings_that_changed() -> None:
-    changed = ("clocksource was 'tsc' and became 'hpet'", "printk was '1' and became '7'")
-    sentence = _failed("settings", evidence(record(), changed=changed))
-    assert sentence == f"settings changed while measuring: {changed[0]}; {changed[1]}"
+    sentence = _failed("settings", _with(clock=("tsc", "hpet"), printk=("1", "7")))
+    assert sentence == f"{PRINTK} was '1' and became '7'; {CLOCK} was 'tsc' and became 'hpet'"
+
+
+@pytest.mark.parametrize("path", SETTINGS)
+@pytest.mark.parametrize("pair", [("", ""), ("", "1"), ("1", "")], ids=["never", "only after", "only before"])
+def test_settings_that_were_not_read(path: str, pair: tuple[str, str]) -> None:
+    made = evidence(record(), settings={**SETTINGS, path: pair})
+    assert _failed("settings", made) == f"{path} was not read"
+
+
+@pytest.mark.parametrize("level", ["0", "2", "4", "7", "10"])
+def test_kernel_messages_that_could_disturb(level: str) -> None:
+    loud = f"{level}\t4\t1\t7"
+    sentence = _failed("settings", _with(printk=(loud, loud)))
+    assert sentence == f"the console's log level was {level}, so kernel messages could disturb"
+
+
+TIMER = "/proc/sys/kernel/timer_migration"
+GOVERNOR = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
+GOVERNORS = GOVERNOR.format("*")
+CHOICE = "/sys/kernel/mm/transparent_hugepage/enabled"
+
+
+def _written(writes: dict[str, str], settings: dict[str, str]) -> Record:
+    same = {path: (value, value) for path, value in settings.items()}
+    return evidence(record(), settings={**SETTINGS, **same}, writes=writes)
+
+
+@pytest.mark.parametrize(
+    ("writes", "settings"),
+    [
+        ({TIMER: "0"}, {TIMER: "0"}),
+        ({CHOICE: r"\[never\]"}, {CHOICE: "always madvise [never]"}),
+        ({GOVERNORS: "performance"}, {GOVERNOR.format(cpu): "performance" for cpu in (0, 1, 10)}),
+        ({GOVERNORS: "performance", TIMER: "0"}, {GOVERNOR.format(0): "performance", TIMER: "0"}),
+        ({"/sys/kernel/[mn]m/*/enabled": r"\[never\]"}, {CHOICE: "always madvise [never]"}),
+    ],
+    ids=["a value", "a choice", "a pattern", "two", "brackets"],
+)
+def test_writes_that_read_back(writes: dict[str, str], settings: dict[str, str]) -> None:
+    found = _check("settings", _written(writes, settings))
+    assert (found.held, found.sentence) == (Held.OK, "as asked, and unchanged")
+
+
+@pytest.mark.parametrize(
+    ("writes", "settings", "sentence"),
+    [
+        ({TIMER: "0"}, {TIMER: "1"}, f"{TIMER} should be 0 and is '1'"),
+        ({TIMER: "0"}, {}, f"{TIMER} should be 0 and is 'not there'"),
+        (
+            {CHOICE: r"\[never\]"},
+            {CHOICE: "always [madvise] never"},
+            rf"{CHOICE} should be \[never\] and is 'always [madvise] never'",
+        ),
+        (
+            {GOVERNORS: "performance"},
+            {GOVERNOR.format(0): "performance", GOVERNOR.format(1): "powersave"},
+            f"{GOVERNORS} should be performance and is 'powersave'",
+        ),
+        ({GOVERNORS: "performance"}, {TIMER: "performance"}, f"{GOVERNORS} should be performance and is 'not there'"),
+    ],
+    ids=["another value", "no such file", "another choice", "one of a pattern", "none of a pattern"],
+)
+def test_writes_that_do_not_read_back(writes: dict[str, str], settings: dict[str, str], sentence: str) -> None:
+    assert _failed("settings", _written(writes, settings)) == sentence
+
+
+def test_kernel_arguments_that_the_boot_did_not_have() -> None:
+    asked = asking(record(), command_line="isolcpus=2-3 nokaslr nohz_full=2-3")
+    assert _failed("settings", asked) == (
+        "the kernel was not started with isolcpus=2-3; the kernel was not started with nohz_full=2-3"
+    )
+    started = replace(record().environment, command_line="nohz_full=2-3 x isolcpus=2-3 nokaslr")
+    assert _check("settings", replace(asked, environment=started)).held is Held.OK
+
+
+KERNEL_THREADS = (
+    Thread(moment="end", name="irq/9-eth0", policy=1, priority=90, processor=0),
+    Thread(moment="end", name="irq/11-mmc", policy=1, priority=90, processor=1),
+    Thread(moment="end", name="ksoftirqd/0", policy=0, priority=0, processor=0),
+)
+
+
+@pytest.mark.parametrize(
+    ("priorities", "sentence"),
+    [
+        ({"irq/": 90}, ""),
+        ({"irq/9-": 90, "irq/11-": 90}, ""),
+        ({"irq/": 80}, "irq/9-eth0, irq/11-mmc should run at SCHED_FIFO 80"),
+        ({"irq/": 90, "ksoftirqd": 1}, "ksoftirqd/0 should run at SCHED_FIFO 1"),
+        ({"rcuc/": 3}, "no thread rcuc/ should run at SCHED_FIFO 3"),
+        ({"rq/": 90}, "no thread rq/ should run at SCHED_FIFO 90"),
+    ],
+)
+def test_priorities_of_the_kernel_s_threads(priorities: dict[str, int], sentence: str) -> None:
+    made = evidence(asking(record(), priorities=priorities), kernel_threads=KERNEL_THREADS)
+    if sentence:
+        assert _failed("settings", made) == sentence
+    else:
+        assert _check("settings", made).held is Held.OK
+
+
+def test_a_kernel_thread_of_another_policy_has_not_the_priority() -> None:
+    round_robin = tuple(replace(thread, policy=2) for thread in KERNEL_THREADS)
+    made = evidence(asking(record(), priorities={"irq/9": 90}), kernel_threads=round_robin)
+    assert _failed("settings", made) == "irq/9-eth0 should run at SCHED_FIFO 90"
+
+
+def test_a_write_that_did_not_last() -> None:
+    made = evidence(record(), settings={**SETTINGS, TIMER: ("0", "1")}, writes={TIMER: "0"})
+    assert _failed("settings", made) == (f"{TIMER} was '0' and became '1'; {TIMER} should be 0 and is '1'")

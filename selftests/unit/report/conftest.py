@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +18,16 @@ from rtgate.environment import Environment
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.record import Evidence, FaultSeen, KernelIdentity, LoadSeen, Record, Thread
+from rtgate.threads import Seen, Threads
+from rtgate.tools import Expected
 from rtgate.units import Quantity, Unit
 
+# As read before and after: what every target has.
+SETTINGS = {
+    "/proc/sys/kernel/printk": ("1\t4\t1\t7", "1\t4\t1\t7"),
+    "/proc/sys/kernel/sched_rt_runtime_us": ("950000", "950000"),
+    "/sys/devices/system/clocksource/clocksource0/current_clocksource": ("arch_sys_counter", "arch_sys_counter"),
+}
 OOPS = FaultSeen(
     kind="oops",
     line="Internal error: Oops: 0000000096000045 [#1] PREEMPT_RT SMP",
@@ -109,25 +119,35 @@ def _environment(boot: Boot) -> Environment:
 
 
 def _evidence(boot: Boot) -> Evidence:
-    asked = {
-        "command": "cyclictest",
-        "threads": boot.cpus,
-        "policy": 1,
-        "priority": 99,
-        "interval_us": 1000,
-        "duration_s": boot.samples / 1000,
-    }
     threads = tuple(
         Thread(moment=moment, name="cyclictest", policy=1, priority=99, processor=cpu)
-        for moment in ("early", "middle")
+        for moment in ("middle", "late")
         for cpu in range(boot.cpus)
     )
-    moments = ("start", "early", "middle", "late", "end")
+    moments = ("start", "middle", "late", "end")
     seen = tuple(LoadSeen(moment=moment, processes=4, ticks=100 * number) for number, moment in enumerate(moments))
-    load = boot.case.partition(":")[2]
     return Evidence(
-        asked=asked, load=load, threads=threads, load_seen=seen, elapsed_s=boot.samples / 1000 + 0.2, printk="1"
+        asked=_asked(boot),
+        load=boot.case.partition(":")[2],
+        threads=threads,
+        load_seen=seen,
+        elapsed_s=boot.samples / 1000 + 0.2,
+        settings=SETTINGS,
+        processes=("init", "kthreadd", "sh", "hackbench"),
     )
+
+
+def _asked(boot: Boot) -> dict[str, Any]:
+    """Return what cyclictest had to do, with the lists that the record's file makes of tuples."""
+    expected = Expected(
+        threads=(Threads(count=boot.cpus, policy=1, priority=99),),
+        duration_s=boot.samples / 1000,
+        seen=Seen.OWN,
+        interval_us=1000,
+    )
+    tuned: dict[str, Any] = {"cpus": [], "command_line": "", "priorities": {}}
+    asked: dict[str, Any] = json.loads(json.dumps({**asdict(expected), "seen": expected.seen.value, **tuned}))
+    return asked
 
 
 def make(boot: Boot) -> Record:

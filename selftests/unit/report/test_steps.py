@@ -6,10 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.record import Record
 from rtgate.report.cases import cases
 from rtgate.report.steps import Step, steps
+from rtgate.target.outcome import State
 
 if TYPE_CHECKING:
     from selftests.unit.report.conftest import World
@@ -97,6 +100,35 @@ def test_a_kernel_that_does_not_boot(world: World) -> None:
     assert step.name == "seed 1: no boot: it hung"
     assert [inner.name for inner in step.steps] == ["boot: it did not come to the plan"]
     assert step.steps[0].status is Status.FAIL
+
+
+STATES = {
+    State.MEASURED: Status.PASS,
+    State.SKIPPED: Status.SKIP,
+    State.NO_BOOT: Status.FAIL,
+    State.FAULT: Status.FAIL,
+    State.HANG: Status.FAIL,
+    State.UNREADABLE: Status.ERROR,
+    State.LAB: Status.MISS,
+}
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_boot_s_step_has_the_status_of_its_state(world: World, state: State) -> None:
+    record = world.record(world.boot(state=state.value, message="" if state is State.MEASURED else "because"))
+    verdict = world.verdict(STATES[state], Kind.UNJUDGED, "seed 1: because", boot="seed 1")
+    step = _named(_steps([record], [verdict]), "seed 1")
+    assert step.status is STATES[state]
+    if state is not State.MEASURED:
+        assert step.name == f"seed 1: {state.value}: because"
+
+
+def test_a_skipped_boot_that_should_have_run_has_the_verdict_s_status(world: World) -> None:
+    record = world.record(world.boot(state="skipped", message="needs two CPUs"))
+    verdict = world.verdict(Status.MISS, Kind.MISSING, "seed 1: needs two CPUs, and there are limits", boot="seed 1")
+    step = _named(_steps([record], [verdict]), "seed 1")
+    assert step.status is Status.MISS
+    assert step.name == "seed 1: skipped: needs two CPUs"
 
 
 def test_of_many_boots_only_those_that_matter_keep_their_files(world: World, tmp_path: Path) -> None:

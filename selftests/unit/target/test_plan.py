@@ -10,27 +10,55 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
-from rtgate.console.frames import FrameReader
+from rtgate.console.frames import FrameReader, encode
 from rtgate.loads import Load
+from rtgate.needs import Need
+from rtgate.target import plan as plan_module
 from rtgate.target.outcome import unpack
 from rtgate.target.plan import Plan, measured, script, started
+from rtgate.threads import Seen
+from rtgate.tuning import Write
 
 IDLE = Load(name="idle")
 PRINTK = Path("/proc/sys/kernel/printk")
-SHELLS = {"sh": ["sh"], "bash": ["bash", "--posix"], "busybox": ["busybox", "sh"]}
+WATCHED = (
+    str(PRINTK),
+    "/proc/sys/kernel/sched_rt_runtime_us",
+    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+)
+# toybox has no shell in most distributions, but the utilities that a plan calls.
+SHELLS = {"sh": ["sh"], "bash": ["bash", "--posix"], "busybox": ["busybox", "sh"], "toybox": ["sh"]}
+_FOUND = {
+    name: argv for name, argv in SHELLS.items() if shutil.which(argv[0]) and (name != "toybox" or shutil.which(name))
+}
 
 
-@pytest.fixture(params=[pytest.param(argv, id=name) for name, argv in SHELLS.items() if shutil.which(argv[0])])
-def shell(request: pytest.FixtureRequest) -> list[str]:
-    return list(request.param)
+@pytest.fixture(params=[pytest.param((name, argv), id=name) for name, argv in _FOUND.items()])
+def shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    name, argv = request.param
+    if name == "toybox":
+        _utilities(tmp_path / "toybox", monkeypatch)
+    return list(argv)
+
+
+def _utilities(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put toybox's utilities before this machine's own."""
+    directory.mkdir()
+    program = shutil.which("toybox")
+    assert program is not None
+    names = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
+    for name in names:
+        (directory / name).symlink_to(program)
+    monkeypatch.setenv("PATH", f"{directory}{os.pathsep}{os.environ['PATH']}")
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +88,22 @@ def plan_of(*argv: str, load: Load = IDLE, seed: int = 1, directory: Path = Path
     return Plan(
         case="latency/stub:idle", argv=argv, load=load, seed=seed, duration_s=0.3, work_directory=str(directory)
     )  # fmt: skip
+
+
+def facts(text: bytes) -> dict[str, list[str]]:
+    """Return lines by path."""
+    found: dict[str, list[str]] = {}
+    for line in text.decode().splitlines():
+        path, _, content = line.partition(":")
+        found.setdefault(path, []).append(content)
+    return found
+
+
+def session(files: Mapping[str, bytes], moment: str) -> list[str]:
+    """Return the names of the threads of the tool's session, of those that the plan saw."""
+    leader = files["tool.pid"].strip().decode()
+    found = (re.fullmatch(r"\d+ \((.*)\) (.*)", line) for line in files[f"threads.{moment}"].decode().splitlines())
+    return sorted(match[1] for match in found if match and match[2].split()[3] == leader)
 
 
 class Run:
@@ -116,17 +160,52 @@ def test_the_same_plan_is_the_same_text() -> None:
     assert script(plan_of("a", "b")) == script(plan_of("a", "b"))
 
 
+OTHER: dict[str, object] = {
+    "case": "latency/stub:hackbench",
+    "argv": ("stub", "-y"),
+    "load": Load(name="hackbench", argv=("hackbench",)),
+    "seed": 2,
+    "duration_s": 0.4,
+    "seen": Seen.OWN,
+    "needs": (Need(test="true", reason="nothing"),),
+    "writes": (Write(path="/proc/sys/kernel/timer_migration", value="0"),),
+    "image": "full",
+    "command_line": "isolcpus=2",
+    "priorities": (("irq/", 90),),
+    "work_directory": "/tmp/rtgate",
+}
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Plan)])
+def test_the_nonce_names_the_plan_whatever_differs(name: str) -> None:
+    plan = plan_of("stub", "-x")
+    other = replace(plan, **{name: OTHER[name]})  # type: ignore[arg-type]
+    assert getattr(other, name) != getattr(plan, name)
+    assert other.nonce != plan.nonce
+
+
 def test_the_nonce_names_the_plan_and_its_seed() -> None:
     plan = plan_of("stub", "-x")
     assert plan.nonce == plan_of("stub", "-x").nonce
+    assert re.fullmatch(r"F[0-9a-f]{9}", plan.nonce)
     others = [
-        replace(plan, seed=2),
-        replace(plan, argv=("stub", "-y")),
-        replace(plan, case="latency/stub:hackbench"),
-        replace(plan, load=Load(name="hackbench", argv=("hackbench",))),
-        replace(plan, duration_s=0.4),
+        *(replace(plan, **{name: OTHER[name]}) for name in ("case", "argv", "load", "seed", "duration_s")),  # type: ignore[arg-type]
+        replace(plan, load=Load(name="hackbench", argv=("hackbench",), repeat=True)),
+        replace(plan, load=Load(name="hackbench", argv=("hackbench", "-l"))),
+        replace(plan, needs=(Need(test="true", reason="something"),)),
+        replace(plan, needs=(Need(test="false", reason="nothing"),)),
+        replace(plan, writes=(Write(path="/proc/sys/kernel/timer_migration", value="1"),)),
+        replace(plan, writes=(Write(path="/proc/sys/kernel/printk_delay", value="0"),)),
     ]
     assert len({plan.nonce, *(other.nonce for other in others)}) == len(others) + 1
+
+
+def test_the_nonce_stands_in_the_script() -> None:
+    plan = plan_of("stub")
+    text = script(plan)
+    what = f"# rtgate plan {plan.nonce}: latency/stub:idle, seed 1, image core, kernel arguments: the board's"
+    assert text.startswith(f"#!/bin/sh\n# SPDX-License-Identifier: MIT\n{what}\n")
+    assert f"work=/run/rtgate/{plan.nonce}\n" in text
 
 
 def test_seeds_spread_the_phases_below_50_ms() -> None:
@@ -136,10 +215,10 @@ def test_seeds_spread_the_phases_below_50_ms() -> None:
     assert phases[0] == plan_of("other", "tool", seed=1).phases_us
 
 
-def test_no_placeholder_is_left() -> None:
-    assert not re.search(
-        "@[A-Z_]+@", script(plan_of("stub", load=Load(name="hackbench", argv=("hackbench",), repeat=True)))
-    )
+@pytest.mark.parametrize("seen", Seen)
+def test_no_placeholder_is_left(seen: Seen) -> None:
+    plan = plan_of("stub", load=Load(name="hackbench", argv=("hackbench",), repeat=True))
+    assert not re.search("@[A-Z_]+@", script(replace(plan, seen=seen)))
 
 
 def test_a_console_tells_how_far_a_plan_came() -> None:
@@ -153,10 +232,18 @@ def test_the_tools_deadline_is_longer_than_its_duration() -> None:
     assert replace(plan_of("stub"), duration_s=60).deadline_s == 140
 
 
-def test_the_script_is_sound() -> None:
+@pytest.mark.parametrize("seen", Seen)
+def test_the_script_is_sound(seen: Seen) -> None:
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
-    text = script(plan_of("stub", load=Load(name="hackbench", argv=("hackbench",), repeat=True)))
+    plan = replace(
+        plan_of("stub", load=Load(name="hackbench", argv=("hackbench",), repeat=True)),
+        seen=seen,
+        needs=(Need(test="[ $(nproc) -gt 1 ]", reason="needs two CPUs"),),
+        writes=(Write(path="/sys/devices/system/cpu/cpu*/power/control", value="on"),),
+        priorities=(("irq/", 90),),
+    )
+    text = script(plan)
     done = subprocess.run(["shellcheck", "-s", "sh", "-S", "error", "-"], input=text, text=True, check=False)
     assert done.returncode == 0
 
@@ -164,113 +251,309 @@ def test_the_script_is_sound() -> None:
 # --- what it does
 
 
-def test_the_results_arrive_in_frames(shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]) -> None:
+@pytest.mark.parametrize("seen", [Seen.OWN, Seen.SESSION])
+def test_the_results_arrive_in_frames(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], seen: Seen
+) -> None:
     tools("stub", 'echo out; echo err >&2; echo "$*" >x.json; sleep 1; exit 3')
-    run = Run(plan_of("stub", "-a", "b", directory=tmp_path / "work"), shell, tmp_path)
+    run = Run(replace(plan_of("stub", "-a", "b", directory=tmp_path / "work"), seen=seen), shell, tmp_path)
     files = run.files()
     assert files["tool.rc"] == b"3\n"
     assert files["tool.out"] == b"out\n"
     assert files["tool.err"] == b"err\n"
     assert files["x.json"] == b"-a b\n"
-    assert "tool.deadline" not in files
-    assert b"(stub)" in files["threads.middle"]
-    assert files["uname.r"].decode().strip() == os.uname().release
+    assert not {"tool.deadline", "skip", "kthreads"} & set(files)
+    for moment in ("middle", "late"):
+        assert "stub" in session(files, moment)
+    assert not {"threads.start", "threads.end"} & set(files)
     assert files["uname.m"].decode().strip() == os.uname().machine
-    assert files["version"] == Path("/proc/version").read_bytes()
-    assert files["cmdline"] == Path("/proc/cmdline").read_bytes()
+    found = facts(files["facts"])
+    assert found["/proc/sys/kernel/osrelease"] == [os.uname().release]
+    assert found["/proc/sys/kernel/version"] == [os.uname().version]
+    assert found["/proc/version"] == Path("/proc/version").read_text().splitlines()
+    assert found["/proc/cmdline"] == Path("/proc/cmdline").read_text().splitlines()
+    assert found["/proc/sys/kernel/random/boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().split()
+    assert found["/sys/devices/system/cpu/online"] == Path("/sys/devices/system/cpu/online").read_text().splitlines()
     assert float(files["uptime.start"].split()[0]) < float(files["uptime.end"].split()[0])
+    assert Path("/proc/self/comm").read_text().strip() in files["processes"].decode().splitlines()
     assert run.printed.startswith(b"rtgate: plan started\nrtgate: measured\n")
 
 
-def test_frames_can_be_asked_for_again(shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]) -> None:
-    tools("stub", "dd if=/dev/urandom of=random bs=1024 count=4")
-    run = Run(plan_of("stub", directory=tmp_path / "work"), shell, tmp_path)
-    assert len(run.frames) > 3
-    assert run.again("resend", "1", "2") == run.frames[:2]
-    assert run.again("resend", "3") == [run.frames[2]]
-    assert run.again("resend", "99999") == []
-    assert run.again("resend") == []
-    assert run.again("closing") == [run.frames[-1]]
-    partial = FrameReader(run.plan.nonce)
-    partial.feed(b"\n".join([*run.frames[1:2], *run.frames[3:], b""]))
-    missing = partial.missing
-    assert missing == (1, 3)
-    partial.feed(b"\n".join([*run.again("resend", *map(str, missing)), b""]))
-    assert partial.payload() == run.reader.payload()
-
-
-def test_a_plan_can_be_carried_out_again(tmp_path: Path, tools: Callable[[str, str], None]) -> None:
-    tools("stub", f"cat {tmp_path}/number >number; ls >list")
-    plan = plan_of("stub", directory=tmp_path / "work")
-    for number in ("one\n", "two\n"):
-        (tmp_path / "number").write_text(number)
-        files = Run(plan, ["sh"], tmp_path).files()
-        assert files["number"] == number.encode()
-        assert b"tool.rc" not in files["list"]
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [("exit 0", b"0"), ("exit 255", b"255"), ("kill -SEGV $$", b"139"), ("kill -KILL $$", b"137")],
-)
-def test_how_the_tool_ended_is_recorded(
-    tmp_path: Path, tools: Callable[[str, str], None], text: str, code: bytes
+def test_frames_are_those_that_the_reader_s_own_encoder_makes(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]
 ) -> None:
-    tools("stub", text)
-    assert Run(plan_of("stub", directory=tmp_path / "work"), ["sh"], tmp_path).files()["tool.rc"].strip() == code
+    tools("stub", "dd if=/dev/urandom of=random bs=1024 count=12 2>/dev/null")
+    run = Run(plan_of("stub", directory=tmp_path / "work"), shell, tmp_path)
+    assert len(run.frames) > 20
+    assert [line.decode() for line in run.frames] == encode(run.reader.payload(), run.plan.nonce)
+    assert run.reader.repeated == 0
+    assert len(run.files()["random"]) == 12 * 1024
 
 
-def test_a_tool_that_does_not_exist_is_recorded(tmp_path: Path, shell: list[str]) -> None:
-    files = Run(plan_of("no-such-tool", directory=tmp_path / "work"), shell, tmp_path).files()
-    assert files["tool.rc"] == b"127\n"
-    assert b"no-such-tool" in files["tool.err"]
+def test_settings_are_read_before_and_after(shell: list[str], tmp_path: Path) -> None:
+    files = Run(plan_of("true", directory=tmp_path / "work"), shell, tmp_path).files()
+    there = {path: Path(path).read_text().strip() for path in WATCHED if Path(path).exists()}
+    for moment in ("start", "end"):
+        found = facts(files[f"facts.{moment}"])
+        assert list(found) == list(there)
+        assert {path: found[path] for path in found if path != str(PRINTK)} == {
+            path: [content] for path, content in there.items() if path != str(PRINTK)
+        }
+
+
+def test_a_setting_that_the_tool_changed_reads_differently_afterwards(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]
+) -> None:
+    (tmp_path / "set").write_text("one\n")
+    tools("stub", f"echo three >{tmp_path}/set")
+    plan = replace(plan_of("stub", directory=tmp_path / "work"), writes=(Write(path=f"{tmp_path}/set", value="two"),))
+    files = Run(plan, shell, tmp_path).files()
+    assert facts(files["facts.start"])[f"{tmp_path}/set"] == ["two"]
+    assert facts(files["facts.end"])[f"{tmp_path}/set"] == ["three"]
+    assert (tmp_path / "set").read_text() == "one\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "code"),
-    [("exec sleep 60", b"143"), ("trap '' TERM; while :; do sleep 0.1; done", b"137")],
-    ids=["ends", "ignores it"],
+    "contents",
+    [
+        {b"colons": b"a:b::c\n", b"lines": b"one\ntwo: x\n\nfour", b"blank": b"\n", b"nothing": b""},
+        {b"a string of the device tree": b"Board, V1.0\0", b"no UTF-8": b"caf\xe9\n"},
+    ],
+    ids=["text", "bytes"],
 )
-def test_a_tool_that_does_not_end_is_stopped(
-    tmp_path: Path, tools: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch, text: str, code: bytes
+def test_facts_are_lines_after_their_path(
+    shell: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contents: dict[bytes, bytes]
+) -> None:
+    expected = b""
+    for number, content in enumerate(contents.values()):
+        path = tmp_path / f"fact{number}"
+        path.write_bytes(content)
+        lines = content.removesuffix(b"\n").split(b"\n") if content else []
+        expected += b"".join(f"{path}:".encode() + line + b"\n" for line in lines)
+    monkeypatch.setattr(plan_module, "_FACTS", (f"{tmp_path}/fact*", f"{tmp_path}/none", f"{tmp_path}/no*ne"))
+    found = Run(plan_of("true", directory=tmp_path / "work"), shell, tmp_path).files()["facts"]
+    # Some versions of busybox leave the NUL out.
+    assert found.replace(b"\0", b"") == expected.replace(b"\0", b"")
+
+
+# --- when the tool ends
+
+
+@pytest.mark.parametrize("seen", [Seen.OWN, Seen.SESSION])
+def test_a_tool_that_ends_early_was_not_seen(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], seen: Seen
+) -> None:
+    tools("stub", "echo done; exit 7")
+    files = Run(replace(plan_of("stub", directory=tmp_path / "work"), seen=seen), shell, tmp_path).files()
+    assert (files["tool.rc"], files["tool.out"]) == (b"7\n", b"done\n")
+    for moment in ("middle", "late"):
+        assert session(files, moment) == []
+        assert bool(files[f"threads.{moment}"]) == (seen is Seen.SESSION)  # those of others
+    elapsed = float(files["uptime.end"].split()[0]) - float(files["uptime.start"].split()[0])
+    assert elapsed >= 0.26
+
+
+THREADED = """
+import threading, time
+def now():
+    return open("/proc/uptime").read().split()[0]
+one = threading.Thread(target=time.sleep, args=(2,))
+one.start()
+one.join()
+open("threads-ended", "w").write(now())
+time.sleep(2)
+open("tool-ended", "w").write(now())
+"""
+
+
+@pytest.mark.parametrize(("seen", "until"), [(Seen.OWN, "threads-ended"), (Seen.SESSION, "tool-ended")])
+def test_the_load_ends_with_the_measuring_threads(
+    tmp_path: Path, tools: Callable[[str, str], None], seen: Seen, until: str
+) -> None:
+    tools("load", f"while :; do cat /proc/uptime >>{tmp_path}/beats; sleep 0.05; done")
+    argv = (sys.executable, "-S", "-c", THREADED)
+    load = Load(name="beats", argv=("load",))
+    plan = replace(plan_of(*argv, load=load, directory=tmp_path / "work"), seen=seen, duration_s=1.5)
+    files = Run(plan, ["sh"], tmp_path).files()
+    assert files["tool.rc"] == b"0\n"
+    if seen is Seen.OWN:
+        assert len(files["threads.middle"].splitlines()) == 2
+    assert len(session(files, "middle")) == 2
+    last = float((tmp_path / "beats").read_text().splitlines()[-1].split()[0])
+    assert float(files[until]) - 0.5 < last < float(files[until]) + 1
+    assert last < float(files["uptime.end"].split()[0]) + 0.5
+
+
+def test_a_session_s_threads_are_those_of_its_children_too(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]
+) -> None:
+    tools("stub", "child & child; wait")
+    tools("child", "exec sleep 0.8")
+    plan = plan_of("stub", directory=tmp_path / "work")
+    files = Run(replace(plan, seen=Seen.SESSION), shell, tmp_path).files()
+    assert session(files, "middle") == ["sleep", "sleep", "stub"]
+    own = Run(replace(plan, seen=Seen.OWN), shell, tmp_path).files()
+    assert session(own, "middle") == ["stub"]
+    assert len(own["threads.middle"].splitlines()) == 1
+
+
+# --- what the target must have
+
+
+def test_a_tool_whose_needs_are_not_met_is_not_run(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], printk: str
+) -> None:
+    for name in ("stub", "load"):
+        tools(name, f"touch {tmp_path}/{name}-ran; sleep 0.3")
+    (tmp_path / "set").write_text("old\n")
+    plan = replace(
+        plan_of("stub", load=Load(name="load", argv=("load",)), directory=tmp_path / "work"),
+        needs=(
+            Need(test="[ -e /proc/version ]", reason="no /proc"),
+            Need(test=f"[ -e {tmp_path}/none ]", reason='it\'s $NOT `there`: needs "two" CPUs'),
+            Need(test="[ -e /proc/version ] && false", reason="-n second"),
+        ),
+        writes=(Write(path=f"{tmp_path}/set", value="new"),),
+    )
+    began = time.monotonic()
+    run = Run(plan, shell, tmp_path)
+    files = run.files()
+    assert files["skip"].decode().splitlines() == ['it\'s $NOT `there`: needs "two" CPUs', "-n second"]
+    assert not [name for name in files if name.startswith(("tool", "threads", "load", "uptime", "facts."))]
+    assert not list(tmp_path.glob("*-ran"))
+    assert (tmp_path / "set").read_text() == "old\n"
+    assert PRINTK.read_text() == printk
+    # What tells the kernel is there all the same.
+    assert facts(files["facts"])["/proc/sys/kernel/version"] == [os.uname().version]
+    assert "processes" in files
+    assert measured(run.printed.decode())
+    assert run.again("resend", "1") == run.frames[:1]
+    assert time.monotonic() - began < 20
+
+
+def test_needs_that_are_met_leave_no_trace(shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]) -> None:
+    tools("stub", "echo ran")
+    needs = (Need(test="true", reason="no"), Need(test="[ $(nproc) -gt 0 ]", reason="no CPU"))
+    run = Run(replace(plan_of("stub", directory=tmp_path / "work"), needs=needs), shell, tmp_path)
+    files = run.files()
+    assert "skip" not in files
+    assert files["tool.out"] == b"ran\n"
+    assert run.printed.startswith(b"rtgate: plan started\nrtgate: measured\n")
+
+
+# --- settings that are written
+
+
+def _writing(directory: Path, *writes: Write) -> Plan:
+    return replace(plan_of("stub", directory=directory / "work"), writes=writes)
+
+
+@pytest.mark.parametrize("code", [0, 9])
+def test_settings_are_written_read_back_and_put_back(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], code: int
+) -> None:
+    before = {"set1": "old\n", "set2": "two\nlines: and a colon\n", "other": "mine", "empty": ""}
+    for name, text in before.items():
+        (tmp_path / name).write_text(text)
+    tools("stub", f"cat {tmp_path}/set1 {tmp_path}/set2 {tmp_path}/other {tmp_path}/empty >seen; exit {code}")
+    plan = _writing(
+        tmp_path,
+        Write(path=f"{tmp_path}/set*", value="it's a new $value"),
+        Write(path=f"{tmp_path}/other", value="-1"),
+        Write(path=f"{tmp_path}/empty", value="filled"),
+    )
+    files = Run(plan, shell, tmp_path).files()
+    new = "it's a new $value"
+    assert files["seen"].decode() == f"{new}\n{new}\n-1\nfilled\n"
+    assert files["tool.rc"] == f"{code}\n".encode()
+    read = {f"{tmp_path}/{name}": [value] for name, value in zip(before, (new, new, "-1", "filled"), strict=True)}
+    for moment in ("start", "end"):
+        found = facts(files[f"facts.{moment}"])
+        assert {path: found[path] for path in read} == read
+    assert {name: (tmp_path / name).read_text() for name in before} == before
+
+
+def test_what_cannot_be_written_is_passed_over(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]
+) -> None:
+    (tmp_path / "set").write_text("old\n")
+    tools("stub", f"cat {tmp_path}/set >seen")
+    plan = _writing(
+        tmp_path,
+        Write(path=f"{tmp_path}/none", value="1"),
+        Write(path=f"{tmp_path}/no-*-match", value="1"),
+        Write(path="/proc/version", value="1"),
+        Write(path=f"{tmp_path}/set", value="new"),
+    )
+    files = Run(plan, shell, tmp_path).files()
+    assert (files["seen"], files["tool.rc"]) == (b"new\n", b"0\n")
+    found = facts(files["facts.end"])
+    assert found[f"{tmp_path}/set"] == ["new"]
+    assert found["/proc/version"] == Path("/proc/version").read_text().splitlines()
+    assert not [path for path in found if path.startswith(f"{tmp_path}/no")]
+    assert sorted(path.name for path in tmp_path.glob("no*")) == []
+    assert (tmp_path / "set").read_text() == "old\n"
+
+
+def test_a_setting_that_is_written_twice_is_what_it_was_before_both(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]
+) -> None:
+    (tmp_path / "set").write_text("0\n")
+    tools("stub", f"cat {tmp_path}/set >seen")
+    plan = _writing(tmp_path, Write(path=f"{tmp_path}/set", value="1"), Write(path=f"{tmp_path}/s*", value="2"))
+    files = Run(plan, shell, tmp_path).files()
+    assert files["seen"] == b"2\n"
+    assert (tmp_path / "set").read_text() == "0\n"
+
+
+def test_settings_are_put_back_after_a_tool_that_was_stopped(
+    tmp_path: Path, tools: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Plan, "deadline_s", 1)
-    tools("stub", text)
-    files = Run(plan_of("stub", directory=tmp_path / "work"), ["sh"], tmp_path).files()
-    assert files["tool.rc"].strip() == code
+    (tmp_path / "set").write_text("old\n")
+    tools("stub", "exec sleep 60")
+    files = Run(_writing(tmp_path, Write(path=f"{tmp_path}/set", value="new")), ["sh"], tmp_path).files()
     assert files["tool.deadline"] == b"after 1 s\n"
+    assert (tmp_path / "set").read_text() == "old\n"
 
 
-ODD = (
-    "",
-    "a b",
-    "it's",
-    '"',
-    "$HOME",
-    "`id`",
-    "*",
-    "\\",
-    "a\nb",
-    "@LOAD@",
-    "@MIDDLE@",
-    "-n",
-    "\u00b5",
-    "~",
-    "#x",
-    ";",
-    "!",
-)
+def test_a_setting_that_is_watched_anyway_is_read_once(tmp_path: Path, tools: Callable[[str, str], None]) -> None:
+    tools("stub", "true")
+    plan = _writing(tmp_path, Write(path=WATCHED[1], value=Path(WATCHED[1]).read_text().strip()))
+    files = Run(plan, ["sh"], tmp_path).files()
+    assert facts(files["facts.end"])[WATCHED[1]] == Path(WATCHED[1]).read_text().splitlines()
 
 
-def test_odd_arguments_arrive_as_they_are(shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]) -> None:
-    tools("stub", 'for one; do printf "%s\\0" "$one"; done >arguments')
-    tools("load", f'for one; do printf "%s\\0" "$one"; done >"{tmp_path}/load"; exec sleep 60')
-    load = Load(name="odd", argv=("load", *ODD))
-    directory = tmp_path / "it's a $directory"
-    files = Run(plan_of("stub", *ODD, load=load, directory=directory), shell, tmp_path).files()
-    expected = "".join(f"{word}\0" for word in ODD).encode()
-    assert files["arguments"] == expected
-    assert (tmp_path / "load").read_bytes() == expected
+# --- the kernel's threads
+
+
+def test_threads_get_their_priorities_by_name(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may set priorities")
+    names = [f"rtg-{os.getpid() % 10_000}-{letter}" for letter in "ab"]
+    started = []
+    try:
+        for name in names:
+            tools(name, "sleep 60; exit")
+            started.append(subprocess.Popen([name], start_new_session=True))
+        waited = time.monotonic() + 5
+        comms = [Path(f"/proc/{one.pid}/comm") for one in started]
+        while [comm.read_text().strip() for comm in comms] != names and time.monotonic() < waited:
+            time.sleep(0.02)
+        plan = replace(plan_of("true", directory=tmp_path / "work"), priorities=((names[0], 3),))
+        files = Run(plan, shell, tmp_path).files()
+        policies = [os.sched_getscheduler(one.pid) for one in started]
+        assert policies == [os.SCHED_FIFO, os.SCHED_OTHER]
+        assert os.sched_getparam(started[0].pid).sched_priority == 3
+        seen = [line for line in files["kthreads"].decode().splitlines() if f"({names[0]})" in line]
+        assert [line.rpartition(")")[2].split()[37:39] for line in seen] == [["3", "1"]]
+    finally:
+        for one in started:
+            with suppress(ProcessLookupError):
+                os.killpg(one.pid, signal.SIGKILL)
+            one.wait()
 
 
 # --- the load
@@ -309,7 +592,7 @@ def test_a_load_that_fails_is_not_started_again(tmp_path: Path, tools: Callable[
 
 def test_without_a_load_none_is_recorded(tmp_path: Path) -> None:
     files = Run(plan_of("sleep", "0.3", directory=tmp_path / "work"), ["sh"], tmp_path).files()
-    assert not [name for name in files if name.startswith(("load", "processes"))]
+    assert not [name for name in files if name.startswith(("load", "processes."))]
 
 
 def test_nothing_is_left_running(shell: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

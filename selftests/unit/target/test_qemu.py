@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +16,7 @@ from rtgate import boards, site
 from rtgate.boards import Board
 from rtgate.errors import InfrastructureError
 from rtgate.target import qemu, turns
-from rtgate.target.qemu import Machine
+from rtgate.target.qemu import Machine, Monitor
 
 VIRTUAL = [name for name in site.names("boards") if boards.board(name).virtual]
 
@@ -21,7 +26,14 @@ def _library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "library", lambda: Path("/cache/turns.so"))
 
 
-def machine(board: Board, *, seed: int | None = None, virtual: bool = False, monitor: Path | None = None) -> list[str]:
+def machine(
+    board: Board,
+    *,
+    seed: int | None = None,
+    virtual: bool = False,
+    monitor: Path | None = None,
+    command_line: str = "",
+) -> list[str]:
     return Machine(
         board=board,
         image=Path("/build/Image"),
@@ -30,6 +42,7 @@ def machine(board: Board, *, seed: int | None = None, virtual: bool = False, mon
         seed=seed,
         virtual_time=virtual,
         monitor=monitor,
+        command_line=command_line,
     ).argv()
 
 
@@ -89,6 +102,14 @@ def test_only_the_seed_tells_two_boots_apart() -> None:
     assert [pair for pair in zip(one, other, strict=True) if pair[0] != pair[1]] == [("1", "22")]
 
 
+@pytest.mark.parametrize("own", ["", "quiet nokaslr"])
+@pytest.mark.parametrize("more", ["", "isolcpus=1 nohz_full=1"])
+def test_kernel_arguments_follow_those_of_the_board(own: str, more: str) -> None:
+    board = replace(boards.board("virt-arm64"), command_line=own)
+    words = option(machine(board, command_line=more), "-append").split(" ")
+    assert words == [f"console={board.console.device},{board.console.baud}", *own.split(), *more.split()]
+
+
 def test_the_monitor_is_there_when_it_is_asked_for() -> None:
     board = boards.board("virt-arm64")
     assert "-qmp" not in machine(board)
@@ -121,3 +142,132 @@ def test_a_qemu_that_does_not_start_is_the_labs_fault(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InfrastructureError, match="qemu-broken does not start: "):
         qemu.version("qemu-broken")
+
+
+# --- the monitor
+
+
+class FakeMonitor:
+    """Speaks QMP on a socket, as QEMU does, and says what `answers` returns."""
+
+    def __init__(self, path: Path, answers: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.connections = 0
+        self._answers = answers
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(path))
+        self._socket.listen()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection = self._socket.accept()[0]
+                with connection, connection.makefile("rw") as stream:
+                    self.connections += 1
+                    self._talk(stream)
+
+    def _talk(self, stream: Any) -> None:
+        self._say(stream, {"QMP": {"version": {}, "capabilities": []}})
+        for line in stream:
+            request = json.loads(line)
+            if request["execute"] == "qmp_capabilities":
+                self._say(stream, {"return": {}})
+                continue
+            self.asked.append(request)
+            replies = self._answers(request)
+            if not replies:
+                return
+            for reply in replies:
+                self._say(stream, reply)
+
+    @staticmethod
+    def _say(stream: Any, message: dict[str, Any]) -> None:
+        stream.write(json.dumps(message) + "\n")
+        stream.flush()
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join(5)
+
+
+Serve = Callable[[Callable[[dict[str, Any]], list[dict[str, Any]]]], FakeMonitor]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    with ExitStack() as stack:
+
+        def start(answers: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> FakeMonitor:
+            made = FakeMonitor(tmp_path / "qmp", answers)
+            stack.callback(made.close)
+            return made
+
+        yield start
+
+
+@pytest.fixture
+def monitor(tmp_path: Path) -> Iterator[Monitor]:
+    made = Monitor(tmp_path / "qmp")
+    yield made
+    made.close()
+
+
+def test_the_monitor_answers(monitor: Monitor, serve: Serve) -> None:
+    fake = serve(lambda request: [{"event": "RTC_CHANGE"}, {"return": {"asked": request["execute"]}}])
+    assert monitor.ask("query-status") == {"asked": "query-status"}
+    assert monitor.ask("qom-get", path="/machine", property="rtc-time") == {"asked": "qom-get"}
+    assert fake.asked[1]["arguments"] == {"path": "/machine", "property": "rtc-time"}
+    assert fake.connections == 1
+
+
+def test_a_command_that_qemu_refuses_has_no_answer(monitor: Monitor, serve: Serve) -> None:
+    serve(lambda _: [{"error": {"class": "GenericError"}}])
+    assert monitor.ask("nonsense") is None
+    assert monitor.ask("nonsense") is None
+
+
+def test_a_monitor_that_nobody_asked_can_be_closed(tmp_path: Path) -> None:
+    Monitor(tmp_path / "qmp").close()
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["never there", "left by a QEMU that is gone"])
+def test_a_monitor_that_cannot_be_reached_is_silent_and_can_be_closed(
+    tmp_path: Path, monitor: Monitor, *, left: bool
+) -> None:
+    if left:
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(tmp_path / "qmp"))
+    assert monitor.ask("cont") is None
+    assert monitor.ask("cont") is None
+    monitor.close()
+
+
+def test_a_monitor_that_was_not_there_yet_is_reached_later(monitor: Monitor, serve: Serve) -> None:
+    assert monitor.ask("cont") is None
+    serve(lambda _: [{"return": {"running": True}}])
+    assert monitor.ask("cont") == {"running": True}
+
+
+def test_a_qemu_that_ends_is_silent(monitor: Monitor, serve: Serve) -> None:
+    serve(lambda _: [])
+    assert monitor.ask("quit") is None
+    assert monitor.ask("quit") is None
+
+
+def test_an_answer_that_is_no_json_is_none(tmp_path: Path, monitor: Monitor) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "qmp"))
+        server.listen()
+
+        def talk() -> None:
+            with server.accept()[0] as stream:
+                stream.sendall(b'{"QMP": {}}\nnonsense\n')
+                stream.recv(1000)
+
+        talker = threading.Thread(target=talk, daemon=True)
+        talker.start()
+        assert monitor.ask("cont") is None
+        talker.join(5)

@@ -196,3 +196,36 @@ def test_the_lock_file_gets_the_newest_versions(tmp_path: Path, monkeypatch: pyt
     lock = rootfs.update_lock("tiny")
     assert lock == place / "tiny.lock.yaml"
     assert lock.read_text().count('"2:3-1"') == 4
+
+
+def test_the_lock_file_of_an_extending_recipe_leaves_the_other_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "target" / "rootfs"
+    place.mkdir(parents=True)
+    (place / "tiny.yaml").write_text(
+        "format: 1\nsuite: trixie\nmax-mib: 6\npackages: {rt-tests: [usr/bin/x]}\nlibraries: [libc6]\n"
+        "suites: {rt-tests: forky}\n"
+    )
+    (place / "large.yaml").write_text(
+        "format: 1\nextends: tiny\nsuite: trixie\nmax-mib: 6\n"
+        "packages: {rt-tests: [usr/bin/y], fio: [usr/bin/fio]}\nlibraries: [zlib1g]\n"
+    )
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path))
+    asked: list[dict[str, str]] = []
+
+    class Archive:
+        @classmethod
+        def open(cls, directory: Path, suites: object, architecture: str) -> Archive:
+            return cls()
+
+        def versions(self, suites: dict[str, str]) -> dict[str, tuple[str, ...]]:
+            asked.append(dict(suites))
+            return dict.fromkeys(suites, ("3-1",))
+
+    monkeypatch.setattr(rootfs, "Archive", Archive)
+    text = rootfs.update_lock("large").read_text()
+    assert asked == [{"fio": "trixie", "zlib1g": "trixie"}] * 2
+    assert text.count('fio: "3-1"') == text.count('zlib1g: "3-1"') == 2
+    assert "rt-tests" not in text
+    assert not (place / "tiny.lock.yaml").exists()

@@ -226,6 +226,37 @@ def test_a_locked_version_that_is_gone_is_replaced_with_a_warning() -> None:
     assert warnings[0].startswith("the archive no longer has b 4: took 5")
 
 
+def test_an_image_holds_the_versions_that_the_inner_recipe_is_locked_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = "format: 1\nsuite: trixie\npackages: {arm64: {tool: '%s'}, x86_64: {}}\n"
+    inner = _recipe(tmp_path)
+    outer = _recipe(
+        tmp_path,
+        "format: 1\nextends: tiny\nsuite: trixie\nmax-mib: 1\npackages: {tool: [usr/bin/more]}\nlibraries: []\n",
+        "large",
+    )
+    inner.lock.write_text(lock % "2.10-1")
+    outer.lock.write_text(lock % "2.6-1")
+
+    class Archive:
+        @classmethod
+        def open(cls, directory: Path, suites: object, architecture: str) -> Archive:
+            return cls()
+
+        def versions(self, suites: dict[str, str]) -> dict[str, tuple[str, ...]]:
+            return dict.fromkeys(suites, ("2.11-1", "2.10-1", "2.6-1"))
+
+        def download(self, versions: dict[str, str]) -> dict[str, Path]:
+            return {name: Path(version) for name, version in versions.items()}
+
+    monkeypatch.setattr(rootfs_build, "Archive", Archive)
+    monkeypatch.setattr(rootfs_build, "contents", lambda _: {})
+    fetched = rootfs_build.fetch((inner, outer), "arm64", tmp_path, lambda _: None)
+    assert (fetched.versions["tool"], fetched.versions["busybox"]) == ("2.10-1", "2.11-1")
+    assert fetched.warnings == ()
+
+
 class TestBuild:
     @pytest.fixture(autouse=True)
     def _offline(self, monkeypatch: pytest.MonkeyPatch, members: dict[str, dict[str, Member]]) -> None:

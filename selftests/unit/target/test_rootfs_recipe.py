@@ -108,10 +108,31 @@ def test_an_unknown_recipe_lists_those_that_exist(place: Path) -> None:
         recipes.find("nope")
 
 
-def test_the_shipped_recipes_are_right() -> None:
-    for recipe in recipes.find("core"):
-        for arch in recipes.ARCHES:
-            assert set(recipes.locked(recipe, arch)) == set(recipe.packages(arch))
+@pytest.mark.parametrize("arch", recipes.ARCHES)
+@pytest.mark.parametrize("name", recipes.names())
+def test_the_shipped_recipes_are_right(name: str, arch: str) -> None:
+    chain = recipes.find(name)
+    assert set(recipes.locked(chain[-1], arch)) == set(recipes.added(chain, arch))
+
+
+def test_the_shipped_image_with_python_has_all_of_the_other_one() -> None:
+    core, full = recipes.find("full")
+    assert (core.name, full.name) == ("core", "full")
+    # hwlatdetect is of the same package as the other tools, in the same version.
+    assert recipes.packages((core, full), "arm64")["rt-tests"] == "forky"
+    assert "rt-tests" not in recipes.added((core, full), "arm64")
+
+
+def test_a_recipe_locks_what_it_adds_to_the_ones_it_extends(place: Path) -> None:
+    (place / "large.yaml").write_text(
+        "format: 1\nextends: tiny\nsuite: trixie\nmax-mib: 9\n"
+        "packages: {fio: [usr/bin/fio], busybox-static: [usr/share/x]}\nlibraries: [libc6, zlib1g]\n"
+    )
+    chain = recipes.find("large")
+    assert recipes.added(chain, "x86_64") == {"fio": "trixie", "zlib1g": "trixie"}
+    assert recipes.added(chain[:1], "x86_64") == chain[0].packages("x86_64")
+    # The inner recipe decides about the suite.
+    assert recipes.packages(chain, "x86_64")["libc6"] == "forky"
 
 
 class TestLock:

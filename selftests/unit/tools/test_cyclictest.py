@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.threads import Seen, Threads
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.cyclictest import JSON, Cyclictest
 from rtgate.units import Unit
@@ -171,10 +172,11 @@ def test_warnings_on_standard_error_are_no_failure() -> None:
         ('{"resolution_in_ns": 0, "thread": {}}', {}, "reports no threads"),
         ('{"resolution_in_ns": 0, "thread": []}', {}, "'thread' is not what it should be"),
         ('{"resolution_in_ns": 0, "thread": {"a": {}}}', {}, "'thread' is not what it should be"),
-        ('{"resolution_in_ns": 0, "thread": {"0": 7}}', {}, "'0' is not what it should be"),
+        ('{"resolution_in_ns": 0, "thread": {"0": 7}}', {}, "'thread' is not what it should be"),
         ('{"resolution_in_ns": true, "thread": {"0": {}}}', {}, "'resolution_in_ns' is True, not a whole number"),
         (SMALL.replace('"cycles": 200', '"cycles": 100', 1), {}, "holds 167 samples of 100 cycles"),
-        (SMALL.replace('"12": 12', '"12": -1', 1), {}, "holds 154 samples of 200 cycles"),
+        (SMALL.replace('"12": 12', '"12": -1', 1), {}, "histogram is damaged: it holds counts below zero"),
+        (SMALL.replace('"12": 12', '"12": 46', 1), {}, "holds 201 samples of 200 cycles"),
         (SMALL.replace('"12": 12', '"-12": 12', 1), {}, "histogram is damaged"),
         (SMALL.replace('"12": 12', '"12": 1.5', 1), {}, "'12' is 1.5, not a whole number"),
         (SMALL.replace('"12": 12', '"12": null', 1), {}, "'12' is None, not a whole number"),
@@ -362,9 +364,26 @@ def test_the_command_line_on_a_real_clock_has_a_bucket_per_microsecond() -> None
 def test_what_must_be_seen_is_what_the_command_line_asks_for() -> None:
     tool = Cyclictest(interval_us=500, priority=80)
     assert tool.name == "cyclictest"
-    assert tool.expected(Setting(cpus=4, duration_s=9.5, virtual_time=False)) == Expected(
-        command="cyclictest", threads=4, policy=1, priority=80, interval_us=500, duration_s=10
+    expected = tool.expected(Setting(cpus=4, duration_s=9.5, virtual_time=False))
+    assert expected == Expected(
+        threads=(Threads(count=4, policy=1, priority=80),), duration_s=10, seen=Seen.OWN, interval_us=500
     )
+    # Its wake-ups are accounted for one by one, and it measures with CLOCK_MONOTONIC.
+    assert (expected.counts, expected.clock) == ((), False)
+
+
+def test_it_measures_on_the_cpus_that_a_tuning_gives_it() -> None:
+    two = Setting(cpus=2, cpu_list="2-3", duration_s=1, virtual_time=False)
+    assert {"--threads=2", "--affinity=2-3"} < set(TOOL.argv(two))
+    assert "--affinity" in TOOL.argv(REAL)
+    assert TOOL.expected(two).threads == (Threads(count=2, policy=1, priority=99),)
+
+
+def test_the_range_on_virtual_time_holds_every_latency_of_a_good_kernel() -> None:
+    assert Cyclictest().virtual_range_us == 100
+    assert "--histogram=100000" in Cyclictest().argv(VIRTUAL)
+    assert _histogram(_parse(GOOD, VIRTUAL, Cyclictest())).limit == 100_000
+    assert max(_histogram(_parse(GOOD, VIRTUAL, Cyclictest())).counts) < 100_000
 
 
 def test_lost_wakeups_are_counted_against_the_seconds_that_were_asked_for() -> None:

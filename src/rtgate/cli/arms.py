@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from rtgate.profiles import profile
 from rtgate.record import KernelIdentity
 from rtgate.target import rootfs
 from rtgate.target.live import LiveTarget
+from rtgate.target.plan import Plan
 from rtgate.target.qemu import version
+from rtgate.target.rootfs import RootfsImage
 from rtgate.target.virtual import VirtualBoard
+from rtgate.tools.registry import TOOLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,7 @@ class ArmRequest:
     kernels: dict[str, Path]
     profile: str
     console: str | None = None
+    tuning: str = "default"
     flavour: str | None = None
 
 
@@ -77,13 +82,13 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
     for kernel in kernels.values():
         if kernel.arch and kernel.arch != board.arch:
             raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
-    image = rootfs.image(board.rootfs, board.arch)
-    chosen = profile(request.profile)
+    images = _images(board)
+    chosen = profile(request.profile, TOOLS)
 
     def target(kernel: KernelBuild) -> Target:
         if console == "virtual":
-            return VirtualBoard(board=board, image=kernel.image, rootfs=image, stop=stop)
-        return LiveTarget.started(board, kernel.image, image, stop, pty=console == "host-pty")
+            return VirtualBoard(board=board, image=kernel.image, rootfs=images, stop=stop)
+        return LiveTarget.started(board, kernel.image, images, stop, pty=console == "host-pty")
 
     return tuple(
         Arm(
@@ -91,12 +96,27 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
             board=board,
             kernel=_identity(kernel, request.flavour),
             profile=chosen,
+            tuning=board.tuning(request.tuning),
             time="virtual" if console == "virtual" else "host",
             target=target(kernel),
-            rootfs=image.content_sha256,
         )
         for name, kernel in kernels.items()
     )
+
+
+def _images(board: Board) -> Callable[[Plan], RootfsImage]:
+    """Return what finds a plan's root filesystem image; the board's own is made now, others when they are needed."""
+    made = {board.rootfs: rootfs.image(board.rootfs, board.arch)}
+    lock = threading.Lock()
+
+    def image(plan: Plan) -> RootfsImage:
+        name = board.rootfs if plan.image == "core" else plan.image
+        with lock:
+            if name not in made:
+                made[name] = rootfs.image(name, board.arch)
+            return made[name]
+
+    return image
 
 
 def _attached(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> Arm:
@@ -106,7 +126,8 @@ def _attached(request: ArmRequest, board: Board, console: str, stop: threading.E
         name="candidate",
         board=board,
         kernel=identity,
-        profile=profile(request.profile),
+        profile=profile(request.profile, TOOLS),
+        tuning=board.tuning(request.tuning),
         time="real",
         target=LiveTarget.attached(board, console, stop),
     )

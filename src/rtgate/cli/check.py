@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from rtgate.errors import ConfigError
 from rtgate.judge.thresholds import load_thresholds
 from rtgate.kernel import configuration
 from rtgate.target import rootfs_recipe
+from rtgate.tools.registry import TOOLS
 
 _DESCRIPTION = """\
 Validate all boards, builds, images, profiles and limits: of the site, of the kernel repository, and the shipped ones.
@@ -49,7 +51,7 @@ def _files() -> list[tuple[Path, Callable[[Path], object]]]:
         ):
             paths = sorted((layer.directory / kind).glob("*.yaml"))
             found += [(path, read) for path in paths if not path.name.endswith(".lock.yaml")]
-    found += [(path, profiles.read) for path in site.files("profiles.yaml")]
+    found += [(path, partial(profiles.read, tools=TOOLS)) for path in site.files("profiles.yaml")]
     found += [(path, _limits) for path in site.files("thresholds.yaml")]
     return found
 

@@ -60,8 +60,10 @@ def add_parser(commands: Any) -> None:
     kernel.add_argument("--patches", type=Path, metavar="DIR", help="apply this patch series to the candidate")
     kernel.add_argument("--flavour", choices=FLAVOURS, help="what a kernel without build.json should be")
     how = parser.add_argument_group("how")
-    how.add_argument("--profile", default="mr", help="lengths and repetitions (default: %(default)s)")
+    how.add_argument("--profile", default="quick", help="tools, lengths, repetitions (default: %(default)s)")
+    how.add_argument("--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)")
     how.add_argument("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
+    how.add_argument("--boots", metavar="N", help="boots of any other board, instead of the profile's")
     how.add_argument("--console", metavar="C", help="see pytest --help (default on virtual boards: virtual)")
     how.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
     how.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
@@ -81,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         kernels=kernels,
         profile=arguments.profile,
         console=arguments.console,
+        tuning=arguments.tuning,
         flavour=arguments.flavour,
     )
     make_arms(request)  # a mistake shows here, before anything runs and before an older report is gone
@@ -185,17 +188,22 @@ def _step(name: str) -> Iterator[None]:
 def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Path) -> bool:
     """Measure into `output`; return whether every boot of every case was carried out."""
     options = ["--board", arguments.board, "--records", str(output / "records"), "--no-judge"]
-    options += ["--profile", arguments.profile]
+    options += ["--profile", arguments.profile, "--tuning", arguments.tuning]
     for name, directory in kernels.items():
         options += ["--arm", f"{name}={directory.absolute()}"]
-    for option in ("seeds", "console", "flavour"):
+    for option in ("seeds", "boots", "console", "flavour"):
         if getattr(arguments, option):
             options += [f"--{option}", getattr(arguments, option)]
-    return _pytest(arguments, options, output / "measure.log") == 0
+    log = output / "measure.log"
+    complete = _pytest(arguments, options, log) == 0
+    if not complete:
+        print(f"rtgate: not everything was measured: {_end_of(log)}; see {log}", file=sys.stderr)
+    return complete
 
 
 def _judge(arguments: argparse.Namespace, output: Path) -> None:
-    options = ["--replay", str(output / "records"), "--board", arguments.board]
+    options = ["--replay", str(output / "records"), "--board", arguments.board, "--tuning", arguments.tuning]
+    options += ["--profile", arguments.profile]
     options += ["--verdict", str(output / "verdict.json"), "--junit-xml", str(output / "junit.xml")]
     if arguments.thresholds:
         options += ["--thresholds", str(arguments.thresholds.absolute())]

@@ -13,10 +13,10 @@ from types import FrameType
 from typing import NoReturn
 
 from rtgate import __version__
-from rtgate.cli import build, check, console, demo, gate, repeat, report, rootfs, where
+from rtgate.cli import build, check, compare_env, console, demo, gate, repeat, report, rootfs, where
 from rtgate.errors import RtgateError
 
-_COMMANDS = (gate, demo, build, repeat, report, console, where, check, rootfs)
+_COMMANDS = (gate, demo, build, repeat, report, console, compare_env, where, check, rootfs)
 _EPILOG = """\
 exit codes:
   0  pass
@@ -52,7 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ["RTGATE_SITE"] = arguments.site
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
-    module = next(module for module in _COMMANDS if module.__name__.rsplit(".", 1)[-1] == arguments.command)
+    command = arguments.command.replace("-", "_")
+    module = next(module for module in _COMMANDS if module.__name__.rsplit(".", 1)[-1] == command)
     try:
         code = int(module.run(arguments))
         sys.stdout.flush()

@@ -29,6 +29,7 @@ _TIMED_FAULTS = frozenset(
         FaultKind.THROTTLING,
     )
 )
+_DEATHS = frozenset({"no boot", "kernel fault", "hang"})
 _STATES = {
     "no boot": (Status.FAIL, Kind.BOOT),
     "kernel fault": (Status.FAIL, Kind.FAULT),
@@ -45,6 +46,7 @@ class Subject:
     Attributes:
         baseline: the other arm's boots of the same case, empty without one; its faults are pre-existing.
         undeclared: reasons, by validity check, why the board declares a check not applicable.
+        missing: boots that were planned and left no record, as people name them.
     """
 
     case: str
@@ -54,6 +56,7 @@ class Subject:
     records: Sequence[Record]
     baseline: Sequence[Record] = ()
     undeclared: Mapping[str, str] = field(default_factory=dict)
+    missing: Sequence[str] = ()
 
 
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
@@ -62,11 +65,16 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     findings = [*_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
     sound = []
     for record in subject.records:
-        if record.state == "measured":
+        if record.state == "skipped":
+            findings += _skipped(subject, record, limits)
+        elif record.state == "measured":
             bad = list(_invalid(subject, record))
             findings += [finding for _, finding in bad]
             if not any(check.spoils is Spoils.EVERYTHING for check, _ in bad):
                 sound.append(record)
+    if subject.missing and subject.records:
+        sentence = f"{', '.join(subject.missing)} left no record: planned, and never carried out or lost"
+        findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
     if sound:
         findings += _limits(limits, sound, believable=believable)
@@ -100,12 +108,31 @@ def _verdict(subject: Subject, finding: Finding) -> Verdict:
 
 def _boots(subject: Subject) -> Iterator[Finding]:
     """Yield a finding for each boot that did not come to its end."""
+    before = {_death(record) for record in subject.baseline if record.state in _DEATHS}
     for record in subject.records:
-        if record.state in _STATES:
+        if record.state in _DEATHS and _death(record) in before:
+            sentence = f"{record.boot}: pre-existing, the baseline dies in the same way: {record.message}"
+            yield _finding(Status.MISS, _STATES[record.state][1], sentence, record.boot)
+        elif record.state in _STATES:
             status, kind = _STATES[record.state]
             yield _finding(status, kind, f"{record.boot}: {record.message}", record.boot)
-        elif record.state != "measured":
+        elif record.state not in {"measured", "skipped"}:
             yield _finding(Status.ERROR, Kind.OUTPUT, f"{record.boot}: unknown state {record.state!r}", record.boot)
+
+
+def _skipped(subject: Subject, record: Record, limits: Sequence[Threshold]) -> Iterator[Finding]:
+    """Yield what a boot that could not run the tool means: nothing, unless it should have been able to."""
+    sentence = f"{record.boot}: {record.message}"
+    asked, ran = record.kernel.flavour, record.environment.flavour
+    if asked and ran and asked != ran:
+        lost = f"flavour lost: the kernel should be {asked} and is {ran}"
+        yield _finding(Status.FAIL, Kind.FLAVOUR, f"{lost}; {sentence}", record.boot)
+    elif any(other.state == "measured" for other in subject.baseline):
+        yield _finding(Status.FAIL, Kind.MISSING, f"{sentence}, and the baseline has it", record.boot)
+    elif any(limit.kind is not LimitKind.FAULT for limit in limits):
+        yield _finding(Status.MISS, Kind.MISSING, f"{sentence}, and thresholds.yaml has limits for it", record.boot)
+    else:
+        yield _finding(Status.SKIP, Kind.UNJUDGED, sentence, record.boot)
 
 
 def _faults(subject: Subject, limits: Sequence[Threshold]) -> Iterator[Finding]:
@@ -146,6 +173,11 @@ def _incomparable(subject: Subject) -> Iterator[Finding]:
         if differences:
             text = "; ".join(differences)
             yield _finding(Status.ERROR, Kind.VALIDITY, f"baseline and candidate cannot be compared: {text}")
+
+
+def _death(record: Record) -> tuple[str, ...]:
+    """Return how a boot ended: its state and its faults, so that two boots that died alike are alike."""
+    return (record.state, *sorted({_signature(fault) for fault in record.faults}))
 
 
 def _signature(fault: FaultSeen) -> str:

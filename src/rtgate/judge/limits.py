@@ -50,7 +50,7 @@ def _applied(threshold: Threshold, records: Sequence[Record]) -> Finding:
         (record, measurement)
         for record in records
         for measurement in record.measurements
-        if measurement.name == threshold.measurement
+        if measurement.name == threshold.measurement and threshold.cpu_class in {"", measurement.labels.get("class")}
     ]
     silent = [record.boot for record in records if not any(record is owner for owner, _ in found)]
     level = threshold.limit or threshold.over

@@ -14,7 +14,8 @@ from rtgate.console.faults import FaultKind
 from rtgate.errors import Location
 from rtgate.strict_yaml import Mapping as YamlMapping
 from rtgate.strict_yaml import Value, load
-from rtgate.tools.registry import TOOLS, Reports
+from rtgate.tools import Reports
+from rtgate.tools.registry import TOOLS
 from rtgate.units import Quantity
 
 _DEFAULT_CONFIDENCE = 0.99
@@ -42,6 +43,7 @@ class Threshold:
         fault: for `fault`: the kind of kernel fault, as in `console.faults.FaultKind`.
         fails: for `fault`: whether such a fault fails the kernel, or is only reported.
         source: where the limit comes from, in words.
+        cpu_class: the kind of CPU that it is for (a board's `cpu_classes`); empty for all.
         margin: how the limit was made from what was measured; may be empty.
     """
 
@@ -59,6 +61,7 @@ class Threshold:
     fault: str = ""
     fails: bool = True
     margin: str = ""
+    cpu_class: str = ""
 
     @property
     def origin(self) -> str:
@@ -131,21 +134,23 @@ def _tool(case: str, key: Value) -> str:
     suite, slash, rest = case.partition("/")
     tool, colon, load_name = rest.partition(":")
     if not slash or not colon:
-        key.fail(f"{case!r} is no case (allowed: SUITE/TOOL:LOAD, for example latency/cyclictest:idle)")
+        key.fail(
+            f"{case!r} is no case (allowed: SUITE/TOOL:LOAD, for example latency/cyclictest:idle; +TUNING after it)"
+        )
     if tool not in TOOLS:
         key.fail(f"unknown tool {tool!r} (allowed: {', '.join(sorted(TOOLS))})")
     if suite not in TOOLS[tool].suites:
         key.fail(f"{tool} is not in the suite {suite!r} (allowed: {', '.join(TOOLS[tool].suites)})")
-    if load_name not in loads.NAMES:
+    if load_name.partition("+")[0] not in loads.NAMES:
         key.fail(f"unknown load {load_name!r} (allowed: {', '.join(loads.NAMES)})")
     return tool
 
 
 _KEYS: Mapping[LimitKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    LimitKind.MAX: (("measurement", "kind", "limit", "source"), ("margin",)),
-    LimitKind.MIN: (("measurement", "kind", "limit", "source"), ("margin",)),
-    LimitKind.EXACT: (("measurement", "kind", "limit", "source"), ("margin",)),
-    LimitKind.SHARE: (("measurement", "kind", "over", "limit", "source"), ("margin", "confidence")),
+    LimitKind.MAX: (("measurement", "kind", "limit", "source"), ("margin", "class")),
+    LimitKind.MIN: (("measurement", "kind", "limit", "source"), ("margin", "class")),
+    LimitKind.EXACT: (("measurement", "kind", "limit", "source"), ("margin", "class")),
+    LimitKind.SHARE: (("measurement", "kind", "over", "limit", "source"), ("margin", "class", "confidence")),
     LimitKind.FAULT: (("kind", "fault", "policy", "source"), ()),
 }
 
@@ -165,6 +170,7 @@ def _threshold(place: _Place, item: Value) -> Threshold:
         source=data["source"].text(),
         location=item.location,
         margin=data.text("margin", ""),
+        cpu_class=data.text("class", ""),
     )
     if kind is LimitKind.FAULT:
         policy = data["policy"].text(("fail", "report"))
@@ -174,7 +180,7 @@ def _threshold(place: _Place, item: Value) -> Threshold:
 
 
 def _measured(place: _Place, limit: Threshold, data: YamlMapping) -> Threshold:
-    produced = TOOLS[place.tool].measurements
+    produced = TOOLS[place.tool].reports
     name = data["measurement"].text()
     if name not in produced:
         data["measurement"].fail(f"{place.tool} reports no {name!r} (allowed: {', '.join(sorted(produced))})")

@@ -8,9 +8,11 @@ died is broken all the same: a bad kernel is never excused as an invalid measure
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from fnmatch import fnmatchcase
 from itertools import pairwise
 
 from rtgate.measurement import Histogram
@@ -18,6 +20,12 @@ from rtgate.record import LoadSeen, Record, Thread
 from rtgate.units import Quantity, Unit
 
 POLICIES = {0: "SCHED_OTHER", 1: "SCHED_FIFO", 2: "SCHED_RR", 3: "SCHED_BATCH", 5: "SCHED_IDLE", 6: "SCHED_DEADLINE"}
+_FIFO = 1  # include/uapi/linux/sched.h
+_PRINTK = "/proc/sys/kernel/printk"
+# Names in /proc/PID/comm, which has 15 characters.
+_CLOCK_KEEPERS = frozenset(
+    {"chronyd", "ntpd", "ntpsec", "openntpd", "phc2sys", "ptp4l", "systemd-timesyn", "timemaster"}
+)
 _EDGE_CYCLES = 3  # the first wake-up comes one interval late, and the signal that ends the run comes at any time
 
 
@@ -53,7 +61,7 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
         record: the record.
         undeclared: reasons, by check, why the board declares a check not applicable.
     """
-    made = (_flavour, _threads, _cycles, _duration, _load, _settings)
+    made = (_flavour, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings)
     found = tuple(check(record) for check in made)
     return tuple(
         Check(name=check.name, held=Held.NOT_APPLICABLE, spoils=check.spoils, sentence=undeclared[check.name])
@@ -81,19 +89,41 @@ def _flavour(record: Record) -> Check:
 
 def _threads(record: Record) -> Check:
     asked = record.evidence.asked
-    wanted = (int(asked["policy"]), int(asked["priority"]))
-    text = f"{POLICIES.get(wanted[0], wanted[0])} {wanted[1]}"
-    count = int(asked["threads"])
+    groups = [(int(group["count"]), (int(group["policy"]), int(group["priority"]))) for group in asked["threads"]]
+    if not groups:
+        return _check("threads", Spoils.EVERYTHING, "", "the tool has no real-time thread of its own")
+    needed = sum(count for count, _ in groups)
     moments = {thread.moment for thread in record.evidence.threads}
-    problem = "" if moments else "no thread of the tool was seen while it ran"
+    problem = "" if "middle" in moments else "no thread of the tool was seen in the middle of its run"
     for moment in sorted(moments):
         there = [thread for thread in record.evidence.threads if thread.moment == moment]
-        right = [thread for thread in there if (thread.policy, thread.priority) == wanted]
-        if len(right) != count:
-            problem = f"{len(right)} of {count} measuring threads ran at {text}; seen: {_seen(there)}"
-    return _check(
-        "threads", Spoils.EVERYTHING, problem, f"{count} measuring threads at {text}, at {len(moments)} moments"
-    )
+        # A target that is too busy looks late, when the measuring threads have ended and the main one prints.
+        if moment == "late" and len(there) < needed + (asked["seen"] == "own"):
+            continue
+        for count, wanted in groups:
+            right = sum((thread.policy, thread.priority) == wanted for thread in there)
+            # Beside the threads of its own process a tool may have helpers with the same priority.
+            if right < count or (right > count and asked["seen"] == "own"):
+                problem = f"{right} of {count} measuring threads ran at {_policy(wanted)}; seen: {_seen(there)}"
+    text = ", ".join(f"{count} measuring threads at {_policy(wanted)}" for count, wanted in groups)
+    return _check("threads", Spoils.EVERYTHING, problem, f"{text}, at {len(moments)} moments")
+
+
+def _affinity(record: Record) -> Check:
+    """Check that each measuring thread ran on the CPUs that the tuning gives it."""
+    allowed = set(record.evidence.asked["cpus"])
+    wanted = {(int(group["policy"]), int(group["priority"])) for group in record.evidence.asked["threads"]}
+    ours = [thread for thread in record.evidence.threads if (thread.policy, thread.priority) in wanted]
+    astray = sorted({thread.processor for thread in ours if thread.processor not in allowed})
+    text = ", ".join(map(str, sorted(allowed)))
+    problem = f"measuring threads ran on CPU {', '.join(map(str, astray))}, not only on {text}" if astray else ""
+    fine = f"on CPU {text}" if allowed else "on all CPUs"
+    return _check("affinity", Spoils.EVERYTHING, problem if allowed else "", fine)
+
+
+def _policy(wanted: tuple[int, int]) -> str:
+    policy, priority = wanted
+    return f"{POLICIES.get(policy, policy)} {priority}" if priority else str(POLICIES.get(policy, policy))
 
 
 def _seen(threads: list[Thread]) -> str:
@@ -105,9 +135,11 @@ def _cycles(record: Record) -> Check:
     """Check that every wake-up is accounted for: it happened, or a measured latency explains why it did not."""
     asked = record.evidence.asked
     interval = int(asked["interval_us"])
+    if not interval:
+        return _check("cycles", Spoils.GOOD_NEWS, "", "the tool has no period to account for")
     problem = ""
     for measurement in record.measurements:
-        if measurement.histogram is None or not interval:
+        if measurement.histogram is None:
             continue
         expected = float(asked["duration_s"]) * 1e6 / interval
         lost = expected - measurement.histogram.total
@@ -146,23 +178,55 @@ def _duration(record: Record) -> Check:
     return _check("duration", Spoils.GOOD_NEWS, problem, f"{took} s for {asked:g} s asked")
 
 
+def _counts(record: Record) -> Check:
+    """Check that the tool counted as much work as it had to do."""
+    problem, fine = "", []
+    for entry in record.evidence.asked["counts"]:
+        name, least = str(entry["measurement"]), float(entry["least"])
+        values = [one.quantity.value for one in record.measurements if one.name == name and one.quantity is not None]
+        if not values:
+            problem = f"{name} was not measured, at least {least:g} are needed"
+        elif min(values) < least:
+            problem = f"{name} was {min(values):g}, at least {least:g} are needed"
+        fine.append(f"{name} at least {least:g}")
+    return _check("counts", Spoils.GOOD_NEWS, problem, ", ".join(fine) or "the tool has nothing to count")
+
+
+def _clock(record: Record) -> Check:
+    """Check that nothing moved the wall clock of a tool that measures with it."""
+    if not record.evidence.asked["clock"]:
+        return _check("clock", Spoils.GOOD_NEWS, "", "the tool does not measure with the wall clock")
+    names = record.evidence.processes
+    problem = "" if names else "the target's processes were not read, so nobody knows whether its clock was set"
+    found = sorted({name for name in names if name in _CLOCK_KEEPERS})
+    if found:
+        problem = (
+            f"the tool measures with the wall clock, and {', '.join(found)} may have set it: stop it on the target"
+        )
+    return _check("clock", Spoils.GOOD_NEWS, problem, "no time synchronisation was running")
+
+
 def _load(record: Record) -> Check:
     name = record.evidence.load
     if name == "idle":
         return _check("load", Spoils.GOOD_NEWS, "", "no load was asked for")
     seen = {entry.moment: entry for entry in record.evidence.load_seen}
-    problem = _load_problem(name, seen)
+    problem = _load_problem(record, seen)
     ticks = seen["end"].ticks - seen["start"].ticks if not problem else 0
     return _check("load", Spoils.GOOD_NEWS, problem, f"{name} ran all the time and used {ticks} clock ticks of CPU")
 
 
-def _load_problem(name: str, seen: Mapping[str, LoadSeen]) -> str:
+def _load_problem(record: Record, seen: Mapping[str, LoadSeen]) -> str:
+    name, least = record.evidence.load, record.evidence.load_processes
     missing = [moment for moment in ("start", "middle", "end") if moment not in seen]
     if missing:
         return f"the load {name} was not looked at ({', '.join(missing)})"
     dead = [moment for moment, entry in seen.items() if entry.processes == 0]
     if dead:
         return f"the load {name} had no process left ({', '.join(dead)} of the measurement)"
+    fewest = min(entry.processes for moment, entry in seen.items() if moment != "start")
+    if fewest < least:
+        return f"the load {name} had {fewest} processes of the {least} that it has when all of it runs"
     order = [seen[moment] for moment in ("start", "middle", "late", "end") if moment in seen]
     if seen["end"].ticks - seen["middle"].ticks <= 0:
         return f"the load {name} used no CPU time while the tool measured"
@@ -172,5 +236,36 @@ def _load_problem(name: str, seen: Mapping[str, LoadSeen]) -> str:
 
 
 def _settings(record: Record) -> Check:
-    problem = "; ".join(record.evidence.changed)
-    return _check("settings", Spoils.GOOD_NEWS, problem and f"settings changed while measuring: {problem}", "unchanged")
+    """Check that settings were read, did not change, and are those that were asked for."""
+    problems = []
+    for path, (before, after) in record.evidence.settings.items():
+        if not before or not after:
+            problems.append(f"{path} was not read")
+        elif before != after:
+            problems.append(f"{path} was {before!r} and became {after!r}")
+        elif path == _PRINTK and before.split()[0] != "1":
+            problems.append(f"the console's log level was {before.split()[0]}, so kernel messages could disturb")
+    for pattern, reads in record.evidence.writes.items():
+        read = [after for path, (_, after) in record.evidence.settings.items() if fnmatchcase(path, pattern)]
+        wrong = [after for after in read if not re.search(reads, after)]
+        if wrong or not read:
+            problems.append(f"{pattern} should be {reads} and is {wrong[0] if wrong else 'not there'!r}")
+    words = set(record.environment.command_line.split())
+    problems += [
+        f"the kernel was not started with {word}"
+        for word in str(record.evidence.asked["command_line"]).split()
+        if word not in words
+    ]
+    problems += _priorities(record)
+    return _check("settings", Spoils.GOOD_NEWS, "; ".join(problems), "as asked, and unchanged")
+
+
+def _priorities(record: Record) -> list[str]:
+    """Return what is wrong with the priorities of the kernel's threads that the tuning sets."""
+    problems = []
+    for start, priority in record.evidence.asked["priorities"].items():
+        found = [thread for thread in record.evidence.kernel_threads if thread.name.startswith(start)]
+        wrong = [thread.name for thread in found if (thread.policy, thread.priority) != (_FIFO, int(priority))]
+        if wrong or not found:
+            problems.append(f"{', '.join(wrong) or f'no thread {start}'} should run at SCHED_FIFO {priority}")
+    return problems

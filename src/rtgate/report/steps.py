@@ -22,6 +22,7 @@ _LONGEST = 256 * 1024  # longer texts are attached compressed: the report is one
 _KERNEL_LOG = "dmesg"
 _STATES = {
     "measured": Status.PASS,
+    "skipped": Status.SKIP,
     "no boot": Status.FAIL,
     "kernel fault": Status.FAIL,
     "hang": Status.FAIL,

@@ -19,6 +19,7 @@ class State(Enum):
     """How far a boot came, and so whose turn it is."""
 
     MEASURED = "measured"  # the plan ended and its results are here
+    SKIPPED = "skipped"  # nobody: the target lacks what the tool needs, and the plan said so
     NO_BOOT = "no boot"  # the kernel: it never came to the plan
     FAULT = "kernel fault"  # the kernel: it died during the plan
     HANG = "hang"  # the kernel: a deadline passed in silence

@@ -4,6 +4,12 @@
 The same script is carried out in the initramfs of a virtual-time board and over a live console. It prints nothing
 while it measures; its results leave it afterwards, in frames (`rtgate.console.frames`). Called as `plan resend 3 7`
 it prints those frames again.
+
+Files that a plan leaves: `facts.start`, `facts.end` and `facts` (lines `PATH:CONTENT` of what /proc and /sys say),
+`threads.MOMENT` and `processes.MOMENT` (lines of `/proc/PID/stat`: of the tool's threads or of all, and of all
+processes while there is a load) at `start`, `middle`, `late` and `end`, `processes` (their names), `tool.out`,
+`tool.err`, `tool.rc`, `tool.pid`, `tool.deadline`, `skip` (why the tool was not run), `load.out`, `load.pid`,
+`dmesg`, `kthreads`, `config.sha256`, and what the tool wrote itself.
 """
 
 from __future__ import annotations
@@ -14,8 +20,10 @@ import shlex
 from dataclasses import dataclass
 
 from rtgate.loads import Load
+from rtgate.needs import Need
+from rtgate.threads import Seen
+from rtgate.tuning import Write
 
-SCRIPT_VERSION = 1
 # Printed before and after the measuring window: they tell a dead boot from a dead plan, and where host time goes.
 _START = "rtgate: plan started"
 _MEASURED = "rtgate: measured"
@@ -30,8 +38,13 @@ class Plan:
         argv: the tool's command; it runs in the results directory.
         load: what runs beside it.
         seed: names the phase: it delays the tool and the load by a fraction of a second each.
-        threaded: the tool measures in threads beside its main one, which end with the measurement.
         duration_s: how long the tool is asked to run, in target seconds.
+        seen: where its measuring threads are found; with `OWN`, the load ends when they have.
+        needs: what the target must have.
+        writes: settings to apply, read back, and put back.
+        image: the root filesystem image that has the tool.
+        priorities: SCHED_FIFO priority by the start of the names of the kernel's threads.
+        command_line: kernel arguments that this plan's boot needs beside the board's.
         work_directory: a directory on the target's RAM file system.
     """
 
@@ -40,7 +53,12 @@ class Plan:
     load: Load
     seed: int
     duration_s: float
-    threaded: bool = False
+    seen: Seen = Seen.SESSION
+    needs: tuple[Need, ...] = ()
+    writes: tuple[Write, ...] = ()
+    image: str = "core"
+    command_line: str = ""
+    priorities: tuple[tuple[str, int], ...] = ()
     work_directory: str = "/run/rtgate"
 
     @property
@@ -55,8 +73,7 @@ class Plan:
         It is the same for the same plan and seed, so that both arms of a comparison carry the same bytes: 16 other
         bytes in the initramfs already move a histogram.
         """
-        text = repr((SCRIPT_VERSION, self.case, self.argv, self.load, self.seed, self.duration_s))
-        return "F" + hashlib.sha256(text.encode()).hexdigest()[:9]
+        return "F" + hashlib.sha256(_filled(self, "").encode()).hexdigest()[:9]
 
     @property
     def phases_us(self) -> tuple[int, int]:
@@ -77,13 +94,25 @@ def measured(log: str) -> bool:
 
 def script(plan: Plan) -> str:
     """Return the plan as a script for any POSIX shell with the usual utilities (busybox and toybox among them)."""
+    return _filled(plan, plan.nonce)
+
+
+def _filled(plan: Plan, nonce: str) -> str:
     load_phase, tool_phase = plan.phases_us
     middle, late = plan.duration_s * 0.5, plan.duration_s * 0.9
     values = {
-        "NONCE": plan.nonce,
+        "NONCE": nonce,
         "CASE": plan.case,
         "SEED": plan.seed,
-        "WORK": shlex.quote(f"{plan.work_directory}/{plan.nonce}"),
+        "IMAGE": plan.image,
+        "ARGUMENTS": plan.command_line.replace("\n", " ") or "the board's",
+        "WORK": shlex.quote(f"{plan.work_directory}/{nonce}"),
+        "NEEDS": "\n".join(f"{need.test} || echo {shlex.quote(need.reason)} >>skip" for need in plan.needs),
+        "WATCHED": " ".join(dict.fromkeys((*_WATCHED, *(write.path for write in plan.writes)))),
+        "FACTS": " ".join(_FACTS),
+        "WRITES": "\n".join(f"put {shlex.quote(write.value)} {write.path}" for write in plan.writes),
+        "PRIORITIES": "\n".join(f"prioritise {value} {shlex.quote(start)}" for start, value in plan.priorities),
+        "KTHREADS": "cat /proc/[0-9]*/stat >kthreads 2>/dev/null" if plan.priorities else "",
         "LOAD": _load(plan.load),
         "LOAD_PHASE": f"{load_phase / 1e6:.6f}",
         "TOOL": shlex.join(plan.argv),
@@ -91,7 +120,8 @@ def script(plan: Plan) -> str:
         "MIDDLE": f"{middle:.3f}",
         "LATE": f"{late - middle:.3f}",
         "DEADLINE": f"{plan.deadline_s:.0f}",
-        "MAIN_THREADS": 1 if plan.threaded else 0,
+        "THREADS": "/proc/$tool/task/[0-9]*/stat" if plan.seen is Seen.OWN else "/proc/[0-9]*/task/[0-9]*/stat",
+        "END": _THREADS_END if plan.seen is Seen.OWN else _TOOL_END,
         "START": _START,
         "MEASURED": _MEASURED,
     }
@@ -107,10 +137,31 @@ def _load(load: Load) -> str:
     return f"setsid sh -c {shlex.quote(body)} >load.out 2>&1 </dev/null &\nload=$!\necho $load >load.pid"
 
 
-# `nap` needs fractions of a second: busybox, toybox and GNU sleep all take them.
+# Read before and after measuring, and compared: what a measurement must not see change.
+_WATCHED = (
+    "/proc/sys/kernel/printk",
+    "/proc/sys/kernel/sched_rt_runtime_us",
+    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+)
+# Read once, after measuring: what an expert asks for. A path that does not exist on a target is passed over.
+_FACTS = (
+    *("/proc/version", "/proc/cmdline", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/version"),
+    *("/proc/sys/kernel/random/boot_id", "/sys/kernel/realtime", "/proc/xenomai/version"),
+    *(f"/sys/devices/system/cpu/{name}" for name in ("online", "isolated", "nohz_full", "vulnerabilities/*")),
+    *(f"/sys/devices/system/cpu/cpu*/cpufreq/scaling_{name}" for name in ("governor", "cur_freq", "min_freq")),
+    *(f"/sys/devices/system/cpu/cpu*/cpuidle/state*/{name}" for name in ("name", "disable")),
+    *("/sys/class/devfreq/*/governor", "/proc/irq/*/smp_affinity_list", "/sys/class/thermal/thermal_zone*/temp"),
+    *("/sys/firmware/devicetree/base/model", "/etc/rtgate-rootfs.json"),
+)
+# The load ends when nothing is measured any more: a tool that still prints does so in a fraction of the time.
+_THREADS_END = 'while set -- /proc/$tool/task/[0-9]* && [ -d "$1" ] && [ $# -gt 1 ]; do sleep 0.1; done'
+_TOOL_END = "wait $tool\ncode=$?"
+
+# `sleep` needs fractions of a second: busybox, toybox and GNU sleep all take them. Programs are started sparingly:
+# each costs a virtual board some 2 ms.
 _SCRIPT = r"""#!/bin/sh
 # SPDX-License-Identifier: MIT
-# rtgate plan @NONCE@: @CASE@, seed @SEED@
+# rtgate plan @NONCE@: @CASE@, seed @SEED@, image @IMAGE@, kernel arguments: @ARGUMENTS@
 work=@WORK@
 
 send() {
@@ -123,86 +174,106 @@ rm -rf "$work"
 mkdir -p "$work/r" "$work/parts" && cd "$work/r" || { echo "rtgate: cannot write $work"; exit 1; }
 echo "@START@"
 
-note() { [ -r "$2" ] && cat "$2" >"$1" 2>/dev/null; }
+tool= load= code= count=0
 look() {
-    note "uptime.$1" /proc/uptime
-    if [ -n "$tool" ] && [ "$1" != end ]; then cat /proc/$tool/task/[0-9]*/stat >"threads.$1" 2>/dev/null; fi
-    if [ -n "$load" ]; then cat /proc/[0-9]*/stat >"processes.$1" 2>/dev/null; fi
+    cat /proc/uptime >"uptime.$1" 2>/dev/null
+    [ -z "$tool" ] || [ "$1" = end ] || cat @THREADS@ >"threads.$1" 2>/dev/null
+    [ -z "$load" ] || cat /proc/[0-9]*/stat >"processes.$1" 2>/dev/null
 }
-facts() {
-    note "printk.$1" /proc/sys/kernel/printk
-    note "clocksource.$1" /sys/devices/system/clocksource/clocksource0/current_clocksource
-    note "rt_runtime_us.$1" /proc/sys/kernel/sched_rt_runtime_us
+facts() { grep -aHs '' @WATCHED@ >"facts.$1"; }
+# put VALUE FILE...
+put() {
+    value=$1
+    shift
+    for file in "$@"; do
+        [ -w "$file" ] || continue
+        count=$((count + 1))
+        echo "$file" >"$work/path.$count"
+        cat "$file" >"$work/value.$count"
+        echo "$value" >"$file"
+    done 2>/dev/null
 }
-level=$(cat /proc/sys/kernel/printk 2>/dev/null)
-echo 1 >/proc/sys/kernel/printk 2>/dev/null
-facts start
-tool= load=
-sleep @LOAD_PHASE@
-@LOAD@
-sleep @TOOL_PHASE@
-look start
-@TOOL@ >tool.out 2>tool.err </dev/null &
-tool=$!
-(
-    trap 'kill $nap; exit' TERM
-    sleep @DEADLINE@ &
-    nap=$!
-    wait $nap
-    echo "after @DEADLINE@ s" >"$work/r/tool.deadline"
-    kill -TERM $tool
-    sleep 3
-    kill -KILL $tool
-) >/dev/null 2>&1 &
-watch=$!
-sleep @MIDDLE@
-look middle
-sleep @LATE@
-look late
-# The load ends when nothing is measured any more: the tool then prints in a fraction of the time.
-while set -- /proc/$tool/task/[0-9]* && [ -d "$1" ] && [ $# -gt @MAIN_THREADS@ ]; do sleep 0.1; done
-look end
-if [ -n "$load" ]; then
-    # Not `kill -TERM -- -$load`: dash takes -- for a process.
-    kill -TERM -$load 2>/dev/null
-    sleep 0.1
-    kill -KILL -$load 2>/dev/null
-    wait $load 2>/dev/null
-fi
-wait $tool
-echo $? >tool.rc
-kill $watch 2>/dev/null
-facts end
+# prioritise PRIORITY START
+prioritise() {
+    swapped=$(chrt --help 2>&1 | grep -i toybox)
+    for comm in /proc/[0-9]*/comm; do
+        read -r name <"$comm"
+        pid=${comm#/proc/}
+        pid=${pid%/comm}
+        # toybox has the two numbers the other way round.
+        case $name in "$2"*) if [ -n "$swapped" ]; then chrt -f -p "$pid" "$1"; else chrt -f -p "$1" "$pid"; fi ;; esac
+    done >/dev/null 2>&1
+}
+put_back() {
+    while [ "$count" -gt 0 ]; do
+        cat "$work/value.$count" >"$(cat "$work/path.$count")"
+        count=$((count - 1))
+    done 2>/dev/null
+}
+measure() {
+    level=$(cat /proc/sys/kernel/printk)
+    [ -w /proc/sys/kernel/printk ] && echo 1 >/proc/sys/kernel/printk
+    @WRITES@
+    @PRIORITIES@
+    facts start
+    sleep @LOAD_PHASE@
+    @LOAD@
+    sleep @TOOL_PHASE@
+    look start
+    setsid @TOOL@ >tool.out 2>tool.err </dev/null &
+    tool=$!
+    (
+        trap 'kill $nap; exit' TERM
+        sleep @DEADLINE@ &
+        nap=$!
+        wait $nap
+        echo "after @DEADLINE@ s" >"$work/r/tool.deadline"
+        kill -TERM -$tool
+        sleep 3
+        kill -KILL -$tool
+    ) >/dev/null 2>&1 &
+    watch=$!
+    sleep @MIDDLE@
+    look middle
+    sleep @LATE@
+    look late
+    @END@
+    look end
+    if [ -n "$load" ]; then
+        # Not `kill -TERM -- -$load`: dash takes -- for a process.
+        kill -TERM -$load 2>/dev/null
+        sleep 0.1
+        kill -KILL -$load 2>/dev/null
+        wait $load 2>/dev/null
+    fi
+    if [ -z "$code" ]; then wait $tool; code=$?; fi
+    echo $code >tool.rc
+    echo $tool >tool.pid
+    kill $watch 2>/dev/null
+    facts end
+}
+@NEEDS@
+[ -s skip ] || measure
 echo "@MEASURED@"
-note version /proc/version
-note cmdline /proc/cmdline
-note boot_id /proc/sys/kernel/random/boot_id
-note isolated /sys/devices/system/cpu/isolated
-note nohz_full /sys/devices/system/cpu/nohz_full
-note online /sys/devices/system/cpu/online
-note realtime /sys/kernel/realtime
-note rootfs /etc/rtgate-rootfs.json
-uname -v >uname.v
-uname -r >uname.r
+grep -aHs '' @FACTS@ >facts
+cat /proc/[0-9]*/comm >processes 2>/dev/null
+@KTHREADS@
 uname -m >uname.m
 [ -r /proc/config.gz ] && gzip -dc /proc/config.gz | sha256sum >config.sha256
 dmesg >dmesg 2>/dev/null
 
 cd "$work" || exit 1
 if ! tar -cf r.tar r || ! gzip -9 <r.tar | base64 -w 512 >payload; then echo "rtgate: cannot write $work"; exit 1; fi
-sequence=0
-while read -r line || [ -n "$line" ]; do
-    sequence=$((sequence + 1))
-    echo "@NONCE@ $sequence $line"
-done <payload >lines
-(cd parts && split -a 4 -l 1 ../lines p && cksum p*) >sums
-while read -r crc size name && read -r line <&4; do echo "$line $crc"; done <sums 4<lines >frames
+sed '=' payload | sed 'N;s/\n/ /;s/^/@NONCE@ /' >lines
+(cd parts && split -a 4 -l 1 ../lines p && cksum p*) | cut -d ' ' -f 1 >sums
+paste -d ' ' lines sums >frames
 total=$(cksum <frames)
-closing="@NONCE@ end $sequence ${total%% *}"
+closing="@NONCE@ end $(grep -c '' lines) ${total%% *}"
 crc=$(echo "$closing" | cksum)
 echo "$closing ${crc%% *}" >>frames
 rm -rf parts lines sums payload r.tar
 cat frames
+put_back
 # Only now, so that no kernel message falls between the frames.
-[ -n "$level" ] && echo "$level" >/proc/sys/kernel/printk 2>/dev/null
+[ -n "$level" ] && [ -w /proc/sys/kernel/printk ] && echo "$level" >/proc/sys/kernel/printk
 """

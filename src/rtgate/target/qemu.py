@@ -31,6 +31,7 @@ class Machine:
     Attributes:
         serial: QEMU's -serial argument.
         seed: QEMU's -seed, which feeds the guest's random numbers; None on host time.
+        command_line: kernel arguments beside the board's.
         virtual_time: count instructions, so that a run repeats bit by bit.
     """
 
@@ -39,6 +40,7 @@ class Machine:
     initrd: Path
     serial: str
     seed: int | None = None
+    command_line: str = ""
     virtual_time: bool = False
     monitor: Path | None = None
 
@@ -60,11 +62,12 @@ class Machine:
             *("-serial", self.serial),
             *(("-qmp", f"unix:{self.monitor},server=on,wait=off") if self.monitor else ()),
             *("-kernel", str(self.image), "-initrd", str(self.initrd)),
-            *(
-                "-append",
-                f"console={self.board.console.device},{self.board.console.baud} {self.board.command_line}".strip(),
-            ),
+            *("-append", self._append()),
         ]
+
+    def _append(self) -> str:
+        console = f"console={self.board.console.device},{self.board.console.baud}"
+        return " ".join(filter(None, (console, self.board.command_line, self.command_line)))
 
     def _in_turns(self) -> tuple[str, ...]:
         """Return what starts QEMU with its threads in step; see turns.c for why."""
@@ -129,10 +132,11 @@ class Monitor:
         self._lines: Any = None
 
     def close(self) -> None:
-        """Close the connection."""
-        if self._socket is not None:
-            self._lines.close()
-            self._socket.close()
+        """Close the connection; the next question opens it again."""
+        for stream in (self._lines, self._socket):
+            if stream is not None:
+                stream.close()
+        self._lines = self._socket = None
 
     def ask(self, command: str, **arguments: str) -> Any:
         """Return the answer to a command, or None when QEMU does not answer within 15 s or is gone."""
@@ -144,6 +148,7 @@ class Monitor:
             self._socket.sendall(json.dumps(request).encode() + b"\n")
             return self._answer()
         except (OSError, ValueError):
+            self.close()
             return None
 
     def _connect(self) -> None:

@@ -123,16 +123,19 @@ def read(directory: Path) -> RootfsImage | None:
 def update_lock(name: str, *, progress: Progress | None = None) -> Path:
     """Lock a recipe to the newest versions in the archive; return the lock file.
 
+    Packages of a recipe that it extends stay as that recipe locks them.
+
     Raises:
         ConfigError: no such recipe, or it is wrong.
         InfrastructureError: the archive cannot be reached, or the lock file cannot be written.
     """
     say = progress or _silent
-    recipe = rootfs_recipe.find(name)[-1]
+    chain = rootfs_recipe.find(name)
+    recipe = chain[-1]
     versions: dict[str, dict[str, str]] = {}
     for arch, architecture in ARCHES.items():
         say(f"reading the versions of packages for {arch}")
-        suites = recipe.packages(arch)
+        suites = rootfs_recipe.added(chain, arch)
         with tempfile.TemporaryDirectory(prefix="rtgate-") as work:
             found = Archive.open(Path(work), suites.values(), architecture).versions(suites)
         versions[arch] = {package: newest[0] for package, newest in found.items()}

@@ -91,6 +91,12 @@ def packages(chain: tuple[Recipe, ...], arch: str) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+def added(chain: tuple[Recipe, ...], arch: str) -> dict[str, str]:
+    """Return the packages that the outermost recipe adds to those it extends, each with its suite: what it locks."""
+    inner = packages(chain[:-1], arch)
+    return {name: suite for name, suite in chain[-1].packages(arch).items() if name not in inner}
+
+
 def names() -> tuple[str, ...]:
     """Return the names of all recipes."""
     return site.names(_KIND)
@@ -215,7 +221,7 @@ def lock_text(recipe: Recipe, versions: Mapping[str, Mapping[str, str]]) -> str:
     ]
     for arch in ARCHES:
         lines.append(f"  {arch}:")
-        lines += [f"    {name}: {json.dumps(versions[arch][name])}" for name in recipe.packages(arch)]
+        lines += [f"    {name}: {json.dumps(version)}" for name, version in sorted(versions[arch].items())]
     return "\n".join(lines) + "\n"
 
 

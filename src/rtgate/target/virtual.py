@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from rtgate.console.faults import FATAL, Fault, scan
 from rtgate.console.frames import FrameReader
 from rtgate.deadline import Deadline
 from rtgate.errors import InfrastructureError, Interrupted, ParseError
+from rtgate.target import cores
 from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
 from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.qemu import Machine, Monitor, process, version
@@ -31,8 +33,8 @@ from rtgate.target.rootfs import RootfsImage, overlay
 BOOT_S = 60.0  # virtual seconds that a boot may take; a good one takes 0.8
 _PANIC_GRACE_S = 2.0  # host seconds in which a dying kernel may finish its trace
 _STALL_S = 40.0  # host seconds without a sign of life: neither the clock nor the console moves
-_BOOT_CPU_S = 30.0  # host CPU seconds that a boot may use; a good one uses about one
-_CPU_S_PER_S = 5.0  # and for each second of measuring; a loaded one uses about one and a half
+_BOOT_CPU_S = 20.0  # host CPU seconds that a boot may use; a good one uses about one
+_CPU_S_PER_S = 4.0  # and for each second of measuring; a loaded one uses about one and a half
 _EPOCH = calendar.timegm((2024, 1, 1, 0, 0, 0))  # -rtc base=2024-01-01
 _POLL_S = 0.02
 
@@ -43,12 +45,13 @@ class VirtualBoard:
 
     Attributes:
         image: the kernel's Image or bzImage.
+        rootfs: returns the root filesystem image of a plan.
         stop: set by whoever wants all boots to end now.
     """
 
     board: Board
     image: Path
-    rootfs: RootfsImage
+    rootfs: Callable[[Plan], RootfsImage]
     stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self, plan: Plan) -> Outcome:
@@ -61,32 +64,35 @@ class VirtualBoard:
         qemu = self.board.qemu
         assert qemu is not None
         identity = version(qemu.binary)
+        image = self.rootfs(plan)
         try:
-            with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
+            with tempfile.TemporaryDirectory(prefix="rtgate-") as name, cores.one() as core:
                 directory = Path(name)
-                machine = self._machine(plan, directory)
+                machine = self._machine(plan, image, directory)
                 watch = _Watch(directory, plan, self.board.arch, self.stop)
                 began = time.monotonic()
-                with process(machine.argv(), directory / "qemu.log") as child:
+                with process(cores.bound(machine.argv(), core), directory / "qemu.log") as child:
                     ended = watch.until_over(child)
                     watch.seconds["qemu"] = round(time.monotonic() - began, 3)
                 outcome = watch.outcome(ended, child.returncode)
                 seconds = {**watch.seconds, "total": round(time.monotonic() - began, 3)}
         except OSError as error:
             raise InfrastructureError(f"the virtual board could not be prepared: {error}") from error
-        return replace(outcome, seconds=seconds, machine={"qemu": identity, "command": _command(machine, directory)})
+        ran = {"qemu": identity, "rootfs": image.content_sha256, "command": _command(machine, directory)}
+        return replace(outcome, seconds=seconds, machine=ran)
 
-    def _machine(self, plan: Plan, directory: Path) -> Machine:
+    def _machine(self, plan: Plan, image: RootfsImage, directory: Path) -> Machine:
         initrd = directory / "initrd"
         segment = overlay({"rtgate/plan": script(plan).encode()})
         # The uncompressed archive: unpacking gzip takes the target 0.75 virtual seconds.
-        initrd.write_bytes(self.rootfs.archive.read_bytes() + segment)
+        initrd.write_bytes(image.archive.read_bytes() + segment)
         return Machine(
             board=self.board,
             image=self.image,
             initrd=initrd,
             serial=f"file:{directory / 'console'}",
             seed=plan.seed,
+            command_line=plan.command_line,
             virtual_time=True,
             monitor=directory / "qmp",
         )

@@ -1,13 +1,31 @@
 # SPDX-License-Identifier: MIT
-"""Measuring programs. Each module owns a tool's options, command line, parser and exit-code meaning."""
+"""Measuring programs. Each module owns a tool's options, command line, parser and exit-code meaning.
+
+A plan runs the tool's command in the results directory, with its standard output in `tool.out` and its standard error
+in `tool.err`; `tool.deadline` is there when the plan had to stop it. Tools of rt-tests that write JSON are read by
+`rtgate.tools.rt_tests`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from enum import Enum
+from typing import ClassVar, Protocol
 
-from rtgate.measurement import Measurement
+from rtgate.measurement import Better, Measurement
+from rtgate.needs import Need
+from rtgate.threads import Seen, Threads
+from rtgate.tuning import Write
+from rtgate.units import Quantity, Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """A measurement that proves that the tool did its work: every value of this name is at least `least`."""
+
+    measurement: str
+    least: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,20 +33,22 @@ class Expected:
     """What a tool must be seen to do, for the validity of its measurements.
 
     Attributes:
-        command: the name of its threads in `/proc/PID/task/*/stat`, without the brackets.
-        threads: how many measuring threads there must be beside the main one.
-        policy: their scheduling policy, as in `/proc/PID/stat` field 41 (1 is SCHED_FIFO).
-        priority: their real-time priority, field 40.
-        interval_us: the period of a measuring thread, 0 for tools without one.
-        duration_s: how long it measures.
+        threads: its measuring threads; empty for a tool that has none with a real-time policy.
+        duration_s: how long it measures, in target seconds; a run that was shorter is invalid.
+        seen: where its threads are found.
+        name: the start of the threads' names, for `Seen.SYSTEM`.
+        interval_us: the period of a measuring thread whose histogram must account for every period; 0 without one.
+        counts: what it must have counted.
+        clock: whether it measures with the wall clock, so that time synchronisation must stand still.
     """
 
-    command: str
-    threads: int
-    policy: int
-    priority: int
-    interval_us: int
+    threads: tuple[Threads, ...]
     duration_s: float
+    seen: Seen = Seen.OWN
+    name: str = ""
+    interval_us: int = 0
+    counts: tuple[Count, ...] = ()
+    clock: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +56,9 @@ class Setting:
     """What a tool's options take from the board and the profile.
 
     Attributes:
-        cpus: CPUs of the board.
+        cpus: how many CPUs to measure on.
+        cpu_list: which ones, like `2-3`; empty for all of the board.
+        memory_mib: RAM of the board in MiB.
         duration_s: how long to measure, in target seconds.
         virtual_time: whether the target's clock counts instructions, so that nanoseconds mean something.
     """
@@ -44,6 +66,8 @@ class Setting:
     cpus: int
     duration_s: float
     virtual_time: bool
+    memory_mib: int = 512
+    cpu_list: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +78,53 @@ class Output:
     exit_code: int
     setting: Setting
 
+    @property
+    def microsecond(self) -> Unit:
+        """The unit of a microsecond on this target."""
+        return Unit.VIRTUAL_US if self.setting.virtual_time else Unit.US
+
     def text(self, name: str) -> str:
         """Return a file as text, empty if there is none; bytes that are no UTF-8 are kept as escapes."""
         return self.files.get(name, b"").decode("utf-8", errors="backslashreplace")
 
 
-class Tool(Protocol):
-    """What every tool's options offer."""
+def count(name: str, value: float, better: Better, labels: Mapping[str, str] | None = None) -> Measurement:
+    """Return a measurement that counts something."""
+    return Measurement(name=name, better=better, quantity=Quantity(value, Unit.COUNT), labels=labels or {})
 
-    @property
-    def name(self) -> str:
-        """The tool's name."""
+
+def time(name: str, value: float, unit: Unit, labels: Mapping[str, str] | None = None) -> Measurement:
+    """Return a measurement of time, of which less is better."""
+    return Measurement(name=name, better=Better.LOWER, quantity=Quantity(value, unit), labels=labels or {})
+
+
+class Reports(Enum):
+    """What a measurement's name stands for, so that a limit's unit can be checked before anything is measured."""
+
+    TIME = "time"
+    TIMES = "histogram of times"
+    COUNT = "count"
+    RATIO = "ratio"
+
+
+class Tool(Protocol):
+    """A measuring program with its options: each is a frozen dataclass derived from this one.
+
+    Attributes:
+        name: the tool's name, which cases, limits and records use.
+        suites: the suites that it belongs to.
+        reports: what it measures: the names that limits may use.
+        image: the root filesystem image that has it.
+        needs: what the target must have; a case whose needs are not met is SKIP.
+        writes: settings of the target that the tool cannot do without.
+    """
+
+    name: ClassVar[str]
+    suites: ClassVar[tuple[str, ...]]
+    reports: ClassVar[Mapping[str, Reports]]
+    image: ClassVar[str] = "core"
+    needs: ClassVar[tuple[Need, ...]] = ()
+    writes: ClassVar[tuple[Write, ...]] = ()
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line; output files are named relative to the results directory."""

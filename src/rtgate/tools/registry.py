@@ -1,40 +1,33 @@
 # SPDX-License-Identifier: MIT
-"""All tools, and what each one reports: the names that limits may use."""
+"""All tools by name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
 
+from rtgate.tools import Tool
+from rtgate.tools.cyclicdeadline import Cyclicdeadline
+from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.deadline_test import DeadlineTest
+from rtgate.tools.hackbench import Hackbench
+from rtgate.tools.hwlatdetect import Hwlatdetect
+from rtgate.tools.oslat import Oslat
+from rtgate.tools.pi_stress import PiStress
+from rtgate.tools.pip_stress import PipStress
+from rtgate.tools.pmqtest import Pmqtest
+from rtgate.tools.ptsematest import Ptsematest
+from rtgate.tools.queuelat import Queuelat
+from rtgate.tools.rt_migrate_test import RtMigrateTest
+from rtgate.tools.rtla import RtlaOsnoise, RtlaTimerlat
+from rtgate.tools.signaltest import Signaltest
+from rtgate.tools.sigwaittest import Sigwaittest
+from rtgate.tools.ssdd import Ssdd
+from rtgate.tools.svsematest import Svsematest
+from rtgate.tools.xenomai import XenomaiCyclictest, XenomaiLatency, XenomaiSmokey, XenomaiSwitchtest
 
-class Reports(Enum):
-    """What a measurement's name stands for, so that a limit's unit can be checked before anything is measured."""
-
-    TIME = "time"
-    TIMES = "histogram of times"
-    COUNT = "count"
-    RATIO = "ratio"
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """A tool's suites and measurement names."""
-
-    suites: tuple[str, ...]
-    measurements: Mapping[str, Reports]
-
-
-TOOLS: Mapping[str, Registered] = {
-    "cyclictest": Registered(
-        suites=("latency",),
-        measurements={
-            "latency": Reports.TIMES,
-            "latency.min": Reports.TIME,
-            "latency.avg": Reports.TIME,
-            "latency.max": Reports.TIME,
-            "wakeups": Reports.COUNT,
-            "wakeups.lost": Reports.COUNT,
-        },
-    ),
-}
+_ALL: tuple[type[Tool], ...] = (
+    *(Cyclictest, Cyclicdeadline, DeadlineTest, Oslat, Queuelat, Hwlatdetect, RtlaTimerlat, RtlaOsnoise),
+    *(Signaltest, Sigwaittest, Pmqtest, Ptsematest, Svsematest, PiStress, PipStress, RtMigrateTest, Hackbench, Ssdd),
+    *(XenomaiLatency, XenomaiCyclictest, XenomaiSwitchtest, XenomaiSmokey),
+)
+TOOLS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _ALL}

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""Cores of this machine: each virtual-time boot gets one for itself.
+
+QEMU's main loop and its CPU thread hand over to each other at every timer of the guest. On one core that is a change
+of threads; across two it is a wake-up of a sleeping core, which took half of the time of an idle boot (measured on a
+virtual machine of 2 cores: 10 virtual seconds in 2.3 s instead of 4.1 s). Locks on files tell all processes of this
+user which cores are taken.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rtgate import site
+
+
+@contextmanager
+def one() -> Iterator[int | None]:
+    """Take a core that no other boot of this user has; None when all are taken."""
+    directory = site.cache() / "cores"
+    directory.mkdir(parents=True, exist_ok=True)
+    for core in sorted(os.sched_getaffinity(0)):
+        lock = _locked(directory / str(core))
+        if lock is not None:
+            try:
+                yield core
+            finally:
+                os.close(lock)
+            return
+    yield None
+
+
+def _locked(path: Path) -> int | None:
+    """Return the open lock, or None if another boot holds it; the kernel lets go of it with the process."""
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def bound(argv: list[str], core: int | None) -> list[str]:
+    """Return a command that runs on one core only; on any without one."""
+    return argv if core is None else ["taskset", "--cpu-list", str(core), *argv]

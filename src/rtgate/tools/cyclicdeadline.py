@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""cyclicdeadline: how late a SCHED_DEADLINE thread is given the CPU in each of its periods.
+
+Facts of rt-tests 2.4 to 2.10 that this module depends on (src/sched_deadline/cyclicdeadline.c):
+
+* A thread's runtime is 60 % of its period as long as there are no more threads than CPUs. Below 2 ms of it the program
+  wants the scheduler feature HRTICK_DL in debugfs, which kernels without CONFIG_SCHED_DEBUG do not have.
+* Each thread runs once while the program sets itself up. That run is among the cycles and in the histogram.
+* A minimum of 0 counts as not yet set, so the next sample replaces it: the minimum may be above the average. The
+  histogram knows better.
+* A thread that could not become SCHED_DEADLINE is only warned about: the JSON then holds the set-up run alone, with
+  latencies near 0, and the exit code is 0. It is 0 after a break value and after a signal, too.
+* The histogram came with 2.7. Its overflows are not in the JSON: they are the cycles minus the sum of the buckets.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rtgate.errors import ParseError
+from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.threads import SCHED_DEADLINE, Seen, Threads
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.rt_tests import Document, document, ended
+
+JSON = "cyclicdeadline.json"
+_FAILED = re.compile(r"Thread [0-9]+ failed:")
+_SETUP_CYCLES = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cyclicdeadline(Tool):
+    """Options of cyclicdeadline.
+
+    Attributes:
+        interval_us: period and deadline of each thread; below 3334 us the program needs HRTICK_DL.
+        range_us: values from here on are counted as overflow; 0 for no histogram, for rt-tests before 2.7.
+    """
+
+    interval_us: int = 4000
+    range_us: int = 1000
+
+    name: ClassVar[str] = "cyclicdeadline"
+    suites: ClassVar[tuple[str, ...]] = ("scheduling",)
+    reports: ClassVar[Mapping[str, Reports]] = {
+        "latency": Reports.TIMES,
+        "latency.min": Reports.TIME,
+        "latency.avg": Reports.TIME,
+        "latency.max": Reports.TIME,
+        "wakeups": Reports.COUNT,
+        "wakeups.lost": Reports.COUNT,
+    }
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        """Return the command line: one thread per CPU, all with the same period, bound to no CPU.
+
+        The text form of the histogram goes nowhere; the JSON has what is in it.
+        """
+        histogram = (f"--histogram={self.range_us}", "--histfile=/dev/null") if self.range_us else ()
+        return (
+            *("cyclicdeadline", "--quiet", f"--threads={setting.cpus}", f"--interval={self.interval_us}", "--step=0"),
+            *(f"--duration={math.ceil(setting.duration_s)}", f"--json={JSON}", *histogram),
+        )
+
+    def expected(self, setting: Setting) -> Expected:
+        """Return what must be seen while it runs; without a histogram the wake-ups are counted."""
+        counted = (Count(measurement="wakeups", least=0.95 * self._asked(setting)),)
+        return Expected(
+            threads=(Threads(count=setting.cpus, policy=SCHED_DEADLINE, priority=0),),
+            duration_s=math.ceil(setting.duration_s),
+            seen=Seen.OWN,
+            interval_us=self.interval_us if self.range_us else 0,
+            counts=() if self.range_us else counted,
+        )
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return per thread: `latency` (histogram), `latency.min`, `.avg`, `.max`, `wakeups`, `wakeups.lost`.
+
+        Without a histogram there is neither `latency` nor `latency.min`.
+
+        Raises:
+            ParseError: it failed, was stopped, a thread did not run, or its JSON is missing, damaged, or contradicts
+                itself.
+        """
+        ended("cyclicdeadline", output)
+        _complete(output)
+        found = document("cyclicdeadline", output.text(JSON))
+        if found.integer("resolution_in_ns") != 0:
+            raise ParseError("cyclicdeadline's JSON is not in microseconds")
+        threads = found.numbered("thread")
+        if list(threads) != list(range(output.setting.cpus)):
+            numbers = ", ".join(str(number) for number in threads)
+            raise ParseError(f"cyclicdeadline reports threads {numbers}: {output.setting.cpus} were asked for")
+        return tuple(one for number, thread in threads.items() for one in self._thread(number, thread, output))
+
+    def _asked(self, setting: Setting) -> int:
+        return int(math.ceil(setting.duration_s) * 1_000_000 / self.interval_us)
+
+    def _thread(self, number: int, thread: Document, output: Output) -> tuple[Measurement, ...]:
+        wakeups = thread.integer("cycles") - _SETUP_CYCLES
+        if wakeups <= 0:
+            raise ParseError(f"cyclicdeadline's thread {number} never ran in a period of its own")
+        unit, labels = output.microsecond, {"thread": str(number)}
+        high, mean = thread.integer("max"), thread.number("avg")
+        if not 0 <= mean <= high:
+            raise ParseError(f"cyclicdeadline's average {mean} and maximum {high} contradict each other")
+        return (
+            *(self._distribution(thread, output, labels) if self.range_us else ()),
+            time("latency.avg", mean, unit, labels),
+            time("latency.max", high, unit, labels),
+            count("wakeups", wakeups, Better.NEITHER, labels),
+            count("wakeups.lost", max(0, self._asked(output.setting) - wakeups), Better.LOWER, labels),
+        )
+
+    def _distribution(self, thread: Document, output: Output, labels: Mapping[str, str]) -> tuple[Measurement, ...]:
+        """Return the histogram and the minimum."""
+        histogram = self._histogram(thread, output)
+        filled = [value for value, samples in histogram.counts.items() if samples]
+        low, high = min(filled, default=thread.integer("min")), thread.integer("max")
+        agree = high >= histogram.limit if histogram.overflow else high == max(filled)
+        if not agree:
+            raise ParseError(f"cyclicdeadline's maximum {high} and its histogram contradict each other")
+        if low > thread.number("avg"):
+            raise ParseError(f"cyclicdeadline's minimum {low} and average {thread.number('avg')} contradict each other")
+        return (
+            Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels),
+            time("latency.min", low, histogram.unit, labels),
+        )
+
+    def _histogram(self, thread: Document, output: Output) -> Histogram:
+        if "histogram" not in thread:
+            raise ParseError("cyclicdeadline wrote no histogram: rt-tests before 2.7 has none (range_us=0)")
+        counts, cycles = thread.counts("histogram"), thread.integer("cycles")
+        overflow = cycles - sum(counts.values())
+        if overflow < 0:
+            raise ParseError(f"cyclicdeadline's histogram holds {sum(counts.values())} samples of {cycles} cycles")
+        return Histogram(unit=output.microsecond, counts=counts, overflow=overflow, limit=self.range_us)
+
+
+def _complete(output: Output) -> None:
+    """Check that no thread failed and that no break value ended the run, which the exit code does not tell."""
+    if "# Break value:" in output.text("tool.out"):
+        raise ParseError("cyclicdeadline broke off at its break value: the run is not complete")
+    said = output.text("tool.err")
+    if _FAILED.search(said):
+        raise ParseError(f"cyclicdeadline did not measure: {said.strip()[:300]}")

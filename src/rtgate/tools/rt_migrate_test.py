@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""rt-migrate-test: do real-time tasks of higher priority get a CPU before those of lower priority?
+
+There is one task more than there are CPUs, each with a SCHED_FIFO priority of its own. Again and again all of them are
+woken at once and compute for 20 ms, and the one with the highest priority moves to the next CPU. The latency of a task
+is the time from the waking to its first instruction.
+
+Facts of rt-tests 2.4 to 2.10 that this module depends on (src/rt-migrate-test/rt-migrate-test.c):
+
+* A round takes 200 ms, whatever `--run-time` and `--sleep-time` say: nothing reads them.
+* Only with `--check` it fails, at the first round in which a task started more than `--maxerr` (1 ms) later than one
+  of lower priority. It ends there, with ` Failed!`, exit code 255 and `return_code` 1. Errors of the set-up give 255 as
+  well.
+* `--duration` ends like Ctrl-C: exit code 1 after ` Passed!`. A number of rounds ends with 0.
+* The time is `gettimeofday`.
+* A task that could not get its priority goes on with another; only a warning says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rtgate.errors import ParseError
+from rtgate.measurement import Better, Measurement
+from rtgate.needs import Need
+from rtgate.threads import Seen
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.rt_tests import Document, document, ended
+
+JSON = "rt-migrate-test.json"
+_ROUND_S = 0.2
+_FAILED = 255
+_VERDICT = re.compile(r"^ (Passed|Failed)!$", re.MULTILINE)
+_ROUND = re.compile(r"^ len: ", re.MULTILINE)
+_LATEST_US = 10**15  # a clock that was set back gives more: the tool subtracts without signs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RtMigrateTest(Tool):
+    """Options of rt-migrate-test.
+
+    Attributes:
+        priority: SCHED_FIFO priority of the lowest task; each further task has one more, and the main thread one more
+            than the highest.
+        late_us: how much later than a task of lower priority a task may start.
+    """
+
+    priority: int = 2
+    late_us: int = 1000
+
+    name: ClassVar[str] = "rt-migrate-test"
+    suites: ClassVar[tuple[str, ...]] = ("scheduling",)
+    reports: ClassVar[Mapping[str, Reports]] = {
+        "failures": Reports.COUNT,
+        "latency.min": Reports.TIME,
+        "latency.avg": Reports.TIME,
+        "latency.max": Reports.TIME,
+        "rounds": Reports.COUNT,
+    }
+    needs: ClassVar[tuple[Need, ...]] = (
+        Need(test='[ "$(nproc)" -gt 1 ]', reason="needs two CPUs: on one, no task can move to another"),
+        Need(
+            test="[ ! -e /rtgate/plan ]",
+            reason="needs CPUs that run at the same time: on virtual time they take turns, and one that computes for "
+            "20 ms may keep the other from starting a task as long as that",
+        ),
+    )
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        """Return the command line: a number of rounds, because `--duration` ends with exit code 1."""
+        return (
+            *("rt-migrate-test", "--quiet", "--check", f"--prio={self.priority}", f"--maxerr={self.late_us}"),
+            *(f"--loops={_rounds(setting)}", f"--json={JSON}", str(_tasks(setting))),
+        )
+
+    def expected(self, setting: Setting) -> Expected:
+        """Return what must be seen while it runs.
+
+        No threads: a run that fails may be over before anybody looks, and the tool itself says if it could not set
+        their priorities.
+        """
+        return Expected(
+            threads=(),
+            duration_s=_rounds(setting) * _ROUND_S,
+            seen=Seen.SESSION,
+            counts=(Count(measurement="rounds", least=_rounds(setting)),),
+            clock=True,
+        )
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return `failures` (0 or 1), `rounds`, and per task `latency.min`, `latency.avg`, `latency.max`.
+
+        Raises:
+            ParseError: it could not be set up, was stopped, or its text and JSON are missing, damaged, incomplete, or
+                contradict each other or the command line.
+        """
+        failed, rounds = self._verdict(output)
+        found = document(self.name, output.text(JSON))
+        if found.integer("return_code") != int(failed):
+            raise ParseError(f"rt-migrate-test's return_code contradicts its exit code {output.exit_code}")
+        tasks = found.numbered("thread")
+        priorities = [task.integer("prio") for task in tasks.values()]
+        asked = [self.priority + number for number in range(_tasks(output.setting))]
+        if list(tasks) != list(range(len(tasks))) or priorities != asked:
+            raise ParseError(f"rt-migrate-test ran tasks with the priorities {priorities}, not {asked}")
+        return (
+            count("failures", int(failed), Better.LOWER),
+            count("rounds", rounds, Better.NEITHER),
+            *(one for number, task in tasks.items() for one in _latencies(number, task, rounds, output)),
+        )
+
+    def _verdict(self, output: Output) -> tuple[bool, int]:
+        """Return whether it failed, and in how many rounds it measured, going by its text. Raises ParseError."""
+        ended(self.name, output, (0, _FAILED))
+        text, said = output.text("tool.out"), output.text("tool.err").strip()
+        if "Warning, can't set" in said:
+            raise ParseError(f"rt-migrate-test ran without its priorities: {said[:300]}")
+        verdicts = _VERDICT.findall(text)
+        if len(verdicts) != 1 or (verdicts[0] == "Failed") != (output.exit_code == _FAILED):
+            raise ParseError(
+                f"rt-migrate-test ended with exit code {output.exit_code} and the verdict "
+                f"{' and '.join(verdicts) or 'none'}: {said[:300] or 'no message'}"
+            )
+        failed, rounds, asked = verdicts[0] == "Failed", len(_ROUND.findall(text)), _rounds(output.setting)
+        if not (1 <= rounds <= asked if failed else rounds == asked):
+            raise ParseError(f"rt-migrate-test reports {rounds} rounds of {asked}")
+        return failed, rounds
+
+
+def _rounds(setting: Setting) -> int:
+    return max(1, round(setting.duration_s / _ROUND_S))
+
+
+def _tasks(setting: Setting) -> int:
+    """Return how many tasks run: one has to wait, so that priorities matter."""
+    return setting.cpus + 1
+
+
+def _latencies(number: int, task: Document, rounds: int, output: Output) -> tuple[Measurement, ...]:
+    low, mean, high = task.integer("min"), task.integer("avg"), task.integer("max")
+    if high >= _LATEST_US or low < 0:
+        raise ParseError(f"rt-migrate-test's task {number} started {high} us late: the clock was set back")
+    # The tool divides the sum, in whole microseconds, by the rounds.
+    if not low <= mean <= high or task.integer("total") // rounds != mean:
+        raise ParseError(
+            f"rt-migrate-test's task {number}: minimum {low}, average {mean}, maximum {high} and the sum of {rounds} "
+            f"rounds {task.integer('total')} contradict each other"
+        )
+    labels = {"task": str(number), "priority": str(task.integer("prio"))}
+    numbers = (("latency.min", low), ("latency.avg", mean), ("latency.max", high))
+    return tuple(time(name, value, output.microsecond, labels) for name, value in numbers)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""The JSON of rt-tests, which every tool of it shares, and how a run that did not end well is told from one that did.
+
+Facts of rt-tests 2.4 to 2.10 (`rt_write_json` in src/lib/rt-utils.c): strings are not escaped, some keys end in a
+colon, an average of no samples is `-nan`. A tool that was stopped by a signal writes JSON as if it had ended.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from rtgate.errors import ParseError
+from rtgate.tools import Output
+
+_CMDLINE = re.compile(r'^(\s*"cmdline:?":\s*").*(",)\s*$', re.MULTILINE)
+_INDEX = re.compile(r"[0-9]{1,18}")
+_LARGEST = 2**63  # no C program prints a larger number
+_NAN = re.compile(r'("avg":\s*)-?nan\b')
+
+
+def ended(tool: str, output: Output, codes: tuple[int, ...] = (0,)) -> None:
+    """Check that a tool ended by itself.
+
+    Args:
+        tool: its name, for the message.
+        output: what it left.
+        codes: exit codes that stand for a complete run.
+
+    Raises:
+        ParseError: it failed, or the plan had to stop it.
+    """
+    stopped = output.text("tool.deadline").strip()
+    if stopped:
+        raise ParseError(f"{tool} was stopped {stopped}: it did not end by itself")
+    if output.exit_code not in codes:
+        reason = output.text("tool.err").strip() or output.text("tool.out").strip() or "no message"
+        raise ParseError(f"{tool} ended with exit code {output.exit_code}: {reason[:300]}")
+
+
+def document(tool: str, text: str) -> Document:
+    """Return the JSON that a tool wrote.
+
+    Raises:
+        ParseError: there is none, or it is damaged.
+    """
+    if not text.strip():
+        raise ParseError(f"{tool} wrote no JSON")
+    # The command line is the one string that users fill; it is not read here and may hold quotes.
+    cleaned = _NAN.sub(r"\1null", _CMDLINE.sub(r"\1\2", text))
+    try:
+        found = json.loads(cleaned)
+    except (ValueError, RecursionError) as error:  # ValueError: no JSON, or a number of thousands of digits
+        raise ParseError(f"{tool}'s JSON is damaged: {error}") from error
+    if not isinstance(found, dict):
+        raise ParseError(f"{tool}'s JSON is no object")
+    return Document(tool, found)
+
+
+class Document:
+    """An object in a tool's JSON, whose fields are read with their types checked."""
+
+    def __init__(self, tool: str, data: dict[str, Any]) -> None:
+        self.tool = tool
+        self.data = data
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.data
+
+    def _field(self, name: str) -> Any:
+        if name not in self.data:
+            raise ParseError(f"{self.tool}'s JSON has no {name!r}")
+        return self.data[name]
+
+    def object(self, name: str) -> Document:
+        """Return the object of this name. Raises ParseError."""
+        found = self._field(name)
+        if not isinstance(found, dict):
+            raise ParseError(f"{self.tool}'s {name!r} is not what it should be")
+        return Document(self.tool, found)
+
+    def numbered(self, name: str) -> dict[int, Document]:
+        """Return the objects below this name by their number, as in `thread`. Raises ParseError."""
+        found = self.object(name).data
+        if not found:
+            raise ParseError(f"{self.tool} reports no {name}s")
+        if not all(_INDEX.fullmatch(key) and isinstance(value, dict) for key, value in found.items()):
+            raise ParseError(f"{self.tool}'s {name!r} is not what it should be")
+        return {int(key): Document(self.tool, found[key]) for key in sorted(found, key=int)}
+
+    def counts(self, name: str) -> dict[int, int]:
+        """Return the histogram of this name: samples by value; empty if there is none. Raises ParseError."""
+        found = self.data.get(name, {})
+        if not isinstance(found, dict) or not all(_INDEX.fullmatch(value) for value in found):
+            raise ParseError(f"{self.tool}'s {name} is damaged: its buckets are no numbers")
+        buckets = Document(self.tool, found)
+        counts = {int(value): buckets.integer(value) for value in found}
+        if len(counts) < len(found):
+            raise ParseError(f"{self.tool}'s {name} is damaged: a bucket stands twice")
+        if any(count < 0 for count in counts.values()):
+            raise ParseError(f"{self.tool}'s {name} is damaged: it holds counts below zero")
+        return dict(sorted(counts.items()))
+
+    def integer(self, name: str) -> int:
+        """Return the whole number of this name. Raises ParseError."""
+        found = self._field(name)
+        if not isinstance(found, int) or isinstance(found, bool) or abs(found) >= _LARGEST:
+            raise ParseError(f"{self.tool}'s {name!r} is {found!r}, not a whole number")
+        return found
+
+    def number(self, name: str) -> float:
+        """Return the number of this name. Raises ParseError."""
+        found = self._field(name)
+        if not isinstance(found, int | float) or isinstance(found, bool) or not abs(found) < _LARGEST:
+            raise ParseError(f"{self.tool}'s {name!r} is {found!r}, not a number")
+        return float(found)

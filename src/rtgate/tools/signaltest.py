@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""signaltest: how long a signal takes to go round a ring of real-time threads.
+
+Facts of rt-tests 2.4 to 2.10 that this module depends on (src/signaltest/signaltest.c):
+
+* Thread 0 signals thread 1, and so on, and the last one thread 0. Each thread measures from its sending to its next
+  receiving, in whole microseconds.
+* Thread 0 sleeps for 10 ms after every 16 rounds, and leaves that out of what it measures. All others have it in
+  theirs: only the numbers of thread 0 are those of a signal.
+* The JSON gives thread 0's CPU as the CPU of every thread.
+* The exit code is 0 after a trace limit and after a signal, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rtgate.errors import ParseError
+from rtgate.measurement import Better, Measurement
+from rtgate.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.rt_tests import Document, document, ended
+
+JSON = "signaltest.json"
+_FIRST = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signaltest(Tool):
+    """Options of signaltest.
+
+    Attributes:
+        priority: SCHED_FIFO priority of all threads (signaltest gives each the same).
+    """
+
+    priority: int = 99
+
+    name: ClassVar[str] = "signaltest"
+    suites: ClassVar[tuple[str, ...]] = ("signal",)
+    reports: ClassVar[Mapping[str, Reports]] = {
+        "roundtrip.min": Reports.TIME,
+        "roundtrip.avg": Reports.TIME,
+        "roundtrip.max": Reports.TIME,
+        "samples": Reports.COUNT,
+    }
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        """Return the command line: a ring with one thread per CPU, bound to it, memory locked."""
+        return (
+            *("signaltest", "--quiet", "--mlockall", f"--priority={self.priority}"),
+            *(f"--threads={_threads(setting)}", "--affinity"),
+            *(f"--duration={math.ceil(setting.duration_s)}", f"--json={JSON}"),
+        )
+
+    def expected(self, setting: Setting) -> Expected:
+        """Return what must be seen while it runs.
+
+        The sleeps alone allow nearly 1600 rounds per second. A tenth is asked for: how long the rounds take is what is
+        measured, and on boards that run their CPUs in turns they are long.
+        """
+        seconds = math.ceil(setting.duration_s)
+        return Expected(
+            threads=(Threads(count=_threads(setting), policy=SCHED_FIFO, priority=self.priority),),
+            duration_s=seconds,
+            seen=Seen.OWN,
+            counts=(Count(measurement="samples", least=160 * seconds),),
+        )
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return `roundtrip.min`, `.avg`, `.max` of thread 0, and `samples` of every thread.
+
+        Raises:
+            ParseError: it failed, was stopped, a thread was never signalled, or its JSON is missing, damaged, or
+                contradicts itself.
+        """
+        ended("signaltest", output)
+        if "exceeded trace limit" in output.text("tool.out"):
+            raise ParseError("signaltest broke off at its trace limit: the run is not complete")
+        if "Could not set CPU affinity" in output.text("tool.err"):
+            raise ParseError(f"signaltest's threads are not bound: {output.text('tool.err').strip()[:300]}")
+        threads = document("signaltest", output.text(JSON)).numbered("thread")
+        asked = _threads(output.setting)
+        if list(threads) != list(range(asked)):
+            numbers = ", ".join(str(number) for number in threads)
+            raise ParseError(f"signaltest reports threads {numbers}: {asked} were asked for")
+        samples = tuple(_samples(number, thread) for number, thread in threads.items())
+        return (*_roundtrip(threads[_FIRST], output), *samples)
+
+
+def _threads(setting: Setting) -> int:
+    """Return how many threads are in the ring: two on one CPU, since signaltest wants two."""
+    return max(2, setting.cpus)
+
+
+def _roundtrip(thread: Document, output: Output) -> tuple[Measurement, ...]:
+    low, high, mean = thread.integer("min"), thread.integer("max"), thread.number("avg")
+    if not low <= mean <= high:
+        raise ParseError(f"signaltest's minimum {low}, average {mean} and maximum {high} contradict each other")
+    numbers = (("roundtrip.min", low), ("roundtrip.avg", mean), ("roundtrip.max", high))
+    return tuple(time(name, value, output.microsecond, {"thread": str(_FIRST)}) for name, value in numbers)
+
+
+def _samples(number: int, thread: Document) -> Measurement:
+    cycles = thread.integer("cycles")
+    if cycles <= 0:
+        raise ParseError(f"signaltest's thread {number} was never signalled (0 cycles)")
+    return count("samples", cycles, Better.NEITHER, {"thread": str(number)})

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""ssdd: do processes single-step other processes correctly, while many do it at once?
+
+Facts of rt-tests 2.4 to 2.10 that this module depends on (src/ssdd/ssdd.c):
+
+* Each tracer process prints one line when it ends, with `no error` or with what went wrong; a tracer that was killed
+  prints none. The program prints its result and ends with 0, or with 1 if a tracer did not end well.
+* The JSON is a header only, with that exit code in it.
+* Some errors are of the set-up. PTRACE_SINGLESTEP fails with EIO on an architecture that cannot do it
+  (kernel/ptrace.c).
+* Before 2.10 a tracer waits 310 ms for SIGCHLD, so a busy target may fail without being wrong; then 10 s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rtgate.errors import ParseError
+from rtgate.measurement import Better, Measurement
+from rtgate.threads import Seen
+from rtgate.tools import Expected, Output, Reports, Setting, Tool, count
+from rtgate.tools.rt_tests import document, ended
+
+JSON = "ssdd.json"
+_PASSED, _FAILED = "All tests PASSED.", "One or more tests FAILED."
+_ASKED = re.compile(r"^#(forks|steps): ([0-9]{1,9})$", re.MULTILINE)
+_GOOD = re.compile(r"^forktest#[0-9]+/[0-9]+: EXITING, no error$", re.MULTILINE)
+_SETUP = re.compile(
+    r"EXITING, ERROR: (?:fork returned|sigaction returned|unable to mask|attach failed|"
+    r"PTRACE_SINGLESTEP #0: returned status -1, errno 5\b).*"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ssdd(Tool):
+    """Options of ssdd.
+
+    Attributes:
+        forks: pairs of a tracer and the process that it steps.
+        steps: how many steps each pair does. The run has no other length: it must end within the plan's 20 s.
+    """
+
+    forks: int = 10
+    steps: int = 1000
+
+    name: ClassVar[str] = "ssdd"
+    suites: ClassVar[tuple[str, ...]] = ("scheduling",)
+    reports: ClassVar[Mapping[str, Reports]] = {"failures": Reports.COUNT, "tests": Reports.COUNT}
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:  # noqa: ARG002 - the same work on every board
+        """Return the command line. Not `--quiet`, which leaves out how each tracer ended."""
+        return ("ssdd", f"--forks={self.forks}", f"--iters={self.steps}", f"--json={JSON}")
+
+    def expected(self, setting: Setting) -> Expected:  # noqa: ARG002 - see above
+        """Return what must be seen while it runs: it does a fixed amount of work, in as little time as it takes."""
+        return Expected(threads=(), duration_s=0, seen=Seen.SESSION)
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return `tests`, the pairs that were tried, and `failures`, those of them that did not end well.
+
+        Raises:
+            ParseError: it could not be set up, was stopped, or its output is missing, damaged, or contradicts itself.
+        """
+        ended("ssdd", output, codes=(0, 1))
+        text = output.text("tool.out")
+        failures = self._failures(text)
+        setup = _SETUP.findall(text)
+        if setup and len(setup) >= failures:
+            raise ParseError(f"ssdd could not be set up: {setup[0][:300]}")
+        told = {_PASSED: False, _FAILED: True}.get(_last(text))
+        code = document("ssdd", output.text(JSON)).integer("return_code")
+        if told is None or not told == bool(failures) == bool(output.exit_code) == bool(code):
+            raise ParseError(
+                f"ssdd contradicts itself: {failures} of {self.forks} tests failed, it says {_last(text)!r}, "
+                f"exit code {output.exit_code}, return_code {code}"
+            )
+        return count("failures", failures, Better.LOWER), count("tests", self.forks, Better.NEITHER)
+
+    def _failures(self, text: str) -> int:
+        """Return how many tracers did not say that they ended well."""
+        asked = {name: int(value) for name, value in _ASKED.findall(text)}
+        if asked != {"forks": self.forks, "steps": self.steps}:
+            raise ParseError(f"ssdd did not say that it does what was asked of it: {text.strip()[:300] or 'no output'}")
+        good = len(_GOOD.findall(text))
+        if good > self.forks:
+            raise ParseError(f"ssdd contradicts itself: {good} of {self.forks} tests ended")
+        return self.forks - good
+
+
+def _last(text: str) -> str:
+    return text.rstrip().rpartition("\n")[2]

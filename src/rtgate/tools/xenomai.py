@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: MIT
+"""Programs of Xenomai 3 that measure and test its Cobalt core.
+
+They measure Cobalt only because they are linked with its library: another `cyclictest` on the same kernel measures
+Linux. So each is looked for where Xenomai installs it.
+
+Facts of Xenomai 3.0 to 3.3 that this module depends on (testsuite/latency/latency.c, testsuite/smokey/main.c,
+lib/smokey, testsuite/switchtest/switchtest.c, demo/posix/cyclictest/cyclictest.c, lib/cobalt/thread.c):
+
+* A thread of Cobalt has the same policy and priority for Linux, so they are in /proc/PID/stat.
+* Cobalt sets timers early by the time in /proc/xenomai/latency, so that a thread may wake up too soon. latency then
+  shows values below zero; cyclictest, which takes them for unsigned, shows values near 2^64. Here that time is 0.
+* latency and switchtest end with 0 when a signal stops them, too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rtgate.errors import ParseError
+from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.needs import Need
+from rtgate.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.rt_tests import ended
+from rtgate.tuning import Write
+
+_PROGRAMS = ("env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin")
+# cyclictest is a demonstration in Xenomai; Rockchip's images have it elsewhere. Nowhere else: see above.
+_DEMOS = ("env", "PATH=/usr/xenomai/demo:/usr/demo")
+_COBALT = (Need(test="[ -e /proc/xenomai/version ]", reason="no Cobalt core (/proc/xenomai is missing)"),)
+_ON_TIME = (Write(path="/proc/xenomai/latency", value="0", reads="^0$"),)
+_NUMBERS = ("latency.min", "latency.avg", "latency.max")
+_REPORTS = {"latency": Reports.TIMES, **dict.fromkeys(_NUMBERS, Reports.TIME), "wakeups": Reports.COUNT}
+_WHOLE = "[0-9]{1,18}"
+_MICROSECONDS = r" *(-?[0-9]{1,15}\.[0-9]{3})"
+
+
+def _said(output: Output) -> str:
+    """Return what a program said, for a message."""
+    return (output.text("tool.err").strip() or output.text("tool.out").strip() or "no message")[:300]
+
+
+def _only(pattern: re.Pattern[str], output: Output) -> re.Match[str]:
+    """Return the only match of what a complete run of latency prints once. Raises ParseError."""
+    found = list(pattern.finditer(output.text("tool.out")))
+    if len(found) != 1:
+        raise ParseError(f"latency printed {len(found)} results instead of one: {_said(output)}")
+    return found[0]
+
+
+def _latencies(
+    histogram: Histogram, numbers: tuple[float, float, float], labels: Mapping[str, str]
+) -> tuple[Measurement, ...]:
+    """Return the histogram, and minimum, average and maximum."""
+    return (
+        Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels),
+        *(time(name, value, histogram.unit, labels) for name, value in zip(_NUMBERS, numbers, strict=True)),
+        count("wakeups", histogram.total, Better.NEITHER, labels),
+    )
+
+
+# In the order of their numbers for the option -t.
+_MODES = {"user": "periodic user-mode task", "kernel": "in-kernel periodic task", "irq": "in-kernel timer handler"}
+_FIGURES = rf"{_MICROSECONDS}\|{_MICROSECONDS}\|{_MICROSECONDS}\| *({_WHOLE})\| *({_WHOLE})"
+_RTD = re.compile(rf"^RTD\|{_FIGURES}\|", re.MULTILINE)
+_RTS = re.compile(
+    rf"^RTS\|{_FIGURES}\| *({_WHOLE}):([0-9]{{2}}):([0-9]{{2}})/({_WHOLE}):([0-9]{{2}}):([0-9]{{2}}) *$", re.MULTILINE
+)
+_CELL = re.compile(rf"^HSD\| +avg\| *({_WHOLE}) *- *{_WHOLE} *\| *({_WHOLE}) *$", re.MULTILINE)
+_CELLS = re.compile(rf"^HSS\| +avg\| *({_WHOLE})\|.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XenomaiLatency(Tool):
+    """Options of Xenomai's latency.
+
+    Attributes:
+        period_us: how often the task wakes up.
+        priority: its priority, of Cobalt and of Linux.
+        mode: what wakes up: a task in user space (`user`), one in the kernel (`kernel`), the timer's handler (`irq`).
+            The last two need the driver xeno_timerbench.
+        cpu: the CPU that the task in user space is bound to.
+        range_us: values from here on are counted as overflow.
+    """
+
+    period_us: int = 1000
+    priority: int = 99
+    mode: str = "user"
+    cpu: int = 0
+    range_us: int = 1000
+
+    name: ClassVar[str] = "xenomai-latency"
+    suites: ClassVar[tuple[str, ...]] = ("latency",)
+    needs: ClassVar[tuple[Need, ...]] = _COBALT
+    writes: ClassVar[tuple[Write, ...]] = _ON_TIME
+    reports: ClassVar[Mapping[str, Reports]] = _REPORTS | {"overruns": Reports.COUNT, "modeswitches": Reports.COUNT}
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        """Return the command line: a histogram with one cell per microsecond, whose last one holds what is beyond."""
+        return (
+            *(*_PROGRAMS, "latency", "-h", "-H", f"{self.range_us + 1}", "-t", f"{[*_MODES].index(self.mode)}"),
+            *("-p", f"{self.period_us}", "-P", f"{self.priority}", "-c", f"{self.cpu}"),
+            *("-T", f"{math.ceil(setting.duration_s)}"),
+        )
+
+    def expected(self, setting: Setting) -> Expected:
+        """Return what must be seen while it runs; a task in the kernel is not among Linux's threads."""
+        seconds = math.ceil(setting.duration_s)
+        task = Threads(count=1, policy=SCHED_FIFO, priority=self.priority)
+        return Expected(
+            threads=(task,) if self.mode == "user" else (),
+            duration_s=seconds,
+            seen=Seen.SESSION,
+            counts=(Count(measurement="wakeups", least=0.95 * seconds * 1_000_000 / self.period_us),),
+        )
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return `latency` (histogram), `latency.min`, `.avg`, `.max`, `wakeups`, `overruns`, `modeswitches`.
+
+        The histogram is of all samples by their size, whatever their sign. The numbers in the summary are of whole
+        seconds: a longer latency in the last, broken second is in the histogram only, and counts as the maximum.
+
+        Raises:
+            ParseError: it failed, stopped early, measured something else, or its output is missing, damaged, or
+                contradicts itself.
+        """
+        ended("latency", output)
+        text = output.text("tool.out")
+        self._check_parameters(text)
+        summary = _only(_RTS, output)
+        low, mean, high = (float(number) for number in summary.groups()[:3])
+        overruns, switches, *clock = (int(number) for number in summary.groups()[3:])
+        _check_clock(clock[:3], clock[3:], math.ceil(output.setting.duration_s))
+        seconds = [float(row[2]) for row in _RTD.findall(text)]
+        if not low <= mean <= high or max(seconds, default=high) > high:
+            raise ParseError(f"latency contradicts itself: {summary[0]}, up to {max(seconds, default=0)} in a second")
+        histogram = self._histogram(text, output)
+        top = self.range_us if histogram.overflow else max(histogram.counts)
+        high = float(top) if top > max(high, -low) else high
+        labels = {"cpu": str(self.cpu), "context": self.mode}
+        return (
+            *_latencies(histogram, (low, mean, high), labels),
+            count("overruns", overruns, Better.LOWER, labels),
+            count("modeswitches", switches, Better.LOWER, labels),
+        )
+
+    def _check_parameters(self, text: str) -> None:
+        asked = (f"== Sampling period: {self.period_us} us", f"== Test mode: {_MODES[self.mode]}")
+        missing = [line for line in asked if line not in text.splitlines()]
+        if missing:
+            raise ParseError(f"latency did not say {missing[0]!r}: {text.strip()[:300] or 'it printed nothing'}")
+
+    def _histogram(self, text: str, output: Output) -> Histogram:
+        counts: dict[int, int] = {}
+        for cell, samples in _CELL.findall(text):
+            if int(cell) in counts or int(cell) > self.range_us:
+                raise ParseError(f"latency's histogram is damaged at cell {cell}")
+            counts[int(cell)] = int(samples)
+        total = int(_only(_CELLS, output)[1])
+        if total == 0 or sum(counts.values()) != total:
+            raise ParseError(f"latency's histogram holds {sum(counts.values())} samples of {total}")
+        overflow = counts.pop(self.range_us, 0)
+        return Histogram(unit=output.microsecond, counts=counts, overflow=overflow, limit=self.range_us)
+
+
+def _check_clock(took: list[int], told: list[int], asked_s: int) -> None:
+    """Check hours, minutes and seconds that latency measured for, and that it was asked for. Raises ParseError."""
+    took_s, told_s = (3600 * hours + 60 * minutes + seconds for hours, minutes, seconds in (took, told))
+    if told_s != asked_s or took_s < asked_s:
+        raise ParseError(f"latency measured for {took_s} s of {told_s} s, and {asked_s} s were asked for")
+
+
+_SWITCHES = re.compile(rf"^RTD\|(?: *({_WHOLE})\|)? *({_WHOLE})\| *({_WHOLE}) *$", re.MULTILINE)
+_SLEEPERS = re.compile(r" (?:sleeper|switcher)(?:_[a-z]+)*([0-9]*)-[0-9]+\b")
+_BROKEN = re.compile(
+    r"^(?:Error after context switch from task|No context switches during one second|fpu stress task failure|"
+    r"Switch to (?:primary|secondary) mode failed).*",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XenomaiSwitchtest(Tool):
+    """switchtest: do context switches between threads of all kinds keep each one's registers?
+
+    It has no options here: threads of each kind on every CPU of Cobalt.
+    """
+
+    name: ClassVar[str] = "xenomai-switchtest"
+    suites: ClassVar[tuple[str, ...]] = ("scheduling",)
+    needs: ClassVar[tuple[Need, ...]] = _COBALT
+    reports: ClassVar[Mapping[str, Reports]] = {"failures": Reports.COUNT, "switches": Reports.COUNT}
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        """Return the command line."""
+        return (*_PROGRAMS, "switchtest", "-T", f"{math.ceil(setting.duration_s)}")
+
+    def expected(self, setting: Setting) -> Expected:
+        """Return what must be seen while it runs: without a floating-point unit six real-time threads per CPU."""
+        return Expected(
+            threads=(Threads(count=6 * setting.cpus, policy=SCHED_FIFO, priority=1),),
+            duration_s=math.ceil(setting.duration_s),
+            seen=Seen.SESSION,
+        )
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return `failures`, 0 or 1 (it ends with the first), and, without one, per CPU how often it `switches`.
+
+        Raises:
+            ParseError: it could not be set up, was stopped, or its output is missing, damaged, or contradicts itself.
+        """
+        broken = _BROKEN.search(output.text("tool.err"))
+        ended("switchtest", output, codes=(1,) if broken else (0,))
+        if broken:
+            return (count("failures", 1, Better.LOWER),)
+        switches = _switches(output.text("tool.out"))
+        _check_switches(switches, output)
+        return (
+            count("failures", 0, Better.LOWER),
+            *(count("switches", number, Better.HIGHER, {"cpu": cpu}) for cpu, number in switches.items()),
+        )
+
+
+def _switches(text: str) -> dict[str, int]:
+    """Return the context switches by CPU; without SMP there is one, which has no number. Raises ParseError."""
+    totals: dict[str, int] = {}
+    for cpu, more, total in _SWITCHES.findall(text):
+        name = str(int(cpu or "0"))
+        if totals.get(name, 0) + int(more) != int(total):
+            raise ParseError(f"switchtest's count on CPU {name} went from {totals.get(name, 0)} by {more} to {total}")
+        totals[name] = int(total)
+    return totals
+
+
+def _check_switches(switches: Mapping[str, int], output: Output) -> None:
+    threads = next((line for line in output.text("tool.out").splitlines() if line.startswith("== Threads:")), "")
+    cpus = {str(int(cpu or "0")) for cpu in _SLEEPERS.findall(threads)}
+    idle = sorted(cpu for cpu in cpus if not switches.get(cpu))
+    if not cpus or idle or set(switches) != cpus:
+        raise ParseError(f"switchtest counted no context switches on CPU {', '.join(idle) or '?'}: {_said(output)}")
+
+
+_TEST = re.compile(
+    r"^(?:(?P<ok>[a-z][a-z0-9_]*) OK|(?P<skipped>[a-z][a-z0-9_]*) skipped \(no kernel support\)|"
+    r"test (?P<failed>[a-z][a-z0-9_]*) failed: [0-9]+)$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XenomaiSmokey(Tool):
+    """smokey: Xenomai's functional tests.
+
+    A test that fails says so from 3.1 on. Before, it prints nothing, and only the exit code tells that there was one.
+
+    Attributes:
+        vm: leave out checks of times, which no virtual machine keeps.
+        rounds: how often the tests of memory repeat themselves; xeno-test, too, takes 64.
+        seconds: about how long it takes. The plan stops it after twice this time and 20 s.
+    """
+
+    vm: bool = False
+    rounds: int = 64
+    seconds: int = 40
+
+    name: ClassVar[str] = "xenomai-smokey"
+    suites: ClassVar[tuple[str, ...]] = ("scheduling",)
+    needs: ClassVar[tuple[Need, ...]] = _COBALT
+    reports: ClassVar[Mapping[str, Reports]] = dict.fromkeys(
+        ("test.failed", "tests.failed", "tests.passed", "tests.skipped"), Reports.COUNT
+    )
+
+    def argv(self, _setting: Setting) -> tuple[str, ...]:
+        """Return the command line: all tests, also after one that failed."""
+        return (
+            *(*_PROGRAMS, "smokey", "--run", "--keep-going", *(("--vm",) if self.vm else ())),
+            *(f"random_alloc_rounds={self.rounds}", f"pattern_check_rounds={self.rounds}"),
+        )
+
+    def expected(self, _setting: Setting) -> Expected:
+        """Return what must be seen: no thread lives all the time, but a test must have passed."""
+        return Expected(
+            threads=(),
+            duration_s=self.seconds,
+            seen=Seen.SESSION,
+            counts=(Count(measurement="tests.passed", least=1),),
+        )
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return `tests.passed`, `.skipped`, `.failed`, and for each test that did not skip `test.failed`, 0 or 1.
+
+        Raises:
+            ParseError: it was stopped, died, or its output is missing or contradicts itself.
+        """
+        ended("smokey", output, codes=(0, 1))
+        results: dict[str, str] = {}
+        for line in _TEST.finditer(output.text("tool.out")):
+            word = str(line.lastgroup)
+            if results.setdefault(line[word], word) != word:
+                raise ParseError(f"smokey contradicts itself: {line[word]} {results[line[word]]} and {word}")
+        sums = {word: list(results.values()).count(word) for word in ("ok", "skipped", "failed")}
+        if not results or (sums["failed"] and not output.exit_code):
+            raise ParseError(f"smokey ended with {output.exit_code} after {sums}: {_said(output)}")
+        failed = max(sums["failed"], int(output.exit_code == 1))
+        return (
+            count("tests.passed", sums["ok"], Better.HIGHER),
+            count("tests.skipped", sums["skipped"], Better.LOWER),
+            count("tests.failed", failed, Better.LOWER),
+            *(
+                count("test.failed", int(word == "failed"), Better.LOWER, {"test": name})
+                for name, word in results.items()
+                if word != "skipped"
+            ),
+        )
+
+
+_ROW = re.compile(rf"^({_WHOLE}) ((?:{_WHOLE}\t)*{_WHOLE})$", re.MULTILINE)
+_LINES = ("Total", "Min Latencies", "Avg Latencies", "Max Latencies", "Histogram Overflows")
+_LINE = re.compile(rf"^# ({'|'.join(_LINES)}):((?: [0-9]{{1,20}})+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XenomaiCyclictest(Tool):
+    """Options of the cyclictest that comes with Xenomai, an old one without JSON.
+
+    Attributes:
+        interval_us: period of each thread.
+        priority: SCHED_FIFO priority of all threads.
+        range_us: values from here on are counted as overflow.
+    """
+
+    interval_us: int = 1000
+    priority: int = 99
+    range_us: int = 1000
+
+    name: ClassVar[str] = "xenomai-cyclictest"
+    suites: ClassVar[tuple[str, ...]] = ("latency",)
+    needs: ClassVar[tuple[Need, ...]] = _COBALT
+    writes: ClassVar[tuple[Write, ...]] = _ON_TIME
+    reports: ClassVar[Mapping[str, Reports]] = _REPORTS | {"wakeups.lost": Reports.COUNT}
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        """Return the command line: one thread per CPU, bound to it; the histogram makes their intervals equal."""
+        return (
+            *(*_DEMOS, "cyclictest", "-q", "-m", "-n", f"-p{self.priority}", f"-t{setting.cpus}", "-a"),
+            *(f"-i{self.interval_us}", f"-h{self.range_us}", f"-D{math.ceil(setting.duration_s)}"),
+        )
+
+    def expected(self, setting: Setting) -> Expected:
+        """Return what must be seen while it runs."""
+        return Expected(
+            threads=(Threads(count=setting.cpus, policy=SCHED_FIFO, priority=self.priority),),
+            duration_s=math.ceil(setting.duration_s),
+            seen=Seen.SESSION,
+            interval_us=self.interval_us,
+        )
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return per CPU: `latency` (histogram), `latency.min`, `.avg`, `.max`, `wakeups`, `wakeups.lost`.
+
+        Raises:
+            ParseError: it failed, was stopped, or its output is missing, damaged, or contradicts itself.
+        """
+        ended("Xenomai's cyclictest", output)
+        text = output.text("tool.out")
+        if "# Break value:" in text:
+            raise ParseError("Xenomai's cyclictest broke off at its break value: the run is not complete")
+        lines = {name: [int(word) for word in values.split()] for name, values in _LINE.findall(text)}
+        rows = [(int(value), [int(word) for word in counts.split("\t")]) for value, counts in _ROW.findall(text)]
+        widths = {len(values) for values in (*lines.values(), *(counts for _, counts in rows))}
+        if set(lines) != set(_LINES) or [value for value, _ in rows] != list(range(self.range_us)):
+            raise ParseError(f"Xenomai's cyclictest printed no whole histogram: {_said(output)}")
+        if widths != {output.setting.cpus}:
+            raise ParseError(f"Xenomai's cyclictest measured with {widths} threads, not {output.setting.cpus}")
+        found: list[Measurement] = []
+        for cpu in range(output.setting.cpus):
+            counts = {value: row[cpu] for value, row in rows if row[cpu]}
+            found += self._thread(cpu, counts, [lines[name][cpu] for name in _LINES], output)
+        return tuple(found)
+
+    def _thread(self, cpu: int, counts: dict[int, int], numbers: list[int], output: Output) -> tuple[Measurement, ...]:
+        inside, low, mean, high, overflow = numbers
+        if max(numbers) >= 2**63:
+            raise ParseError("Xenomai's cyclictest woke up too early: /proc/xenomai/latency was not 0")
+        histogram = Histogram(unit=output.microsecond, counts=counts, overflow=overflow, limit=self.range_us)
+        top = max(counts, default=-1) if overflow == 0 else max(high, self.range_us)
+        if inside != sum(counts.values()) or not low <= mean <= high == top:
+            raise ParseError(
+                f"Xenomai's cyclictest contradicts itself on CPU {cpu}: {sum(counts.values())} of {inside} samples and "
+                f"{overflow} beyond {self.range_us} us, minimum {low}, average {mean}, maximum {high}"
+            )
+        labels = {"cpu": str(cpu)}
+        asked = math.ceil(output.setting.duration_s) * 1_000_000 // self.interval_us
+        lost = count("wakeups.lost", max(0, asked - histogram.total), Better.LOWER, labels)
+        return (*_latencies(histogram, (low, mean, high), labels), lost)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Tunings: named sets of settings of a board that are applied before measuring and read back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rtgate.strict_yaml import Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A setting of the target that is written before measuring, read back at start and end, and put back after.
+
+    Attributes:
+        path: the file below /proc or /sys; a pattern of the shell means every file that it matches.
+        value: what is written.
+        reads: what the file must then hold somewhere, as a regular expression; the whole value if empty.
+    """
+
+    path: str
+    value: str
+    reads: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """One tuning of a board.
+
+    Attributes:
+        command_line: kernel arguments; only boards whose boots rtgate starts can be given them.
+        cpus: the CPUs that the tool measures on, like `2-3`; empty for all.
+        writes: files below /proc and /sys.
+        priorities: SCHED_FIFO priority by the start of the names of the kernel's threads, like `irq/`.
+    """
+
+    name: str
+    description: str
+    command_line: str = ""
+    cpus: str = ""
+    writes: tuple[Write, ...] = ()
+    priorities: tuple[tuple[str, int], ...] = ()
+
+
+DEFAULT = Tuning(name="default", description="as the board boots")
+_CPUS = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
+_OPTIONAL = ("command_line", "cpus", "irq_affinity", "cpu_governor", "memory_governor", "rt_runtime_us", "priorities")
+
+
+def read(value: Value) -> dict[str, Tuning]:
+    """Read the tunings of a board's file, by name. Raises ConfigError."""
+    return {name: _tuning(name, entry.value) for name, entry in value.entries().items()}
+
+
+def cpus(text: str) -> tuple[int, ...]:
+    """Return the CPUs of a list in the kernel's own notation, like `0,2-3`."""
+    found: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        found += range(int(low), int(high or low) + 1)
+    return tuple(found)
+
+
+def _tuning(name: str, value: Value) -> Tuning:
+    data = value.mapping(required=("description",), optional=_OPTIONAL)
+    listed = {key: cpu_list(data[key]) for key in ("cpus", "irq_affinity") if key in data}
+    writes = []
+    if "irq_affinity" in listed:
+        mask = _mask(listed["irq_affinity"])
+        writes.append(Write(path="/proc/irq/default_smp_affinity", value=mask, reads=f"^[0,]*{mask}$"))
+        # Interrupts of one CPU's own refuse to be moved; which did not move stands in the environment.
+        writes.append(Write(path="/proc/irq/*/smp_affinity_list", value=listed["irq_affinity"], reads="."))
+    if "cpu_governor" in data:
+        governor = data["cpu_governor"].text()
+        writes.append(Write(path="/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", value=governor))
+    if "memory_governor" in data:
+        writes.append(Write(path="/sys/class/devfreq/*/governor", value=data["memory_governor"].text()))
+    if "rt_runtime_us" in data:
+        runtime = data["rt_runtime_us"].integer(minimum=-1, maximum=1_000_000)
+        writes.append(Write(path="/proc/sys/kernel/sched_rt_runtime_us", value=str(runtime)))
+    return Tuning(
+        name=name,
+        description=data["description"].text(),
+        command_line=data.text("command_line", ""),
+        cpus=listed.get("cpus", ""),
+        writes=tuple(writes),
+        priorities=_priorities(data.get("priorities")),
+    )
+
+
+def cpu_list(value: Value) -> str:
+    """Read a list of CPUs. Raises ConfigError."""
+    text = value.word()
+    if not _CPUS.fullmatch(text):
+        value.fail(f"{text!r} is no list of CPUs (allowed: 0, 0-3, 0,2-3)")
+    return text
+
+
+def _mask(listed: str) -> str:
+    return f"{sum(1 << cpu for cpu in cpus(listed)):x}"
+
+
+def _priorities(value: Value | None) -> tuple[tuple[str, int], ...]:
+    if value is None:
+        return ()
+    return tuple((name, entry.value.integer(minimum=1, maximum=99)) for name, entry in value.entries().items())

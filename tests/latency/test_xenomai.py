@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+"""How late Cobalt wakes up a periodic thread. Skipped where there is no Cobalt."""
+
+from rtgate.plugin import Measure, cases
+from rtgate.tools.xenomai import XenomaiCyclictest, XenomaiLatency
+
+
+@cases(XenomaiLatency(), "idle", "hackbench")
+def test_latency(measure: Measure) -> None:
+    """Every 1 ms a task of Cobalt on CPU 0 is woken up; overruns and switches to Linux are counted."""
+    measure()
+
+
+@cases(XenomaiCyclictest(), "idle", "hackbench")
+def test_cyclictest(measure: Measure) -> None:
+    """The same on every CPU, measured by Xenomai's own cyclictest."""
+    measure()
