@@ -31,6 +31,7 @@ from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.record import FaultSeen, LoadSeen, Record, Thread
 from rtgate.units import Unit
 
+STRESS = "scheduling/pi_stress:idle"
 LOADED = "latency/cyclictest:hackbench"
 DEAD = (LoadSeen(moment="start", processes=1, ticks=0), LoadSeen(moment="middle", processes=0, ticks=5))
 SLOW = {30_000: 1999, 150_000: 1}
@@ -44,7 +45,7 @@ def _judge(
     undeclared: dict[str, str] | None = None,
 ) -> list[Verdict]:
     subject = Subject(
-        case=CASE,
+        case=STRESS if records and records[0].case == STRESS else CASE,
         board=BOARD,
         arm="candidate",
         flavour=FLAVOUR,
@@ -359,6 +360,40 @@ def test_on_host_time_lateness_and_lost_wakeups_are_shown_not_judged() -> None:
     found = _judge([host], [maximum("1 virtual us"), share(), maximum("0 count", "wakeups.lost")])
     assert [(one.status, one.kind) for one in found] == [(Status.DONE, Kind.UNJUDGED)]
     assert "3 limits left out" in found[0].sentence
+
+
+def _stressed(failures: float) -> Record:
+    made = asking(record(case=STRESS), counts=[], interval_us=0)
+    return replace(made, measurements=(replace(number("failures", failures, Unit.COUNT), labels={}),))
+
+
+def test_a_failure_that_a_tool_found_fails_without_a_limit() -> None:
+    (verdict,) = _judge([_stressed(1)])
+    assert (verdict.status, verdict.kind) == (Status.FAIL, Kind.LIMIT)
+    assert verdict.sentence == "failures was 1 count in seed 1, must be 0 count (a kernel that works has none)"
+
+
+def test_no_failure_is_a_pass_without_a_limit() -> None:
+    (verdict,) = _judge([_stressed(0)])
+    assert verdict.status is Status.PASS
+
+
+def test_a_limit_takes_the_place_of_the_guarantee() -> None:
+    allowed = replace(maximum("2 count", "failures"), case=STRESS)
+    (verdict,) = _judge([_stressed(1)], [allowed])
+    assert verdict.status is Status.PASS
+
+
+def test_a_tool_that_ended_early_is_believed_its_failure_and_not_its_success() -> None:
+    ended = [evidence(_stressed(failures), threads=(), elapsed_s=0.1) for failures in (1, 0)]
+    assert worst(_judge(ended[:1])) is Status.FAIL
+    assert worst(_judge(ended[1:])) is Status.ERROR
+
+
+def test_a_failure_on_host_time_is_shown_not_judged() -> None:
+    stressed = _stressed(1)
+    host = replace(stressed, environment=replace(stressed.environment, time="host"))
+    assert {verdict.status for verdict in _judge([host])} == {Status.DONE}
 
 
 # --- properties

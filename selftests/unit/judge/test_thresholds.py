@@ -41,6 +41,7 @@ def test_a_maximum(read: Read) -> None:
     assert (found.kind, found.measurement) == (LimitKind.MAX, "latency.max")
     assert found.limit == Quantity.parse("100 virtual us")
     assert found.origin == "60 seeds; thresholds.yaml:4"
+    assert found.location is not None
     assert (found.location.line, found.location.column) == (4, 9)
 
 

@@ -27,15 +27,15 @@ def _parse(files: Mapping[str, bytes], exit_code: int = 0) -> tuple[Measurement,
     return PipStress().parse(Output(files=files, exit_code=exit_code, setting=SETTING))
 
 
-def _handled(files: Mapping[str, bytes], exit_code: int = 0) -> float:
+def _failures(files: Mapping[str, bytes], exit_code: int = 0) -> float:
     (found,) = _parse(files, exit_code)
     assert found.quantity is not None
-    assert (found.name, found.better, found.unit) == ("inversions.handled", Better.HIGHER, Unit.COUNT)
+    assert (found.name, found.better, found.unit) == ("failures", Better.LOWER, Unit.COUNT)
     return found.quantity.value
 
 
-def test_an_inversion_that_was_handled_is_one() -> None:
-    assert _handled({"tool.out": GOOD, "tool.err": b""}) == 1
+def test_an_inversion_that_was_handled_is_no_failure() -> None:
+    assert _failures({"tool.out": GOOD, "tool.err": b""}) == 0
     assert [one.name for one in _parse({"tool.out": GOOD})] == list(PipStress.reports)
 
 
@@ -44,9 +44,9 @@ def test_version_2_4_said_the_same() -> None:
     assert text == GOOD + b"rc=0\n"
 
 
-def test_a_run_that_never_ends_is_an_inversion_that_was_not_handled() -> None:
+def test_a_run_that_never_ends_is_a_failure() -> None:
     # Seen with a mutex without inheritance: both outputs empty, exit code 143 once it was stopped.
-    assert _handled({"tool.out": b"", "tool.err": b"", "tool.deadline": STOPPED}, 143) == 0
+    assert _failures({"tool.out": b"", "tool.err": b"", "tool.deadline": STOPPED}, 143) == 1
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_anything_is_read_or_refused(out: bytes, err: bytes, stopped: bytes, cod
         (found,) = _parse(files, code)
     except ParseError:
         return
-    if found.quantity == Quantity(1, Unit.COUNT):
+    if found.quantity == Quantity(0, Unit.COUNT):
         assert (out.strip(), err.strip(), stopped, code) == (GOOD.strip(), b"", b"", 0)
     else:
-        assert found.quantity == Quantity(0, Unit.COUNT)
+        assert found.quantity == Quantity(1, Unit.COUNT)
         assert (out.strip(), err.strip(), stopped) == (b"", b"", STOPPED)

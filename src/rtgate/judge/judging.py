@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from rtgate.console.faults import FaultKind
 from rtgate.judge.limits import Finding, apply
-from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
+from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.validity import Check, Held, Spoils, checks
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.record import FaultSeen, Record
@@ -77,7 +77,7 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
     if sound:
-        findings += _limits(limits, sound, believable=believable)
+        findings += _limits([*limits, *guarantees(subject.case, limits)], sound, believable=believable)
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
     if not findings:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -16,7 +16,7 @@ from rtgate.strict_yaml import Mapping as YamlMapping
 from rtgate.strict_yaml import Value, load
 from rtgate.tools import Reports
 from rtgate.tools.registry import TOOLS
-from rtgate.units import Quantity
+from rtgate.units import Quantity, Unit
 
 _DEFAULT_CONFIDENCE = 0.99
 
@@ -43,6 +43,7 @@ class Threshold:
         fault: for `fault`: the kind of kernel fault, as in `console.faults.FaultKind`.
         fails: for `fault`: whether such a fault fails the kernel, or is only reported.
         source: where the limit comes from, in words.
+        location: where it stands; None for one that stands in no file.
         cpu_class: the kind of CPU that it is for (a board's `cpu_classes`); empty for all.
         margin: how the limit was made from what was measured; may be empty.
     """
@@ -52,7 +53,7 @@ class Threshold:
     case: str
     kind: LimitKind
     source: str
-    location: Location
+    location: Location | None = None
     measurement: str = ""
     limit: Quantity | None = None
     over: Quantity | None = None
@@ -66,6 +67,8 @@ class Threshold:
     @property
     def origin(self) -> str:
         """Where the limit stands and comes from, for sentences."""
+        if self.location is None:
+            return self.source
         return f"{self.source}; {self.location.path.name}:{self.location.line}"
 
 
@@ -79,6 +82,32 @@ class Thresholds:
         """Return the limits of one case."""
         wanted = (board, flavour, case)
         return tuple(entry for entry in self.entries if (entry.board, entry.flavour, entry.case) == wanted)
+
+
+def guarantees(case: str, limits: Sequence[Threshold]) -> tuple[Threshold, ...]:
+    """Return the limits that need no file: a failure that a tool found is the kernel's.
+
+    A measurement that `limits`, those of the case from the file, speak of has no other.
+    """
+    name = case.partition("/")[2].partition(":")[0]
+    spoken = {limit.measurement for limit in limits}
+    failures = [
+        measurement
+        for measurement, reports in (TOOLS[name].reports.items() if name in TOOLS else ())
+        if reports is Reports.FAILURES and measurement not in spoken
+    ]
+    return tuple(
+        Threshold(
+            board="",
+            flavour="",
+            case=case,
+            kind=LimitKind.EXACT,
+            source="a kernel that works has none",
+            measurement=measurement,
+            limit=Quantity(0, Unit.COUNT),
+        )
+        for measurement in failures
+    )
 
 
 def load_thresholds(paths: Iterable[Path], boards: Mapping[str, bool]) -> Thresholds:
@@ -206,7 +235,8 @@ def _quantity(place: _Place, reports: Reports, value: Value) -> Quantity:
     except ValueError as error:
         value.fail(str(error))
     timed = reports in {Reports.TIME, Reports.TIMES}
-    wanted = ("virtual time" if place.virtual else "time") if timed else reports.value
+    counted = (Reports.COUNT if reports is Reports.FAILURES else reports).value
+    wanted = ("virtual time" if place.virtual else "time") if timed else counted
     if quantity.unit.dimension != wanted:
         example = {"virtual time": "virtual us", "time": "us"}.get(wanted, wanted)
         value.fail(f"{place.board} measures this as {wanted}, not as {quantity.unit.dimension}: write it in {example}")

@@ -99,11 +99,16 @@ def time(name: str, value: float, unit: Unit, labels: Mapping[str, str] | None =
 
 
 class Reports(Enum):
-    """What a measurement's name stands for, so that a limit's unit can be checked before anything is measured."""
+    """What a measurement's name stands for, so that a limit's unit can be checked before anything is measured.
+
+    Attributes:
+        FAILURES: a count of what a kernel must never do; one is FAIL without a limit.
+    """
 
     TIME = "time"
     TIMES = "histogram of times"
     COUNT = "count"
+    FAILURES = "count of failures"
     RATIO = "ratio"
 
 

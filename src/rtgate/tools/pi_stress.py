@@ -41,7 +41,7 @@ class PiStress(Tool):
 
     name: ClassVar[str] = "pi_stress"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
-    reports: ClassVar[Mapping[str, Reports]] = {"inversions": Reports.COUNT, "failures": Reports.COUNT}
+    reports: ClassVar[Mapping[str, Reports]] = {"inversions": Reports.COUNT, "failures": Reports.FAILURES}
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line."""

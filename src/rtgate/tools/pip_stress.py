@@ -37,7 +37,7 @@ class PipStress(Tool):
 
     name: ClassVar[str] = "pip_stress"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
-    reports: ClassVar[Mapping[str, Reports]] = {"inversions.handled": Reports.COUNT}
+    reports: ClassVar[Mapping[str, Reports]] = {"failures": Reports.FAILURES}
     needs: ClassVar[tuple[Need, ...]] = (
         Need(
             test="pip_stress --help 2>&1 | grep -q -e --usleep",
@@ -54,14 +54,14 @@ class PipStress(Tool):
         return Expected(threads=(), duration_s=self.usleep_us / 1e6, seen=Seen.SESSION)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
-        """Return `inversions.handled`: 1, or 0 if the tool never ended because the kernel did not resolve it.
+        """Return `failures`: 0, or 1 if the tool never ended because the kernel did not resolve the inversion.
 
         Raises:
             ParseError: it failed, complained, brought about no inversion, or said nothing that is known.
         """
         said, complaint = output.text("tool.out").strip(), output.text("tool.err").strip()
         if output.text("tool.deadline").strip() and not said and not complaint:
-            return (_handled(0),)
+            return (_failures(1),)
         ended("pip_stress", output)
         if complaint:
             raise ParseError(f"pip_stress could not do its test: {complaint[:300]}")
@@ -69,8 +69,8 @@ class PipStress(Tool):
             raise ParseError("pip_stress brought about no inversion, so priority inheritance was not tested")
         if said != _HANDLED:
             raise ParseError(f"pip_stress printed no result: {said[:300] or 'nothing'}")
-        return (_handled(1),)
+        return (_failures(0),)
 
 
-def _handled(number: int) -> Measurement:
-    return count("inversions.handled", number, Better.HIGHER)
+def _failures(number: int) -> Measurement:
+    return count("failures", number, Better.LOWER)

@@ -48,7 +48,7 @@ class Ssdd(Tool):
 
     name: ClassVar[str] = "ssdd"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
-    reports: ClassVar[Mapping[str, Reports]] = {"failures": Reports.COUNT, "tests": Reports.COUNT}
+    reports: ClassVar[Mapping[str, Reports]] = {"failures": Reports.FAILURES, "tests": Reports.COUNT}
 
     def argv(self, setting: Setting) -> tuple[str, ...]:  # noqa: ARG002 - the same work on every board
         """Return the command line. Not `--quiet`, which leaves out how each tracer ended."""

@@ -194,7 +194,7 @@ class XenomaiSwitchtest(Tool):
     name: ClassVar[str] = "xenomai-switchtest"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
     needs: ClassVar[tuple[Need, ...]] = _COBALT
-    reports: ClassVar[Mapping[str, Reports]] = {"failures": Reports.COUNT, "switches": Reports.COUNT}
+    reports: ClassVar[Mapping[str, Reports]] = {"failures": Reports.FAILURES, "switches": Reports.COUNT}
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line."""
@@ -271,9 +271,10 @@ class XenomaiSmokey(Tool):
     name: ClassVar[str] = "xenomai-smokey"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
     needs: ClassVar[tuple[Need, ...]] = _COBALT
-    reports: ClassVar[Mapping[str, Reports]] = dict.fromkeys(
-        ("test.failed", "tests.failed", "tests.passed", "tests.skipped"), Reports.COUNT
-    )
+    reports: ClassVar[Mapping[str, Reports]] = {
+        **dict.fromkeys(("test.failed", "tests.failed"), Reports.FAILURES),
+        **dict.fromkeys(("tests.passed", "tests.skipped"), Reports.COUNT),
+    }
 
     def argv(self, _setting: Setting) -> tuple[str, ...]:
         """Return the command line: all tests, also after one that failed."""
