@@ -30,8 +30,9 @@ test: bootstrap-dev ## rtgate's own tests: unit tests, then real builds and boot
 check: bootstrap-dev ## linters, types, layers, YAML files, shell scripts, project rules
 	@ci/check
 
-bench: bootstrap ## how long a gate takes, and how well it detects
+bench: bootstrap-dev ## how long a gate takes, and what faults on the line do to verdicts
 	@.venv/bin/python bench/bench.py
+	@.venv/bin/python bench/faults.py 3
 
 clean: ## remove what was made here; caches in ~/.cache/rtgate stay
 	rm -rf .venv node_modules report records build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis \

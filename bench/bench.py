@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""`make bench`: how long rtgate takes, as a table and as bench/results.json. Nothing here passes or fails.
+"""How long rtgate takes, as a table and as bench/results.json. Nothing here passes or fails.
 
 Run it on a machine that does nothing else; the figures of the README come from here.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import os
 import platform
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -22,9 +25,11 @@ from rich.table import Table
 
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.build import build_kernel
+from rtgate.console.frames import encode
 from rtgate.kernel.source import default_tree, open_tree
 from rtgate.measure import Case, measure
 from rtgate.record import read, write
+from rtgate.tools import Output, Setting
 from rtgate.tools.cyclictest import Cyclictest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,30 +39,30 @@ REPEATS = 5
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure: median and range of `runs`, in seconds, beside the goal."""
+    """One measured figure: median and range of `runs`, beside the goal."""
 
     name: str
-    seconds: float
+    median: float
     low: float
     high: float
     runs: int
     goal: float
+    unit: str = "s"
 
 
 def main() -> None:
     """Measure everything and show it."""
     kernel = build_kernel(BUILD, None, ROOT / "build" / BUILD).directory
-    figures = [*_one_measurement(kernel), _changed_file(), _gate_again()]
+    figures = [*_one_measurement(kernel), _changed_file(), _gate_again(), _every_suite(kernel), _day(), _frames()]
     machine = {"cpu": _cpu(), "cores": os.cpu_count(), "kernel": platform.release(), "load": os.getloadavg()[0]}
     _show(figures, machine)
     document = {"machine": machine, "figures": [asdict(figure) for figure in figures]}
     (ROOT / "bench" / "results.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def _figure(name: str, values: list[float], goal: float) -> Figure:
-    return Figure(
-        name, round(statistics.median(values), 2), round(min(values), 2), round(max(values), 2), len(values), goal
-    )
+def _figure(name: str, values: list[float], goal: float, unit: str = "s") -> Figure:
+    numbers = (round(value, 2) for value in (statistics.median(values), min(values), max(values)))
+    return Figure(name, *numbers, len(values), goal, unit)
 
 
 def _one_measurement(kernel: Path) -> list[Figure]:
@@ -106,6 +111,37 @@ def _gate_again() -> Figure:
     return _figure("make gate again, nothing changed (12 boots, report)", values, 60)
 
 
+def _every_suite(kernel: Path) -> Figure:
+    """Time every suite of a merge request, with one seed."""
+    words = ["--board", BOARD, "--kernel", str(kernel), "--profile", "mr", "--seeds", "1", "--no-judge", "-q"]
+    with tempfile.TemporaryDirectory() as records:
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-m", "pytest", "tests", *words, "--records", records], cwd=ROOT, check=False)
+        return _figure("all suites of the profile mr, one seed", [time.monotonic() - began], 120)
+
+
+def _day() -> Figure:
+    """Time the parsing of a day of cyclictest: 8 CPUs, 10 000 buckets each."""
+    counts = {str(value): max(1, int(43_200 * math.exp(-value / 400))) for value in range(10_000)}
+    thread = {"histogram": counts, "cycles": sum(counts.values()), "min": 0, "avg": 100.0, "max": 9999}
+    document = {"resolution_in_ns": 0, "thread": {str(cpu): {**thread, "cpu": cpu} for cpu in range(8)}}
+    files = {"cyclictest.json": json.dumps(document, indent=2).encode()}
+    output = Output(files=files, exit_code=0, setting=Setting(cpus=8, duration_s=86_400, virtual_time=False))
+    values = []
+    for _ in range(20):
+        began = time.perf_counter()
+        Cyclictest(range_us=10_000).parse(output)
+        values.append(1000 * (time.perf_counter() - began))
+    return _figure("parsing a day of cyclictest, 8 CPUs with 10 000 buckets", values, 50, "ms")
+
+
+def _frames() -> Figure:
+    """Return how much longer frames are than the base64 in them."""
+    data = bytes(range(256)) * 80
+    sent = sum(len(line) + 1 for line in encode(data, "F012345678"))
+    return _figure("frames beyond the base64 in them", [100 * (sent / len(base64.b64encode(data)) - 1)], 5, "%")
+
+
 def _gate(words: list[str]) -> None:
     subprocess.run(
         [shutil.which("rtgate") or str(ROOT / ".venv/bin/rtgate"), "gate", "--board", BOARD, *words],
@@ -125,11 +161,11 @@ def _show(figures: list[Figure], machine: dict[str, object]) -> None:
         table.add_column(heading, justify="left" if heading == "figure" else "right")
     for figure in figures:
         numbers = (
-            f"{figure.seconds:.2f} s",
+            f"{figure.median:.2f} {figure.unit}",
             f"{figure.low:.2f}",
             f"{figure.high:.2f}",
             str(figure.runs),
-            f"{figure.goal:g} s",
+            f"{figure.goal:g} {figure.unit}",
         )
         table.add_row(figure.name, *numbers)
     Console(width=110).print(table)

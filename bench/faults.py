@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`make bench`: the fault bench as a table: what was injected, and what became of the verdicts.
+"""The fault bench as a table: what was injected, and what became of the verdicts.
 
 `bench/faults.py 5` tries five times the seeds. Exit code 1 if a verdict was wrong.
 """

@@ -81,7 +81,7 @@ def test_frames_look_as_the_design_says() -> None:
     *data, end = LINES
     assert len(data) == 4
     for number, line in enumerate(data, 1):
-        assert re.fullmatch(rf"{NONCE} {number} [A-Za-z0-9+/=]{{1,512}} \d{{1,10}}", line)
+        assert re.fullmatch(rf"{NONCE} {number} [A-Za-z0-9+/=]{{1,{PAYLOAD}}} \d{{1,10}}", line)
     assert re.fullmatch(rf"{NONCE} end 4 \d{{1,10}} \d{{1,10}}", end)
 
 

@@ -3,7 +3,7 @@
 
 A plan sends its results as text lines, each with a checksum by POSIX `cksum`, so that every shell can make them::
 
-    NONCE SEQ PAYLOAD CKSUM          SEQ counts from 1; PAYLOAD is at most 512 characters of base64
+    NONCE SEQ PAYLOAD CKSUM          SEQ counts from 1; PAYLOAD is at most 640 characters of base64
     NONCE end COUNT TOTAL CKSUM      TOTAL is the checksum of all COUNT data lines
 
 CKSUM covers everything from the nonce to it, without the space in front of it, and a newline. Whatever else is on the
@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 
 from rtgate.errors import ParseError
 
-PAYLOAD = 512  # characters; the longest line that every serial driver's canonical mode carries is 4095
+# Characters. What is around them is 4.3 % of a line; a damaged line costs 60 ms at 115 200 baud. The longest line that
+# every serial driver's canonical mode carries is 4095.
+PAYLOAD = 640
 
 
 def _table() -> tuple[int, ...]:
@@ -60,9 +62,9 @@ def encode(data: bytes, nonce: str) -> list[str]:
     return [*lines, _sealed(f"{nonce} end {len(lines)} {total}")]
 
 
-# What stands behind the nonce.
+# What stands behind the nonce. No plan sends a million frames, and the numbers of all that are missing are listed.
 _FRAME = re.compile(
-    rf" (?:([0-9]{{1,9}}) ([A-Za-z0-9+/=]{{1,{PAYLOAD}}})|end ([0-9]{{1,9}}) ([0-9]{{1,10}})) ([0-9]{{1,10}})"
+    rf" (?:([0-9]{{1,6}}) ([A-Za-z0-9+/=]{{1,{PAYLOAD}}})|end ([0-9]{{1,6}}) ([0-9]{{1,10}})) ([0-9]{{1,10}})"
 )
 # What a console echoes of the commands that ask for frames.
 _COMMANDS = (" resend", " closing")

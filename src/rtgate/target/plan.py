@@ -19,6 +19,7 @@ import re
 import shlex
 from dataclasses import dataclass
 
+from rtgate.console.frames import PAYLOAD
 from rtgate.loads import Load
 from rtgate.needs import Need
 from rtgate.threads import Seen
@@ -105,6 +106,7 @@ def _filled(plan: Plan, nonce: str) -> str:
         "CASE": plan.case,
         "SEED": plan.seed,
         "IMAGE": plan.image,
+        "PAYLOAD": PAYLOAD,
         "ARGUMENTS": plan.command_line.replace("\n", " ") or "the board's",
         "WORK": shlex.quote(f"{plan.work_directory}/{nonce}"),
         "NEEDS": "\n".join(f"{need.test} || echo {shlex.quote(need.reason)} >>skip" for need in plan.needs),
@@ -263,7 +265,7 @@ uname -m >uname.m
 dmesg >dmesg 2>/dev/null
 
 cd "$work" || exit 1
-if ! tar -cf r.tar r || ! gzip -9 <r.tar | base64 -w 512 >payload; then echo "rtgate: cannot write $work"; exit 1; fi
+if ! tar -cf r.tar r || ! gzip -9 <r.tar | base64 -w @PAYLOAD@ >payload; then echo "rtgate: cannot write $work"; exit 1; fi
 sed '=' payload | sed 'N;s/\n/ /;s/^/@NONCE@ /' >lines
 (cd parts && split -a 4 -l 1 ../lines p && cksum p*) | cut -d ' ' -f 1 >sums
 paste -d ' ' lines sums >frames

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 from rtgate.errors import ParseError
+from rtgate.measurement import Histogram
 from rtgate.tools import Output
+from rtgate.units import Unit
 
-_CMDLINE = re.compile(r'^(\s*"cmdline:?":\s*").*(",)\s*$', re.MULTILINE)
-_INDEX = re.compile(r"[0-9]{1,18}")
+_CMDLINE = re.compile(r'("cmdline:?":\s*").*(",)\s*$', re.MULTILINE)
+_DIGITS = 18
 _LARGEST = 2**63  # no C program prints a larger number
 _NAN = re.compile(r'("avg":\s*)-?nan\b')
 
@@ -47,15 +50,26 @@ def document(tool: str, text: str) -> Document:
     """
     if not text.strip():
         raise ParseError(f"{tool} wrote no JSON")
-    # The command line is the one string that users fill; it is not read here and may hold quotes.
-    cleaned = _NAN.sub(r"\1null", _CMDLINE.sub(r"\1\2", text))
     try:
-        found = json.loads(cleaned)
+        found = json.loads(_cleaned(text))
     except (ValueError, RecursionError) as error:  # ValueError: no JSON, or a number of thousands of digits
         raise ParseError(f"{tool}'s JSON is damaged: {error}") from error
     if not isinstance(found, dict):
         raise ParseError(f"{tool}'s JSON is no object")
     return Document(tool, found)
+
+
+def _cleaned(text: str) -> str:
+    """Return the text without its command line, the one string that users fill: it is not read and may hold quotes."""
+    line = _CMDLINE.search(text)
+    if line and not text[text.rfind("\n", 0, line.start()) + 1 : line.start()].strip():
+        text = f"{text[: line.end(1)]}{text[line.start(2) :]}"
+    return _NAN.sub(r"\1null", text)
+
+
+def _decimal(keys: Collection[str]) -> bool:
+    """Return whether all are decimal numbers; one test for all of them, because a day-long run has 80 000."""
+    return "".join(keys).isascii() and all(map(str.isdecimal, keys)) and max(map(len, keys), default=0) <= _DIGITS
 
 
 class Document:
@@ -85,22 +99,42 @@ class Document:
         found = self.object(name).data
         if not found:
             raise ParseError(f"{self.tool} reports no {name}s")
-        if not all(_INDEX.fullmatch(key) and isinstance(value, dict) for key, value in found.items()):
+        if not _decimal(found) or not all(isinstance(value, dict) for value in found.values()):
             raise ParseError(f"{self.tool}'s {name!r} is not what it should be")
         return {int(key): Document(self.tool, found[key]) for key in sorted(found, key=int)}
 
     def counts(self, name: str) -> dict[int, int]:
         """Return the histogram of this name: samples by value; empty if there is none. Raises ParseError."""
         found = self.data.get(name, {})
-        if not isinstance(found, dict) or not all(_INDEX.fullmatch(value) for value in found):
+        if not isinstance(found, dict) or not _decimal(found):
             raise ParseError(f"{self.tool}'s {name} is damaged: its buckets are no numbers")
-        buckets = Document(self.tool, found)
-        counts = {int(value): buckets.integer(value) for value in found}
+        if set(map(type, found.values())) - {int} or max(map(abs, found.values()), default=0) >= _LARGEST:
+            wrong = next(key for key, value in found.items() if type(value) is not int or abs(value) >= _LARGEST)
+            Document(self.tool, found).integer(wrong)
+        if min(found.values(), default=0) < 0:
+            raise ParseError(f"{self.tool}'s {name} is damaged: it holds counts below zero")
+        counts = dict(zip(map(int, found), found.values(), strict=True))
         if len(counts) < len(found):
             raise ParseError(f"{self.tool}'s {name} is damaged: a bucket stands twice")
-        if any(count < 0 for count in counts.values()):
-            raise ParseError(f"{self.tool}'s {name} is damaged: it holds counts below zero")
-        return dict(sorted(counts.items()))
+        buckets = sorted(counts)
+        return counts if buckets == list(counts) else {value: counts[value] for value in buckets}
+
+    def histogram(self, unit: Unit, limit: int) -> Histogram:
+        """Return a thread's `histogram`, which overflows at `limit`: the overflows are the cycles that it lacks.
+
+        Raises:
+            ParseError: it is damaged, or contradicts the cycles, the maximum or the limit.
+        """
+        counts, cycles, high = self.counts("histogram"), self.integer("cycles"), self.integer("max")
+        total = sum(counts.values())
+        if total > cycles:
+            raise ParseError(f"{self.tool}'s histogram holds {total} samples of {cycles} cycles")
+        top = max((value for value, samples in counts.items() if samples), default=None)
+        if top is not None and top >= limit:
+            raise ParseError(f"{self.tool}'s histogram holds a sample of {top}, and its range ends at {limit}")
+        if top is not None and (top > high or (top < high and total == cycles)):
+            raise ParseError(f"{self.tool}'s maximum {high} and its histogram contradict each other")
+        return Histogram(unit=unit, counts=counts, overflow=cycles - total, limit=limit)
 
     def integer(self, name: str) -> int:
         """Return the whole number of this name. Raises ParseError."""
