@@ -3,6 +3,7 @@
 
 BOARD ?= virt-arm64
 OUT ?= report
+SECONDS ?= 30
 
 run := .venv/bin/rtgate
 # Make itself ends with 2 whatever failed, so say what rtgate said; `rtgate --help` explains the codes.
@@ -10,7 +11,7 @@ tell := || { code=$$?; echo "rtgate ended with exit code $$code"; exit $$code; }
 # Not every shell expands ~ in TREE=~/linux.
 option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
 
-.PHONY: help gate demo test check bench clean bootstrap bootstrap-dev
+.PHONY: help gate demo test check fuzz bench clean bootstrap bootstrap-dev
 
 help: ## list these targets
 	@echo 'make gate [TREE=DIR [BASE=REF] [CANDIDATE=REF]] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
@@ -30,13 +31,16 @@ test: bootstrap-dev ## rtgate's own tests: unit tests, then real builds and boot
 check: bootstrap-dev ## linters, types, layers, YAML files, shell scripts, project rules
 	@ci/check
 
+fuzz: bootstrap-dev ## hostile text against every reader, SECONDS=30 each; TARGET="frames record" picks some
+	@ci/fuzz "$(SECONDS)" $(TARGET)
+
 bench: bootstrap-dev ## how long a gate takes, and what faults on the line do to verdicts
 	@.venv/bin/python bench/bench.py
 	@.venv/bin/python bench/faults.py 3
 
 clean: ## remove what was made here; caches in ~/.cache/rtgate stay
 	rm -rf .venv node_modules report records build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis \
-		.import_linter_cache
+		.import_linter_cache selftests/fuzz/corpus
 	find src selftests tests -name __pycache__ -prune -exec rm -rf {} +
 
 bootstrap:

@@ -102,10 +102,10 @@ def skipped(reasons: str = "needs two CPUs\n") -> Outcome:
 
 
 def slow() -> Outcome:
-    """Return the outcome of a boot in which one wake-up took 120 virtual us."""
+    """Return the outcome of a boot in which one wake-up took 99 virtual us."""
     text = files()["cyclictest.json"]
     return measured(
-        cyclictest_json=text.replace(b'"45360": 1', b'"120000": 1').replace(b'"max": 45360', b'"max": 120000')
+        cyclictest_json=text.replace(b'"45360": 1', b'"99000": 1').replace(b'"max": 45360', b'"max": 99000')
     )
 
 

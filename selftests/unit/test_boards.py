@@ -4,9 +4,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from selftests.unit.report.conftest import Boot, make
 
 from rtgate import boards, site
 from rtgate.errors import ConfigError
+from rtgate.judge.validity import checks
 from rtgate.tuning import DEFAULT
 
 GOOD = """\
@@ -124,9 +126,7 @@ def test_mistakes_in_tunings_are_told(directory: Path, before: str, after: str, 
 
 
 def test_every_check_has_a_name_that_boards_may_use() -> None:
-    assert boards.CHECKS == (
-        *("flavour", "threads", "affinity", "cycles", "counts", "duration", "clock", "load", "settings"),
-    )
+    assert set(boards.CHECKS) == {check.name for check in checks(make(Boot()), {})}
 
 
 @pytest.mark.parametrize("name", site.names("boards"))
@@ -157,6 +157,7 @@ IMAGES = ", ".join(site.names("target/rootfs"))
         ("cpus: 4", "cpus: four", "4:7", "expected a whole number, found text"),
         ("cpus: 4", "cpus: 0", "4:7", "0 is out of range (allowed: at least 1 and at most 256)"),
         ("2 GiB", "2GB", "5:9", "'2GB' is not a size (allowed: a number and MiB or GiB, for example 512 MiB)"),
+        ("2 GiB", f"{'9' * 5000} GiB", "5:9", "'99"),
         ("2 GiB", "0 GiB", "5:9", "'0 GiB' is not a size"),
         ("2 GiB", "2", "5:9", "expected text, found a whole number"),
         ("baud: 1500000", "baud: 9", "6:32", "9 is out of range (allowed: at least 1200)"),

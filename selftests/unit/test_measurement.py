@@ -96,3 +96,12 @@ def test_a_measurement_is_a_number_or_a_histogram() -> None:
 def test_labels_are_written_as_people_read_them(labels: dict[str, str], label: str) -> None:
     one = Measurement(name="x", better=Better.NEITHER, quantity=Quantity(1, Unit.COUNT), labels=labels)
     assert one.label == label
+
+
+def test_what_cannot_be_is_no_measurement() -> None:
+    with pytest.raises(ValueError, match="fewer than no samples"):
+        histogram({1: -1})
+    with pytest.raises(ValueError, match="fewer than no samples"):
+        histogram({1: 1}, overflow=-1)
+    with pytest.raises(ValueError, match=r"latency\.max is nan, which is no number"):
+        Measurement(name="latency.max", better=Better.LOWER, quantity=Quantity(float("nan"), Unit.US))

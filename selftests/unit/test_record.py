@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from selftests.unit.report.conftest import OOPS, Boot, make
 
+from rtgate import planned
 from rtgate import record as records
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measurement import Better, Histogram, Measurement
@@ -64,6 +65,7 @@ EVIDENCE = Evidence(
     settings={"/proc/sys/kernel/printk": ("1\t4", "7\t4"), "/sys/x": ("", "two\nlines: é")},
     writes={"/sys/x*": r"\[on\]"},
     processes=("init", "Web Content", "\ufffd"),
+    log="late",
     kernel_threads=(Thread(moment="end", name="irq/9-eth0", policy=1, priority=90, processor=0),),
 )
 
@@ -206,28 +208,30 @@ def _place(tmp_path: Path, one: Record) -> Place:
 
 def test_a_planned_boot_without_a_record_is_missing(tmp_path: Path) -> None:
     place = _place(tmp_path, SMALL)
-    assert records.missing(place, []) == ()
-    records.plan(place, (1, 2, 10), virtual=True)
-    assert records.missing(place, []) == ("seed 1", "seed 2", "seed 10")
-    records.plan(place, (2, 3), virtual=True)  # measured again, with other seeds
-    found = [replace(SMALL, seed=seed) for seed in (3, 1)]
-    assert records.missing(place, found) == ("seed 2", "seed 10")
-    assert records.missing(place, [*found, replace(SMALL, seed=2), replace(SMALL, seed=10)]) == ()
+    assert planned.missing(place, []) == ()
+    planned.plan(place, (1, 2, 10), virtual=True)
+    assert planned.missing(place, []) == ("seed 1", "seed 2", "seed 10")
+    first = replace(SMALL, seed=1)
+    records.write(first, {}, b"", tmp_path)
+    planned.plan(place, (2, 3), virtual=True)  # measured again, with other seeds: seed 10 will not come any more
+    assert planned.missing(place, [first, replace(SMALL, seed=3)]) == ("seed 2",)
 
 
 def test_boots_of_real_time_are_only_counted(tmp_path: Path) -> None:
     place = _place(tmp_path, LIVE)
-    records.plan(place, (1, 2), virtual=False)
-    records.plan(place, (1,), virtual=False)
-    assert records.missing(place, [LIVE, LIVE]) == ("1 of 3 boots",)
-    assert records.missing(place, [LIVE] * 3) == ()
-    assert records.missing(place, [LIVE] * 4) == ()
-    assert records.missing(place, [SMALL] * 3) == ("3 of 3 boots",)
+    planned.plan(place, (1, 2, 3), virtual=False)
+    for _ in range(2):
+        records.write(LIVE, {}, b"", tmp_path)  # and the third was interrupted
+    planned.plan(place, (1,), virtual=False)
+    assert planned.missing(place, [LIVE, LIVE]) == ("1 of 3 boots",)
+    assert planned.missing(place, [LIVE] * 3) == ()
+    assert planned.missing(place, [LIVE] * 4) == ()
+    assert planned.missing(place, [SMALL] * 3) == ("3 of 3 boots",)
 
 
 def test_what_is_planned_lies_beside_the_boots_and_is_no_record(tmp_path: Path) -> None:
     place = _place(tmp_path, SMALL)
-    records.plan(place, (7,), virtual=True)
+    planned.plan(place, (7,), virtual=True)
     directory = records.write(replace(SMALL, seed=7), {}, b"", tmp_path)
     assert directory.parent == place.directory
     assert sorted(path.name for path in place.directory.iterdir()) == ["007", "planned.json"]
@@ -240,13 +244,13 @@ def test_a_damaged_plan_is_refused(tmp_path: Path, text: bytes) -> None:
     place.directory.mkdir(parents=True)
     (place.directory / "planned.json").write_bytes(text)
     with pytest.raises(ConfigError, match=r"planned\.json: damaged: "):
-        records.missing(place, [])
+        planned.missing(place, [])
 
 
 def test_a_plan_that_cannot_be_written_is_the_lab_s_fault(tmp_path: Path) -> None:
     (tmp_path / "virt-arm64").write_text("a file where a directory should be")
     with pytest.raises(InfrastructureError, match="cannot be written"):
-        records.plan(_place(tmp_path, SMALL), (1,), virtual=True)
+        planned.plan(_place(tmp_path, SMALL), (1,), virtual=True)
 
 
 # --- damaged
@@ -311,6 +315,17 @@ def test_a_record_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -
         (("evidence", "processes"), 3),
         (("evidence", "kernel_threads"), 3),
         (("environment",), 3),
+        (("environment", "board"), 3),
+        (("measurements", 0, "histogram", "overflow"), -1),
+        (("measurements", 0, "histogram", "counts"), {"1": -1}),
+        (("measurements", 1, "value"), "nan"),
+        (("measurements", 1, "value"), float("nan")),
+        (("measurements", 1, "value"), float("inf")),
+        (("measurements", 1, "labels"), []),
+        (("seconds",), {"boot": float("nan")}),
+        (("evidence", "asked"), []),
+        (("case",), 3),
+        (("seed",), "1"),
     ],
 )
 def test_damage_anywhere_is_refused(tmp_path: Path, path: tuple[str | int, ...], value: object) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from selftests.fake_target import FakeTarget, arm, measured
 
+from rtgate import planned
 from rtgate import record as records
 from rtgate import run as run_module
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted
@@ -51,7 +52,7 @@ def test_what_was_planned_is_written_down_before_anything_runs(tmp_path: Path) -
 
     def act(plan: Plan) -> Outcome:
         place = Place(records=tmp_path, board="virt-arm64", arm="candidate", case=CASE.name)
-        seen.append(records.missing(place, []))
+        seen.append(planned.missing(place, []))
         raise InfrastructureError("no QEMU")
 
     with pytest.raises(InfrastructureError):

@@ -163,6 +163,20 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert mistake(lambda: load(tmp_path)).startswith(f"{tmp_path}: cannot be read: ")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ['"\\UFFFFFFFF"', f"%YAML 1.{'1' * 5000}\n--- x", "{a: " * 900 + "}" * 900],
+    ids=["escape", "digits", "depth"],
+)
+def test_what_pyyaml_cannot_take_is_no_yaml(text: str) -> None:
+    assert mistake(lambda: read(text)).startswith("some.yaml:1:1: not YAML: ")
+
+
+@pytest.mark.parametrize("text", ['!!int ""', '!!int "-"', "0x" + "f" * 5000, "1" * 5000, "9223372036854775808"])
+def test_whole_numbers_are_written_out_and_fit_64_bits(text: str) -> None:
+    assert mistake(lambda: read(text).integer(maximum=3)).startswith("some.yaml:1:1: ")
+
+
 def walk(value: Value) -> None:
     readers: tuple[Callable[[], object], ...] = (
         *(value.text, value.word, value.integer, value.number, value.flag, value.items, value.mapping),

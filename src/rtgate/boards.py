@@ -99,7 +99,10 @@ class Board:
 
 _REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console", "build")
 _OPTIONAL = ("command_line", "rootfs", "work_directory", "scratch", "tunings", "cpu_classes", "not_applicable", "qemu")
-CHECKS = ("flavour", "threads", "affinity", "cycles", "counts", "duration", "clock", "load", "settings")
+CHECKS = (
+    *("flavour", "kernel", "cpus", "log", "threads", "affinity", "cycles", "counts", "duration", "clock", "load"),
+    "settings",
+)
 
 
 def board(name: str) -> Board:
@@ -139,7 +142,7 @@ def read(path: Path) -> Board:
 
 
 def _memory(value: Value) -> int:
-    match = re.fullmatch(r"([1-9][0-9]*) (MiB|GiB)", value.text())
+    match = re.fullmatch(r"([1-9][0-9]{0,8}) (MiB|GiB)", value.text())
     if match is None:
         value.fail(f"{value.text()!r} is not a size (allowed: a number and MiB or GiB, for example 512 MiB)")
     return int(match[1]) * (1024 if match[2] == "GiB" else 1)

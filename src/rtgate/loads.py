@@ -76,7 +76,9 @@ _RAM_DISK = (
     Need(test="[ -b /dev/ram0 ]", reason="the kernel has no RAM disk (CONFIG_BLK_DEV_RAM)"),
     Need(test="grep -qw ext2 /proc/filesystems", reason="the kernel has no ext2 file system (CONFIG_EXT2_FS)"),
 )
-_MOUNTED = f"mkdir -p {_DISK} && mke2fs -F /dev/ram0 >/dev/null && mount -t ext2 /dev/ram0 {_DISK}"
+_MOUNTED = (
+    f"umount {_DISK} 2>/dev/null; mkdir -p {_DISK} && mke2fs -F /dev/ram0 >/dev/null && mount -t ext2 /dev/ram0 {_DISK}"
+)
 
 
 def _on_disk(board: Board, command: str) -> tuple[str, tuple[Need, ...]]:
@@ -124,10 +126,11 @@ def _pressure(board: Board) -> Load:
 
 
 def _combination(board: Board) -> Load:
-    """Return hackbench, stress-ng and disk writes at once."""
+    """Return hackbench, stress-ng and disk writes at once; when one of them ends, all do, so that it shows."""
     messages, mixed, disk = _hackbench(board), _stress_ng(board), _disk(board)
-    repeated = f"while :; do {shlex.join(messages.argv)}; done"
-    command = f"({repeated}) & ({disk.argv[-1]}) & exec {shlex.join(mixed.argv)}"
+    repeated = f"while {shlex.join(messages.argv)}; do :; done"
+    end = "kill -KILL 0"
+    command = f"({repeated}; {end}) & ({disk.argv[-1]}; {end}) & {shlex.join(mixed.argv)}; {end}"
     processes = messages.processes + mixed.processes + disk.processes
     return Load(name="combination", argv=("sh", "-c", command), processes=processes, needs=disk.needs)
 

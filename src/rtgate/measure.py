@@ -15,6 +15,7 @@ from rtgate.console.faults import scan
 from rtgate.environment import Environment
 from rtgate.errors import ParseError
 from rtgate.measurement import Measurement
+from rtgate.needs import Need
 from rtgate.profiles import Profile
 from rtgate.record import Evidence, FaultSeen, KernelIdentity, LoadSeen, Record, Thread
 from rtgate.target.outcome import Outcome, State
@@ -89,13 +90,21 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         seed=seed,
         duration_s=expected.duration_s,
         seen=expected.seen,
-        needs=(*case.tool.needs, *load.needs),
+        needs=(*case.tool.needs, *load.needs, *_confined(case, arm)),
         writes=(*case.tool.writes, *arm.tuning.writes),
         priorities=arm.tuning.priorities,
         command_line=arm.tuning.command_line,
         image="full" if "full" in {case.tool.image, load.image} else "core",
         work_directory=arm.board.work_directory,
     )
+
+
+def _confined(case: Case, arm: Arm) -> tuple[Need, ...]:
+    """Return what no target has: a way to keep a tool on the tuning's CPUs that does not do so by itself."""
+    if not arm.tuning.cpus or case.tool.confined:
+        return ()
+    reason = f"{case.tool.name} is not kept on CPUs {arm.tuning.cpus}, which the tuning {arm.tuning.name} asks for"
+    return (Need(test="false", reason=reason),)
 
 
 def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
@@ -117,7 +126,9 @@ def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
             parsed = case.tool.parse(_output(outcome, setting(case, arm)))
             measurements = tuple(_classed(measurement, arm.board) for measurement in parsed)
         except ParseError as error:
-            state, message = State.UNREADABLE, str(error)
+            # A tool that never ends, and cannot say why, was left waiting by the kernel.
+            state = State.HANG if _text(outcome.files, "tool.deadline") else State.UNREADABLE
+            message = str(error)
     return _record(case, arm, made, _Result(outcome, state, message, measurements)), outcome
 
 
@@ -177,6 +188,14 @@ def _faults(outcome: Outcome) -> tuple[FaultSeen, ...]:
     return tuple(seen.values())
 
 
+def _log(files: Mapping[str, bytes], *, ours: bool) -> str:
+    """Return how much of the kernel's log there is (see `record.Evidence`); a boot of ours has its first lines."""
+    log = files.get("dmesg", b"")
+    if not log.strip():
+        return ""
+    return ("whole" if b"Linux version " in log else "late") if ours else "some"
+
+
 def _text(files: Mapping[str, bytes], name: str) -> str:
     return files.get(name, b"").decode("utf-8", errors="replace").strip()
 
@@ -209,7 +228,7 @@ def _environment(arm: Arm, outcome: Outcome) -> Environment:
         machine=qemu.machine if qemu else "",
         rootfs=outcome.machine.get("rootfs", ""),
         tools=_tools(facts),
-        flavour=flavour(version),
+        flavour=_flavour(facts),
         kernel_release=facts.get("/proc/sys/kernel/osrelease", ""),
         kernel_version=version,
         config_sha256=_text(files, "config.sha256").split(" ")[0],
@@ -259,6 +278,15 @@ def flavour(uname_version: str) -> str:
     return "preempt_rt" if re.search(r"\bPREEMPT[_ ]RT\b", uname_version) else "generic"
 
 
+def _flavour(facts: Mapping[str, str]) -> str:
+    """Return the flavour that ran: Cobalt and Jailhouse show themselves beside what `uname -v` says."""
+    if facts.get("/proc/xenomai/version"):
+        return "xenomai"
+    if facts.get("/sys/devices/jailhouse/enabled") == "1":
+        return "jailhouse"
+    return flavour(facts.get("/proc/sys/kernel/version", ""))
+
+
 def _tools(facts: Mapping[str, str]) -> str:
     """Return the packages on the target as `name version, ...`, from the root filesystem's own list."""
     try:
@@ -291,6 +319,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
             for write in (*case.tool.writes, *arm.tuning.writes)
         },
         kernel_threads=_kernel_threads(files, arm.tuning),
+        log=_log(files, ours=arm.time != "real"),
         processes=tuple(dict.fromkeys(_text(files, "processes").splitlines())),
     )
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -36,6 +37,10 @@ class Histogram:
     counts: Mapping[int, int]
     overflow: int
     limit: int
+
+    def __post_init__(self) -> None:
+        if min(self.counts.values(), default=0) < 0 or self.overflow < 0:
+            raise ValueError("a histogram cannot hold fewer than no samples")
 
     @property
     def total(self) -> int:
@@ -107,6 +112,8 @@ class Measurement:
     def __post_init__(self) -> None:
         if (self.quantity is None) == (self.histogram is None):
             raise ValueError(f"measurement {self.name} needs either a number or a histogram")
+        if self.quantity is not None and not math.isfinite(self.quantity.value):
+            raise ValueError(f"measurement {self.name} is {self.quantity.value}, which is no number")
 
     @property
     def unit(self) -> Unit:

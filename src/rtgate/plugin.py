@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from rtgate import boards, site
+from rtgate import boards, planned, site
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.progress import Progress
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
@@ -29,12 +29,13 @@ from rtgate.judge.thresholds import Thresholds, load_thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.measure import Case
 from rtgate.profiles import profile, seeds
-from rtgate.record import Place, Record, missing
+from rtgate.record import Place, Record
 from rtgate.run import Beside, Run, stored
 from rtgate.tools import Tool
 from rtgate.tools.registry import TOOLS
 
 Measure = Callable[[], None]
+_PROFILE = "mr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--arm", action="append", default=[], metavar="NAME=DIR", help="a kernel by arm: baseline=DIR, candidate=DIR"
     )
     group.addoption("--flavour", metavar="F", help="what a kernel without build.json should be (default: preempt_rt)")
-    group.addoption("--profile", default="mr", metavar="NAME", help="lengths and repetitions (default: %(default)s)")
+    group.addoption(
+        "--profile", metavar="NAME", help="lengths and repetitions (default: mr; with --replay that of the records)"
+    )
     group.addoption("--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)")
     group.addoption("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
     group.addoption("--boots", type=int, metavar="N", help="boots of any other board, instead of the profile's")
@@ -87,6 +90,7 @@ class Session:
         self.judging = not config.getoption("--no-judge")
         self.thresholds = _thresholds(config) if self.judging else Thresholds()
         board, replay = config.getoption("--board"), config.getoption("--replay")
+        self.board = board
         if replay:
             self.records = Path(replay)
             if not self.records.is_dir():
@@ -97,6 +101,14 @@ class Session:
             self.run = _run(config, board, self.records)
         else:
             raise ConfigError("suites need a board: --board NAME --kernel DIR, or stored records: --replay DIR")
+
+    @property
+    def profile(self) -> str:
+        """The profile if the command line names none. Raises ConfigError for records of several."""
+        names = {record.profile for records in (self.stored or {}).values() for record in records}
+        if len(names) > 1:
+            raise ConfigError(f"these are records of {', '.join(sorted(names))}: name one with --profile")
+        return names.pop() if names else _PROFILE
 
     def records_of(self, case: Case, progress: Progress) -> tuple[Record, ...]:
         """Return the case's records: measured now, or stored."""
@@ -150,7 +162,7 @@ class Session:
                 records=mine,
                 baseline=[record for record in here if record.arm == "baseline" and judged != "baseline"],
                 undeclared=_undeclared(board),
-                missing=missing(Place(records=self.records, board=board, arm=judged, case=case.name), mine),
+                missing=self._missing(case, board, judged, mine),
             )
             found += judge(subject, self.thresholds)
         if not found:
@@ -158,9 +170,15 @@ class Session:
         self.verdicts += found
         return found
 
+    def _missing(self, case: Case, board: str, arm: str, records: list[Record]) -> tuple[str, ...]:
+        """Return the boots that left no record: of this run, or of those that were planned when they were measured."""
+        if self.run is not None:
+            return self.run.missing(case, records)
+        return planned.missing(Place(records=self.records, board=board, arm=arm, case=case.name), records)
+
     def _arms(self, records: tuple[Record, ...]) -> dict[str, set[str]]:
-        """Return the arms by board: of all that is stored, or of the run."""
-        found: dict[str, set[str]] = {}
+        """Return the arms by board: of all that is stored or was planned, or of the run."""
+        found = planned.arms(self.records) if self.stored is not None and not self.board else {}
         for record in (*records, *(one for case in (self.stored or {}).values() for one in case)):
             found.setdefault(record.board, set()).add(record.arm)
         for arm in self.run.arms if self.run else ():
@@ -186,7 +204,7 @@ def _run(config: pytest.Config, board: str, records: Path) -> Run:
     request = ArmRequest(
         board=board,
         kernels=_kernels(config),
-        profile=config.getoption("--profile"),
+        profile=config.getoption("--profile") or _PROFILE,
         console=config.getoption("--console"),
         tuning=config.getoption("--tuning"),
         flavour=config.getoption("--flavour"),
@@ -234,7 +252,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     try:
         session = Session(config)
-        chosen = profile(config.getoption("--profile"), TOOLS)
+        chosen = profile(config.getoption("--profile") or session.profile, TOOLS)
     except RtgateError as error:
         pytest.exit(str(error), returncode=4 if error.exit_code == 2 else 3)
     left_out = [item for item in items if (asked := _asked(item)) and not chosen.has(asked.tool.name)]
@@ -247,6 +265,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items
         if (asked := _asked(item))
     }
+    names = [case.name for case in session.cases.values()]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        pytest.exit(f"two tests measure {', '.join(twice)}: their records would overwrite each other", returncode=4)
     config.stash[_SESSION] = session
     run = session.run
     boots = sum(len(run.boots(case)) * len(run.arms) for case in session.cases.values()) if run else 0

@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,11 @@ from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
 FORMAT = 2
-_PLANNED = "planned.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """One thread as `/proc/PID/task/TID/stat` showed it: state, policy (field 41) and real-time priority (40)."""
+    """One thread as `/proc/PID/task/TID/stat` showed it: CPU (field 39), real-time priority (40), policy (41)."""
 
     moment: str
     name: str
@@ -59,6 +58,8 @@ class Evidence:
         settings: settings of the target by path, as read before and after the measurement; empty if they were not.
         kernel_threads: those whose priority the tuning sets.
         processes: names of all processes, as read after the measurement.
+        log: what was read of the kernel's log: `whole`; `late`, without the first lines of a boot that was ours;
+            `some`, of a board that was running before; empty for nothing.
         writes: what settings that were written had to read back as, by path, as regular expressions.
     """
 
@@ -72,6 +73,7 @@ class Evidence:
     writes: Mapping[str, str] = field(default_factory=dict)
     processes: tuple[str, ...] = ()
     kernel_threads: tuple[Thread, ...] = ()
+    log: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,46 +181,6 @@ def write(record: Record, files: Mapping[str, bytes], console: bytes, records: P
         raise InfrastructureError(f"the record could not be written to {case}: {error}") from error
 
 
-def plan(place: Place, seeds: Sequence[int], *, virtual: bool) -> None:
-    """Write down which boots a case is going to have, so that one that left no record is missed.
-
-    Raises:
-        InfrastructureError: the disk is full or not writable.
-    """
-    try:
-        place.directory.mkdir(parents=True, exist_ok=True)
-        before = _planned(place)
-        planned = {
-            "seeds": sorted({*before["seeds"], *(seeds if virtual else ())}),
-            "boots": before["boots"] + (0 if virtual else len(seeds)),
-        }
-        staged = place.directory / f".{_PLANNED}.writing"
-        staged.write_text(json.dumps(planned) + "\n", encoding="utf-8")
-        staged.replace(place.directory / _PLANNED)
-    except OSError as error:
-        raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
-
-
-def missing(place: Place, records: Sequence[Record]) -> tuple[str, ...]:
-    """Return the boots that were planned and have no record, as people name them. Raises ConfigError."""
-    planned = _planned(place)
-    seen = {record.seed for record in records}
-    others = planned["boots"] - sum(record.seed is None for record in records)
-    found = [f"seed {seed}" for seed in planned["seeds"] if seed not in seen]
-    return (*found, *([f"{others} of {planned['boots']} boots"] if others > 0 else []))
-
-
-def _planned(place: Place) -> dict[str, Any]:
-    path = place.directory / _PLANNED
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return {"seeds": [int(seed) for seed in data["seeds"]], "boots": int(data["boots"])}
-    except FileNotFoundError:
-        return {"seeds": [], "boots": 0}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path}: damaged: {error}") from error
-
-
 def _placed(staged: Path, case: Path, record: Record) -> Path:
     """Rename to the seed's number, replacing an older record of the same seed, or to the next free number."""
     if record.seed is not None:
@@ -244,7 +206,7 @@ def read(directory: Path) -> Record:
     """
     path = directory / "record.json"
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=int)  # no NaN
         if data["format"] != FORMAT:
             raise ConfigError(f"{path}: record format {data['format']}, this rtgate reads {FORMAT}")
         return _decoded(data, directory)
@@ -284,6 +246,7 @@ def _encoded(record: Record) -> dict[str, Any]:
             "settings": {path: list(values) for path, values in evidence.settings.items()},
             "writes": dict(evidence.writes),
             "processes": list(evidence.processes),
+            "log": evidence.log,
             "kernel_threads": [_slots(thread) for thread in evidence.kernel_threads],
         },
         "measurements": [_measurement(measurement) for measurement in record.measurements],
@@ -294,7 +257,10 @@ def _encoded(record: Record) -> dict[str, Any]:
     }
 
 
-_PLAIN = ("case", "board", "arm", "profile", "seed", "boot_id", "state", "message")
+_PLAIN = {
+    **dict.fromkeys(("case", "board", "arm", "profile", "boot_id", "state", "message"), (str,)),
+    "seed": (int, type(None)),
+}
 
 
 def _slots(value: Any) -> dict[str, Any]:
@@ -323,27 +289,28 @@ def _measurement(measurement: Measurement) -> dict[str, Any]:
 def _decoded(data: dict[str, Any], directory: Path) -> Record:
     evidence = data["evidence"]
     return Record(
-        **{name: data[name] for name in _PLAIN},
+        **{name: _is(kind, data[name]) for name, kind in _PLAIN.items()},
         argv=tuple(data["argv"]),
         kernel=KernelIdentity(**data["kernel"]),
-        environment=Environment.from_mapping(data["environment"]),
+        environment=Environment.from_mapping({name: _is((str,), text) for name, text in data["environment"].items()}),
         evidence=Evidence(
-            asked=evidence["asked"],
+            asked=_is((dict,), evidence["asked"]),
             load=evidence["load"],
             load_processes=evidence["load_processes"],
             threads=tuple(Thread(**thread) for thread in evidence["threads"]),
             load_seen=tuple(LoadSeen(**seen) for seen in evidence["load_seen"]),
             elapsed_s=evidence["elapsed_s"],
             settings={path: (before, after) for path, (before, after) in evidence["settings"].items()},
-            writes=evidence["writes"],
+            writes=_is((dict,), evidence["writes"]),
             processes=tuple(evidence["processes"]),
+            log=_is((str,), evidence["log"]),
             kernel_threads=tuple(Thread(**thread) for thread in evidence["kernel_threads"]),
         ),
         measurements=tuple(_read_measurement(entry) for entry in data["measurements"]),
         faults=tuple(FaultSeen(**fault) for fault in data["faults"]),
-        line=data["line"],
-        seconds=data["seconds"],
-        machine=data["machine"],
+        line=_is((dict,), data["line"]),
+        seconds=_is((dict,), data["seconds"]),
+        machine=_is((dict,), data["machine"]),
         directory=directory,
     )
 
@@ -352,9 +319,9 @@ def _read_measurement(data: dict[str, Any]) -> Measurement:
     unit = Unit(data["unit"])
     histogram = data.get("histogram")
     return Measurement(
-        name=data["name"],
+        name=_is((str,), data["name"]),
         better=Better(data["better"]),
-        labels=data["labels"],
+        labels=_is((dict,), data["labels"]),
         quantity=Quantity(float(data["value"]), unit) if "value" in data else None,
         histogram=None
         if histogram is None
@@ -365,6 +332,12 @@ def _read_measurement(data: dict[str, Any]) -> Measurement:
             limit=int(histogram["limit"]),
         ),
     )
+
+
+def _is(kinds: tuple[type, ...], value: Any) -> Any:
+    if isinstance(value, kinds):
+        return value
+    raise TypeError(f"{value!r:.40} is not {kinds[0].__name__}")
 
 
 def has_room(directory: Path, needed_mib: int = 64) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rtgate import planned
 from rtgate import record as records_file
 from rtgate.measure import Arm, Case, measure
 from rtgate.record import Place, Record
@@ -58,12 +59,21 @@ class Run:
         finally:
             beside.close()
 
+    def missing(self, case: Case, records: Sequence[Record]) -> tuple[str, ...]:
+        """Return the boots of one arm that this run was to measure and that left no record, as people name them."""
+        boots = self.boots(case)
+        if self.arms[0].time == "virtual":
+            seen = {record.seed for record in records}
+            return tuple(f"seed {seed}" for seed in boots if seed not in seen)
+        lost = len(boots) - len(records)
+        return (f"{lost} of {len(boots)} boots",) if lost > 0 else ()
+
     def prepare(self, case: Case) -> None:
         """Check that there is room for a case's records, and write down which are going to come."""
         records_file.has_room(self.records)
         for arm in self.arms:
             place = Place(records=self.records, board=arm.board.name, arm=arm.name, case=case.name)
-            records_file.plan(place, self.boots(case), virtual=arm.time == "virtual")
+            planned.plan(place, self.boots(case), virtual=arm.time == "virtual")
 
     def one(self, case: Case, arm: Arm, seed: int) -> Record:
         """Measure a case on one boot and write its record. Raises as `measure`."""

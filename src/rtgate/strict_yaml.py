@@ -28,6 +28,7 @@ _TYPE_NAMES = {
     "tag:yaml.org,2002:map": "a mapping",
     "tag:yaml.org,2002:seq": "a list",
 }
+_LARGEST = 2**63  # nothing here counts further, and Python does not print a number of thousands of digits
 
 
 def _names(tag: str) -> str:
@@ -78,8 +79,10 @@ class Value:
         raw = self._scalar("int")
         try:
             found = int(yaml.SafeLoader("").construct_yaml_int(yaml.ScalarNode("tag:yaml.org,2002:int", raw)))
-        except ValueError:
+        except (ValueError, IndexError):  # IndexError: `!!int ""`
             self.fail(f"expected a whole number, found {raw[:40]!r}")
+        if abs(found) >= _LARGEST:
+            self.fail(f"{raw[:40]!r} is out of range (allowed: less than {_LARGEST})")
         if (minimum is not None and found < minimum) or (maximum is not None and found > maximum):
             low = "" if minimum is None else f"at least {minimum}"
             high = "" if maximum is None else f"at most {maximum}"
@@ -200,6 +203,9 @@ def parse(text: str, path: Path) -> Value:
         before = text[: error.position]
         place = Location(path, before.count("\n") + 1, len(before) - before.rfind("\n"))
         raise ConfigError(f"not YAML: {error.reason}: {chr(error.character)!r}", place) from error
+    except (ValueError, OverflowError, RecursionError) as error:
+        # PyYAML lets these out: no such character (`"\\UFFFFFFFF"`), too many digits (`%YAML`), too many levels.
+        raise ConfigError(f"not YAML: {error}", Location(path, 1, 1)) from error
     if node is None:
         raise ConfigError("the file is empty", Location(path, 1, 1))
     return Value(path, node)

@@ -46,7 +46,7 @@ class Tuning:
 
 
 DEFAULT = Tuning(name="default", description="as the board boots")
-_CPUS = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
+_CPUS = re.compile(r"[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?)*")
 _OPTIONAL = ("command_line", "cpus", "irq_affinity", "cpu_governor", "memory_governor", "rt_runtime_us", "priorities")
 
 
@@ -94,7 +94,7 @@ def _tuning(name: str, value: Value) -> Tuning:
 def cpu_list(value: Value) -> str:
     """Read a list of CPUs. Raises ConfigError."""
     text = value.word()
-    if not _CPUS.fullmatch(text):
+    if not _CPUS.fullmatch(text) or not cpus(text):
         value.fail(f"{text!r} is no list of CPUs (allowed: 0, 0-3, 0,2-3)")
     return text
 

@@ -34,8 +34,8 @@ nonce, seed = (part.decode() for part in re.search(rb"# rtgate plan (F\\w+): \\S
 files = {{path.name: path.read_bytes() for path in pathlib.Path({capture!r}).iterdir()}}
 fake = pathlib.Path(os.environ["FAKE_QEMU"])
 if (fake / f"slow-{{seed}}").exists():
-    text = files["cyclictest.json"].replace(b'"45360": 1', b'"120000": 1')
-    files["cyclictest.json"] = text.replace(b'"max": 45360', b'"max": 120000')
+    text = files["cyclictest.json"].replace(b'"45360": 1', b'"99000": 1')
+    files["cyclictest.json"] = text.replace(b'"max": 45360', b'"max": 99000')
 if (fake / f"die-{{seed}}").exists():
     console.write_bytes(b"[    0.500000] Kernel panic - not syncing: no init\\r\\n")
     sys.exit()

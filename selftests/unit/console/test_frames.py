@@ -260,6 +260,13 @@ def test_absurd_numbers_are_damage(line: str) -> None:
     assert reader.damaged == 1
 
 
+def test_a_closing_frame_that_counts_too_many_is_damage() -> None:
+    head = f"{NONCE} end 999999999 1"
+    reader = FrameReader(NONCE)
+    reader.feed(f"{head} {cksum(f'{head}{chr(10)}'.encode())}\n".encode())
+    assert (reader.damaged, reader.ended, reader.missing) == (1, False, ())
+
+
 def test_two_runs_mixed_up_do_not_match_the_total() -> None:
     other = encode(DATA[::-1], NONCE)
     with pytest.raises(ParseError, match="do not match their total checksum"):

@@ -220,6 +220,37 @@ def test_a_planned_boot_without_a_record_takes_the_pass_away() -> None:
     assert (nothing.status, nothing.sentence) == (Status.MISS, "the case has no record: nothing was measured")
 
 
+# --- boots that died, and the baseline's
+
+_OOPS_TEXT = "Unable to handle kernel NULL pointer dereference at virtual address 0\npc : {}+0x1c/0x40\n"
+
+
+def _died(function: str = "", seed: int = 1, state: str = "kernel fault", arm: str = "candidate") -> Record:
+    text = _OOPS_TEXT.format(function)
+    faults = (FaultSeen(kind="oops", line=text.split("\n", maxsplit=1)[0], text=text),) if function else ()
+    return record(seed=seed, state=state, message="it died", faults=faults, arm=arm)
+
+
+def test_a_death_that_the_baseline_dies_too_is_pre_existing() -> None:
+    found = _judge([_died("driver_x")], baseline=[_died("driver_x", arm="baseline")])
+    assert [(one.status, one.kind) for one in found] == [(Status.MISS, Kind.FAULT)]
+    assert "pre-existing" in found[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        ([_died("schedule")], [_died("driver_x")]),  # at another place
+        ([_died(state="hang")], [_died(state="hang")]),  # nobody knows where
+        ([_died("driver_x", seed) for seed in (1, 2)], [_died("driver_x"), record(seed=2)]),  # more often
+    ],
+    ids=["elsewhere", "silent", "more often"],
+)
+def test_no_other_death_is_excused_by_the_baseline_s(mine: list[Record], theirs: list[Record]) -> None:
+    found = _judge(mine, baseline=[replace(one, arm="baseline") for one in theirs])
+    assert {one.status for one in found} == {Status.FAIL}
+
+
 # --- boots that could not run the tool
 
 
@@ -369,7 +400,7 @@ def _stressed(failures: float) -> Record:
 
 def test_a_failure_that_a_tool_found_fails_without_a_limit() -> None:
     (verdict,) = _judge([_stressed(1)])
-    assert (verdict.status, verdict.kind) == (Status.FAIL, Kind.LIMIT)
+    assert (verdict.status, verdict.kind) == (Status.FAIL, Kind.GUARANTEE)
     assert verdict.sentence == "failures was 1 count in seed 1, must be 0 count (a kernel that works has none)"
 
 
@@ -384,16 +415,31 @@ def test_a_limit_takes_the_place_of_the_guarantee() -> None:
     assert verdict.status is Status.PASS
 
 
+def test_a_guarantee_that_is_kept_does_not_make_up_for_what_nobody_judged() -> None:
+    kept, unjudged = _judge([_stressed(0)]), _judge([record()])
+    assert exit_code(kept) == 0
+    assert exit_code([*kept, *unjudged]) == 5
+    assert exit_code([*kept, *unjudged, *_judge([record()], [maximum()])]) == 0
+
+
+def test_a_kernel_that_lost_a_cpu_fails() -> None:
+    made = record()
+    one = replace(made, environment=replace(made.environment, cpus="2", online="0"))
+    found = _judge([one], [maximum()])
+    assert [(verdict.status, verdict.kind) for verdict in found] == [(Status.FAIL, Kind.BOOT)]
+    assert "CPUs lost: seed 1: CPUs 0 were online, and the board has 2" in found[0].sentence
+
+
 def test_a_tool_that_ended_early_is_believed_its_failure_and_not_its_success() -> None:
     ended = [evidence(_stressed(failures), threads=(), elapsed_s=0.1) for failures in (1, 0)]
     assert worst(_judge(ended[:1])) is Status.FAIL
     assert worst(_judge(ended[1:])) is Status.ERROR
 
 
-def test_a_failure_on_host_time_is_shown_not_judged() -> None:
+def test_a_failure_on_host_time_fails_too() -> None:
     stressed = _stressed(1)
     host = replace(stressed, environment=replace(stressed.environment, time="host"))
-    assert {verdict.status for verdict in _judge([host])} == {Status.DONE}
+    assert {verdict.status for verdict in _judge([host])} == {Status.FAIL}
 
 
 # --- properties

@@ -9,7 +9,7 @@ from selftests.unit.judge.conftest import asking, evidence, number, record
 from selftests.unit.report.conftest import SETTINGS
 
 from rtgate.boards import CHECKS
-from rtgate.judge.validity import Check, Held, Spoils, checks
+from rtgate.judge.validity import Check, Held, Spoils, checks, lost_cpus
 from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record, Thread
 from rtgate.tools import Output, Setting
@@ -65,8 +65,9 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
             elapsed_s=None,
             settings={PRINTK: (QUIET, "7\t4\t1\t7")},
             processes=(),
+            log="",
         ),
-        environment=replace(record().environment, flavour="generic"),
+        environment=replace(record().environment, flavour="generic", kernel_release="5.10.0", online="0-7"),
     )
     assert {check.held for check in checks(broken, {})} == {Held.FAILED}
     found = {check.name: check for check in checks(broken, {name: "the board cannot tell"})}
@@ -77,7 +78,35 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
 
 def test_wrong_identity_spoils_everything_and_the_rest_only_good_news() -> None:
     spoils = {check.name: check.spoils for check in checks(record(), {})}
-    assert [name for name in spoils if spoils[name] is Spoils.EVERYTHING] == ["flavour", "threads", "affinity"]
+    assert [name for name in spoils if spoils[name] is Spoils.EVERYTHING] == [
+        *("flavour", "kernel", "cpus", "threads", "affinity")
+    ]
+
+
+def test_a_kernel_of_another_release_is_not_the_one_that_is_judged() -> None:
+    good = record()
+    other = replace(good, environment=replace(good.environment, kernel_release="6.1.0-old"))
+    assert f"the kernel to measure is {good.kernel.release}, and 6.1.0-old was running" in _failed("kernel", other)
+
+
+@pytest.mark.parametrize("online", ["", "0-3", "0,2", "junk"])
+def test_cpus_that_are_not_the_board_s(online: str) -> None:
+    good = record()
+    changed = replace(good, environment=replace(good.environment, online=online))
+    assert _failed("cpus", changed)
+    assert not lost_cpus(changed)
+
+
+def test_a_lost_cpu_is_told_from_one_too_many() -> None:
+    good = record()
+    two = replace(good, environment=replace(good.environment, cpus="2", online="0"))
+    assert lost_cpus(two)
+    assert _failed("cpus", two) == "CPUs 0 were online, and the board has 2"
+
+
+@pytest.mark.parametrize(("log", "sentence"), [("", "was not read"), ("late", "has lost its beginning")])
+def test_a_kernel_log_without_its_lines(log: str, sentence: str) -> None:
+    assert sentence in _failed("log", evidence(record(), log=log))
 
 
 @pytest.mark.parametrize(

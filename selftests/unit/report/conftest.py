@@ -114,6 +114,7 @@ def _environment(boot: Boot) -> Environment:
         config_sha256="c" * 64,
         command_line="console=ttyAMA0 nokaslr oops=panic panic=-1",
         clocksource="arch_sys_counter",
+        online=f"0-{boot.cpus - 1}" if boot.cpus > 1 else "0",
     )
     return replace(environment, **boot.changes)
 
@@ -134,6 +135,7 @@ def _evidence(boot: Boot) -> Evidence:
         elapsed_s=boot.samples / 1000 + 0.2,
         settings=SETTINGS,
         processes=("init", "kthreadd", "sh", "hackbench"),
+        log="whole" if boot.virtual else "some",
     )
 
 

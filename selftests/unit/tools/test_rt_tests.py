@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.tools import Output, Setting
+from rtgate.tools.registry import TOOLS
 from rtgate.tools.rt_tests import Document, document, ended
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
@@ -21,6 +22,20 @@ LARGEST = 2**63
 
 def _ended(files: dict[str, bytes], code: int = 0, codes: tuple[int, ...] = (0,)) -> None:
     ended("stub", Output(files=files, exit_code=code, setting=SETTING), codes)
+
+
+@pytest.mark.parametrize(
+    "capture",
+    [
+        *("cyclicdeadline", "oslat-sigterm", "pmqtest", "pmqtest-breaktrace", "ptsematest", "ptsematest-one-loop"),
+        *("signaltest", "sigwaittest", "svsematest"),
+    ],
+)
+def test_text_without_json_is_refused(capture: str) -> None:
+    tool = capture.partition("-")[0]
+    text = (DATA / "2.4" / f"{capture}.txt").read_bytes()
+    with pytest.raises(ParseError, match=f"^{tool} wrote no JSON$"):
+        TOOLS[tool]().parse(Output(files={"tool.out": text}, exit_code=0, setting=SETTING))
 
 
 # --- how it ended

@@ -152,7 +152,9 @@ def _source(kernel: KernelBuild) -> str:
     known = kernel.source or {}
     words = [str(known[key]) for key in ("package", "package_version", "describe") if known.get(key)]
     words = words or [str(known[key]) for key in ("kind", "version") if known.get(key)]
-    return " ".join([*words, *(["with local changes"] if known.get("dirty") else [])]) or "unknown"
+    changed = ["with local changes"] if known.get("dirty") else []
+    patched = [f"with {', '.join(kernel.patches)}"] if kernel.patches else []
+    return " ".join([*words, *changed, *patched]) or "unknown"
 
 
 def _running(flavour: str | None) -> KernelIdentity:

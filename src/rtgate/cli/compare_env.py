@@ -43,11 +43,11 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     mine, theirs = _first(arguments.a), _first(arguments.b)
-    before, after = mine.environment.as_mapping(), theirs.environment.as_mapping()
+    before, after = _fields(mine), _fields(theirs)
     different = {name: (before[name], after[name]) for name in before if before[name] != after[name]}
     if arguments.json:
         print(
-            json.dumps({name: {"a": a, "b": b, "forbids": name not in COMPARED} for name, (a, b) in different.items()})
+            json.dumps({name: {"a": a, "b": b, "forbids": name not in _COMPARED} for name, (a, b) in different.items()})
         )
         return 0
     if not different:
@@ -55,9 +55,19 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     table = Table("field", f"A: {mine.case} {mine.boot}", f"B: {theirs.case} {theirs.boot}", "comparison")
     for name, (a, b) in different.items():
-        table.add_row(name, a or "unknown", b or "unknown", "compared" if name in COMPARED else "forbids")
+        table.add_row(name, a or "unknown", b or "unknown", "compared" if name in _COMPARED else "forbids")
     Console().print(table)
     return 0
+
+
+_KERNEL = ("image_sha256", "source")
+_COMPARED = COMPARED | {f"kernel_{name}" for name in _KERNEL}
+
+
+def _fields(record: Record) -> dict[str, str]:
+    """Return the environment, and which kernel it was."""
+    kernel = {f"kernel_{name}": str(getattr(record.kernel, name)) for name in _KERNEL}
+    return {**record.environment.as_mapping(), **kernel}
 
 
 def _first(path: Path) -> Record:

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,11 +26,15 @@ from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.report import read_verdicts
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.guard import guarded
+from rtgate.judge.thresholds import load_thresholds
 from rtgate.judge.verdict import exit_code
 from rtgate.kernel import source
 from rtgate.kernel.checkout import checkout
+from rtgate.kernel.lock import exclusive_lock
 from rtgate.kernel.source import Tree
+from rtgate.profiles import profile, seeds
 from rtgate.report import allure, html, terminal
+from rtgate.tools.registry import TOOLS
 
 _DESCRIPTION = """\
 Gate a kernel: build it, boot it on a board, measure it, judge the measurements against thresholds.yaml, and write a
@@ -73,10 +80,22 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    board = boards.board(arguments.board)
     output = arguments.output.absolute()
     _check_ours(output)
+    _check_words(arguments)
+    with _ours_alone(output):
+        try:
+            return _gate(arguments, output)
+        except OSError as error:
+            if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}:
+                raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
+            raise
+
+
+def _gate(arguments: argparse.Namespace, output: Path) -> int:
+    board = boards.board(arguments.board)
     records_file.has_room(output)
+    records_file.has_room(Path(tempfile.gettempdir()), needed_mib=16)
     kernels = _kernels(arguments, board)
     request = ArmRequest(
         board=board.name,
@@ -97,6 +116,29 @@ def run(arguments: argparse.Namespace) -> int:
         # What is there may be good; what is not there was not seen.
         raise InfrastructureError(f"not everything was measured: see {output / 'measure.log'}")
     return code
+
+
+def _check_words(arguments: argparse.Namespace) -> None:
+    """Find mistakes on the command line and in the limits now, not after an hour of building and measuring."""
+    board = boards.board(arguments.board)
+    board.tuning(arguments.tuning)
+    profile(arguments.profile, TOOLS)
+    if arguments.seeds:
+        seeds(arguments.seeds)
+    known = {name: boards.board(name).virtual for name in site.names("boards")}
+    load_thresholds([arguments.thresholds] if arguments.thresholds else site.files("thresholds.yaml"), known)
+
+
+@contextlib.contextmanager
+def _ours_alone(output: Path) -> Iterator[None]:
+    """Hold the report directory: two gates in one would take each other's records away."""
+    with contextlib.ExitStack() as stack:
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(exclusive_lock(output / ".lock", str(output)))
+        except OSError as error:
+            raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
+        yield
 
 
 _OURS = frozenset(
@@ -238,10 +280,14 @@ def _pytest(arguments: argparse.Namespace, options: Sequence[str], log: Path) ->
 
 
 def _end_of(log: Path) -> str:
-    return " / ".join(log.read_text(errors="replace").strip().splitlines()[-3:])
+    text = log.read_text(errors="replace").strip()
+    refused = re.findall(r"^!+ _pytest\.outcomes\.Exit: (.*?) !+$", text, re.MULTILINE)
+    return refused[-1] if refused else " / ".join(text.splitlines()[-3:])
 
 
 def _report(arguments: argparse.Namespace, output: Path) -> int:
+    if not (output / "verdict.json").exists():
+        records_file.has_room(output, needed_mib=1)
     verdicts, _ = read_verdicts(output / "verdict.json", output / "records")
     records = list(records_file.read_all(output / "records"))
     results = output / "allure-results"

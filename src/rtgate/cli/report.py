@@ -46,7 +46,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="DIR",
         help="where the report goes (default: report)",
     )
-    parser.add_argument("--verdict", type=Path, metavar="FILE", help="the verdicts (default: RECORDS/verdict.json)")
+    parser.add_argument(
+        "--verdict", type=Path, metavar="FILE", help="the verdicts (default: RECORDS/verdict.json, or beside)"
+    )
     parser.add_argument(
         "--history", type=Path, metavar="FILE", help="runs to show trends of (default: DIR/history.jsonl)"
     )
@@ -63,13 +65,20 @@ def run(args: argparse.Namespace) -> int:
     """
     if not args.records.is_dir():
         raise ConfigError(f"{args.records}: no such directory of records")
-    verdicts, exit_code = read_verdicts(args.verdict or args.records / "verdict.json", args.records)
+    verdicts, exit_code = read_verdicts(args.verdict or _verdict_of(args.records), args.records)
     records = list(record.read_all(args.records))
     results = args.output / "allure-results"
     allure.write(records, verdicts, results)
     made = results if args.no_html else html.generate(results, args.output, args.history)
     terminal.show(records, verdicts, exit_code, Console(), made)
     return 0
+
+
+def _verdict_of(records: Path) -> Path:
+    """Return where the verdicts of records are: among them, or beside them, where `rtgate gate` leaves them."""
+    beside = records.parent / "verdict.json"
+    among = records / "verdict.json"
+    return beside if beside.exists() and not among.exists() else among
 
 
 def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:

@@ -81,6 +81,9 @@ _STAMP = re.compile(r"(?:<\d+>)?\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? ")
 _NEWLINE = re.compile(r"\r+\n|\n\r+|\r+")
 _LONGEST = 60  # lines of one fault; a trace is shorter, and a log that never ends must not be swallowed whole
 
+# One of these may have several lines that start it, as `Unable to handle kernel` and `Internal error` of one oops.
+_MANY_LINES = frozenset({FaultKind.PANIC, FaultKind.OOPS})
+
 # After these the kernel, or what called it, is no more. `kernel BUG at` is followed by an oops; every other `BUG: `
 # is a complaint of a kernel that goes on.
 FATAL = frozenset({FaultKind.PANIC, FaultKind.OOPS})
@@ -154,7 +157,7 @@ def _end(lines: list[str], start: int, kind: FaultKind) -> int:
         if _END.search(lines[number]):
             return number + 1
         other = _found(lines[number])
-        if other is not None and other[0] is not kind:
+        if other is not None and (other[0] is not kind or kind not in _MANY_LINES):
             return number
         if stamped and not _STAMP.match(lines[number]):
             return number

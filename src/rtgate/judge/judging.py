@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rtgate.console.faults import FaultKind
 from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
-from rtgate.judge.validity import Check, Held, Spoils, checks
+from rtgate.judge.validity import Check, Held, Spoils, checks, lost_cpus
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.record import FaultSeen, Record
 
@@ -63,21 +63,20 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
     limits = thresholds.of(subject.board, subject.flavour, subject.case)
     findings = [*_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
-    sound = []
     for record in subject.records:
         if record.state == "skipped":
             findings += _skipped(subject, record, limits)
-        elif record.state == "measured":
-            bad = list(_invalid(subject, record))
-            findings += [finding for _, finding in bad]
-            if not any(check.spoils is Spoils.EVERYTHING for check, _ in bad):
-                sound.append(record)
+    measured = [(one, _spoiled(subject, one, findings)) for one in subject.records if one.state == "measured"]
+    telling = [record for record, spoiled in measured if Spoils.EVERYTHING not in spoiled]
+    sound = [record for record, spoiled in measured if not spoiled & {Spoils.EVERYTHING, Spoils.FIGURES}]
     if subject.missing and subject.records:
         sentence = f"{', '.join(subject.missing)} left no record: planned, and never carried out or lost"
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
     if sound:
-        findings += _limits([*limits, *guarantees(subject.case, limits)], sound, believable=believable)
+        findings += _limits(limits, sound, believable=believable)
+    if telling:
+        findings += _guarantees(guarantees(subject.case, limits), telling, believable=believable)
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
     if not findings:
@@ -108,14 +107,16 @@ def _verdict(subject: Subject, finding: Finding) -> Verdict:
 
 def _boots(subject: Subject) -> Iterator[Finding]:
     """Yield a finding for each boot that did not come to its end."""
-    before = {_death(record) for record in subject.baseline if record.state in _DEATHS}
     for record in subject.records:
-        if record.state in _DEATHS and _death(record) in before:
+        if record.state in _DEATHS and _died_before(record, subject):
             sentence = f"{record.boot}: pre-existing, the baseline dies in the same way: {record.message}"
             yield _finding(Status.MISS, _STATES[record.state][1], sentence, record.boot)
         elif record.state in _STATES:
             status, kind = _STATES[record.state]
             yield _finding(status, kind, f"{record.boot}: {record.message}", record.boot)
+            if record.state == "unreadable" and lost_cpus(record):
+                sentence = f"CPUs lost: {record.boot}: only {record.environment.online} of {record.environment.cpus}"
+                yield _finding(Status.FAIL, Kind.BOOT, sentence, record.boot)
         elif record.state not in {"measured", "skipped"}:
             yield _finding(Status.ERROR, Kind.OUTPUT, f"{record.boot}: unknown state {record.state!r}", record.boot)
 
@@ -175,14 +176,38 @@ def _incomparable(subject: Subject) -> Iterator[Finding]:
             yield _finding(Status.ERROR, Kind.VALIDITY, f"baseline and candidate cannot be compared: {text}")
 
 
+def _died_before(record: Record, subject: Subject) -> bool:
+    """Return whether the baseline dies like this boot, and no less often. A death without a word is like no other."""
+    if not record.faults:
+        return False
+    mine = sum(_death(one) == _death(record) for one in subject.records)
+    theirs = sum(_death(one) == _death(record) for one in subject.baseline)
+    return theirs * len(subject.records) >= mine * len(subject.baseline) > 0
+
+
 def _death(record: Record) -> tuple[str, ...]:
     """Return how a boot ended: its state and its faults, so that two boots that died alike are alike."""
     return (record.state, *sorted({_signature(fault) for fault in record.faults}))
 
 
+# Where it happened: arm64's `pc :`, x86's `RIP:`, else the first entry of the call trace.
+_FUNCTION = re.compile(
+    r"(?:\bpc : |RIP: \w+:)([\w.]+)\+0x|Call [Tt]race:\s*(?:\[[^\]]*\]\s*|<TASK>\s*|\? )*([\w.]+)\+0x"
+)
+
+
 def _signature(fault: FaultSeen) -> str:
-    """Return a fault's first line without addresses, numbers and times, so that two boots' lines are alike."""
-    return f"{fault.kind}:{re.sub(r'0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+', '#', fault.line)}"
+    """Return a fault's first line without addresses, numbers and times, and its function: alike for two boots."""
+    function = _FUNCTION.search(fault.text)
+    where = (function[1] or function[2]) if function else ""
+    return f"{fault.kind}:{re.sub(r'0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+', '#', fault.line)}:{where}"
+
+
+def _spoiled(subject: Subject, record: Record, findings: list[Finding]) -> set[Spoils]:
+    """Add what is wrong with a measurement to the findings, and return what that spoils."""
+    bad = list(_invalid(subject, record))
+    findings += [finding for _, finding in bad]
+    return {check.spoils for check, _ in bad}
 
 
 def _invalid(subject: Subject, record: Record) -> Iterator[tuple[Check, Finding]]:
@@ -190,7 +215,9 @@ def _invalid(subject: Subject, record: Record) -> Iterator[tuple[Check, Finding]
         if check.held is not Held.FAILED:
             continue
         lost = check.name == "flavour" and record.environment.flavour not in {"", record.kernel.flavour}
-        if lost and record.kernel.flavour:
+        if check.name == "cpus" and lost_cpus(record):
+            yield check, _finding(Status.FAIL, Kind.BOOT, f"CPUs lost: {record.boot}: {check.sentence}", record.boot)
+        elif lost and record.kernel.flavour:
             yield (
                 check,
                 _finding(Status.FAIL, Kind.FLAVOUR, f"flavour lost: {record.boot}: {check.sentence}", record.boot),
@@ -198,6 +225,12 @@ def _invalid(subject: Subject, record: Record) -> Iterator[tuple[Check, Finding]
         else:
             sentence = f"invalid measurement in {record.boot} ({check.name}): {check.sentence}"
             yield check, _finding(Status.ERROR, Kind.VALIDITY, sentence, record.boot)
+
+
+def _guarantees(limits: Sequence[Threshold], records: Sequence[Record], *, believable: bool) -> list[Finding]:
+    """Return what a tool found broken, on host time too: no host makes a kernel do what it must never do."""
+    findings = [replace(apply(limit, records), kind=Kind.GUARANTEE) for limit in limits]
+    return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
 
 
 def _limits(limits: Sequence[Threshold], records: Sequence[Record], *, believable: bool) -> list[Finding]:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Validity: may a record's measurements be judged at all?
 
-Every check reads evidence that is stored in the record, so a replay checks again. A check that fails spoils either
-everything (the numbers are not of what they claim to be) or only good news (a limit that was broken under a load that
-died is broken all the same: a bad kernel is never excused as an invalid measurement).
+Every check reads evidence that is stored in the record, so a replay checks again. A check that fails spoils
+everything (the numbers are not of what they claim to be), the figures (what a tool found broken stands), or only good
+news (a limit that was broken under a load that died is broken all the same: a bad kernel is never excused as an invalid
+measurement).
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from itertools import pairwise
 
 from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record, Thread
+from rtgate.threads import POLICIES, SCHED_FIFO
+from rtgate.tuning import cpus
 from rtgate.units import Quantity, Unit
 
-POLICIES = {0: "SCHED_OTHER", 1: "SCHED_FIFO", 2: "SCHED_RR", 3: "SCHED_BATCH", 5: "SCHED_IDLE", 6: "SCHED_DEADLINE"}
-_FIFO = 1  # include/uapi/linux/sched.h
 _PRINTK = "/proc/sys/kernel/printk"
 # Names in /proc/PID/comm, which has 15 characters.
 _CLOCK_KEEPERS = frozenset(
@@ -41,6 +42,7 @@ class Spoils(Enum):
     """What a failed check takes away."""
 
     EVERYTHING = "everything"
+    FIGURES = "figures"  # what a tool found broken stands
     GOOD_NEWS = "good news"
 
 
@@ -61,7 +63,7 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
         record: the record.
         undeclared: reasons, by check, why the board declares a check not applicable.
     """
-    made = (_flavour, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings)
+    made = (_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings)
     found = tuple(check(record) for check in made)
     return tuple(
         Check(name=check.name, held=Held.NOT_APPLICABLE, spoils=check.spoils, sentence=undeclared[check.name])
@@ -87,6 +89,40 @@ def _flavour(record: Record) -> Check:
     return _check("flavour", Spoils.EVERYTHING, problem, f"{ran} by uname -v")
 
 
+def _kernel(record: Record) -> Check:
+    """Check that the kernel that ran is the one that is judged, by its release, where both are known."""
+    named, ran = record.kernel.release, record.environment.kernel_release
+    problem = f"the kernel to measure is {named}, and {ran} was running" if named and ran and named != ran else ""
+    return _check("kernel", Spoils.EVERYTHING, problem, ran or "its release is not known")
+
+
+def _cpus(record: Record) -> Check:
+    """Check that the CPUs that are online are as many as the board has."""
+    online, there = record.environment.online, record.environment.cpus
+    if not online:
+        return _check("cpus", Spoils.GOOD_NEWS, "which CPUs were online was not read", "")
+    problem = f"CPUs {online} were online, and the board has {there}" if str(_count(online)) != there else ""
+    return _check("cpus", Spoils.EVERYTHING, problem, f"CPUs {online} were online")
+
+
+def lost_cpus(record: Record) -> bool:
+    """Return whether the kernel brought up fewer CPUs than the board has."""
+    online, there = record.environment.online, record.environment.cpus
+    return 0 < _count(online) < (int(there) if there.isdecimal() else 0)
+
+
+def _count(online: str) -> int:
+    """Return how many CPUs a list in the kernel's notation has; 0 for anything else."""
+    return len(cpus(online)) if re.fullmatch(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*", online) else 0
+
+
+def _log(record: Record) -> Check:
+    """Check that the kernel's log was read: most faults stand nowhere else while the console is silent."""
+    problems = {"": "the kernel's log was not read", "late": "the kernel's log has lost its beginning"}
+    problem = problems.get(record.evidence.log, "")
+    return _check("log", Spoils.GOOD_NEWS, problem, f"{record.evidence.log} kernel log")
+
+
 def _threads(record: Record) -> Check:
     asked = record.evidence.asked
     groups = [(int(group["count"]), (int(group["policy"]), int(group["priority"]))) for group in asked["threads"]]
@@ -94,11 +130,8 @@ def _threads(record: Record) -> Check:
         return _check("threads", Spoils.EVERYTHING, "", "the tool has no real-time thread of its own")
     needed = sum(count for count, _ in groups)
     moments = {thread.moment for thread in record.evidence.threads}
-    took = record.evidence.elapsed_s
-    if not moments and took is not None and took < float(asked["duration_s"]) / 2:
-        # What a tool found before it ended early stands: a stress test ends with the first failure of the kernel.
-        return _check("threads", Spoils.GOOD_NEWS, "the tool ended before its threads were looked at", "")
-    problem = "" if "middle" in moments else "no thread of the tool was seen in the middle of its run"
+    unseen = "" if "middle" in moments else "no thread of the tool was seen in the middle of its run"
+    problem = ""
     for moment in sorted(moments):
         there = [thread for thread in record.evidence.threads if thread.moment == moment]
         # A target that is too busy looks late, when the measuring threads have ended and the main one prints.
@@ -110,6 +143,9 @@ def _threads(record: Record) -> Check:
             if right < count or (right > count and asked["seen"] == "own"):
                 problem = f"{right} of {count} measuring threads ran at {_policy(wanted)}; seen: {_seen(there)}"
     text = ", ".join(f"{count} measuring threads at {_policy(wanted)}" for count, wanted in groups)
+    if unseen and not problem:
+        # A stress test ends with the first failure of the kernel, before anybody looks.
+        return _check("threads", Spoils.FIGURES, unseen, "")
     return _check("threads", Spoils.EVERYTHING, problem, f"{text}, at {len(moments)} moments")
 
 
@@ -269,7 +305,7 @@ def _priorities(record: Record) -> list[str]:
     problems = []
     for start, priority in record.evidence.asked["priorities"].items():
         found = [thread for thread in record.evidence.kernel_threads if thread.name.startswith(start)]
-        wrong = [thread.name for thread in found if (thread.policy, thread.priority) != (_FIFO, int(priority))]
+        wrong = [thread.name for thread in found if (thread.policy, thread.priority) != (SCHED_FIFO, int(priority))]
         if wrong or not found:
             problems.append(f"{', '.join(wrong) or f'no thread {start}'} should run at SCHED_FIFO {priority}")
     return problems

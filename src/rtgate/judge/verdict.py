@@ -29,6 +29,7 @@ class Kind(Enum):
     """What a verdict is about."""
 
     LIMIT = "limit"
+    GUARANTEE = "guarantee"  # what every kernel must keep, without a limit in a file
     SHARE = "share limit"
     INCONCLUSIVE = "inconclusive"
     FAULT = "kernel fault"
@@ -83,7 +84,10 @@ def worst(verdicts: Iterable[Verdict]) -> Status:
 
 
 def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> int:
-    """Return rtgate's exit code: 1 FAIL, 4 ERROR, 3 MISS, 5 inconclusive or nothing judged, 0 otherwise."""
+    """Return rtgate's exit code: 1 FAIL, 4 ERROR, 3 MISS, 5 inconclusive or nothing judged, 0 otherwise.
+
+    A guarantee that was kept does not make up for a case that nothing was judged in.
+    """
     found = list(verdicts)
     statuses = {verdict.status for verdict in found}
     for status, code in ((Status.FAIL, 1), (Status.ERROR, 4), (Status.MISS, 3)):
@@ -93,6 +97,7 @@ def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> i
         return 3
     if any(verdict.kind is Kind.INCONCLUSIVE for verdict in found):
         return 5
-    if Status.PASS not in statuses and not allow_unjudged:
+    passed = {verdict.kind for verdict in found if verdict.status is Status.PASS}
+    if (not passed or (passed == {Kind.GUARANTEE} and Status.DONE in statuses)) and not allow_unjudged:
         return 5
     return 0

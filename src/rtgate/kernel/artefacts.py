@@ -49,6 +49,7 @@ class KernelBuild:
     source: Mapping[str, str | bool] | None = None
     toolchain: str | None = None
     warnings: tuple[str, ...] = ()
+    patches: tuple[str, ...] = ()
     inputs: str | None = None
 
 
@@ -129,6 +130,7 @@ def _load_ours(directory: Path) -> KernelBuild:
             source=stored["source"],
             toolchain=stored["toolchain"],
             warnings=tuple(stored["warnings"]),
+            patches=tuple(str(patch["file"]) for patch in stored["patches"]),
             inputs=stored["inputs"],
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -21,7 +21,16 @@ from rtgate.console.frames import FrameReader
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import EndedError, ProgramTransport, SerialTransport, Transport, attached
 from rtgate.deadline import Deadline
-from rtgate.errors import DeadlineError, HangError, InfrastructureError, KernelFaultError, ParseError, TransportError
+from rtgate.errors import (
+    DeadlineError,
+    HangError,
+    InfrastructureError,
+    Interrupted,
+    KernelFaultError,
+    ParseError,
+    RtgateError,
+    TransportError,
+)
 from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
 from rtgate.target.plan import Plan, measured, script
 from rtgate.target.qemu import Machine, Monitor, process, version
@@ -122,6 +131,14 @@ class LiveTarget:
         except (HangError, DeadlineError) as error:
             message = f"the target hung during the measurement: {error}; last lines:\n{last_lines(bytes(shell.log))}"
             return Outcome(state=State.HANG, message=message)
+        except Interrupted:
+            # The plan puts back what it set and ends what it started.
+            with suppress(RtgateError):
+                shell.transport.write(b"\x03")
+                wait = Deadline.after(self.waits.quiet)
+                while not wait.expired:
+                    shell.transport.read()
+            raise
         except EndedError as error:
             if not self._stopped(error):
                 raise
@@ -309,10 +326,18 @@ def _pty_opener(machine: Callable[[Plan], Machine]) -> Opener:
         transport = _OfProcess(SerialTransport(device, made.board.console.baud), child)
         stack.callback(transport.close)
         with _monitor(monitor) as asked:
-            asked.ask("cont")
+            _continue(asked, Deadline.after(20))
         return transport
 
     return opener
+
+
+def _continue(monitor: Monitor, deadline: Deadline) -> None:
+    """Let a paused machine run. Raises InfrastructureError when QEMU's monitor does not answer."""
+    while monitor.ask("cont") is None:
+        if deadline.expired:
+            raise InfrastructureError("QEMU's monitor does not answer: the machine stays paused")
+        time.sleep(0.1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,7 @@ _WATCHED = (
 _FACTS = (
     *("/proc/version", "/proc/cmdline", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/version"),
     *("/proc/sys/kernel/random/boot_id", "/sys/kernel/realtime", "/proc/xenomai/version"),
+    "/sys/devices/jailhouse/enabled",
     *(f"/sys/devices/system/cpu/{name}" for name in ("online", "isolated", "nohz_full", "vulnerabilities/*")),
     *(f"/sys/devices/system/cpu/cpu*/cpufreq/scaling_{name}" for name in ("governor", "cur_freq", "min_freq")),
     *(f"/sys/devices/system/cpu/cpu*/cpuidle/state*/{name}" for name in ("name", "disable")),
@@ -176,7 +177,7 @@ rm -rf "$work"
 mkdir -p "$work/r" "$work/parts" && cd "$work/r" || { echo "rtgate: cannot write $work"; exit 1; }
 echo "@START@"
 
-tool= load= code= count=0
+tool= load= watch= level= code= count=0
 look() {
     cat /proc/uptime >"uptime.$1" 2>/dev/null
     [ -z "$tool" ] || [ "$1" = end ] || cat @THREADS@ >"threads.$1" 2>/dev/null
@@ -197,21 +198,46 @@ put() {
 }
 # prioritise PRIORITY START
 prioritise() {
-    swapped=$(chrt --help 2>&1 | grep -i toybox)
     for comm in /proc/[0-9]*/comm; do
         read -r name <"$comm"
         pid=${comm#/proc/}
         pid=${pid%/comm}
-        # toybox has the two numbers the other way round.
-        case $name in "$2"*) if [ -n "$swapped" ]; then chrt -f -p "$pid" "$1"; else chrt -f -p "$1" "$pid"; fi ;; esac
-    done >/dev/null 2>&1
+        case $name in "$2"*) ;; *) continue ;; esac
+        sed 's/.*) //' "/proc/$pid/stat" | cut -d ' ' -f 38,39 >"$work/thread.$pid"
+        schedule "$pid" -f "$1"
+    done 2>/dev/null
+}
+# schedule PID POLICY PRIORITY; toybox has the two numbers the other way round.
+schedule() {
+    case $(chrt --help 2>&1) in
+    *[Tt]oybox*) chrt "$2" -p "$1" "$3" ;;
+    *) chrt "$2" -p "$3" "$1" ;;
+    esac >/dev/null 2>&1
 }
 put_back() {
+    for file in "$work"/thread.*; do
+        [ -e "$file" ] || continue
+        read -r priority policy <"$file"
+        case $policy in 0) policy=-o ;; 2) policy=-r ;; *) policy=-f ;; esac
+        schedule "${file##*.}" $policy "$priority"
+        rm "$file"
+    done
     while [ "$count" -gt 0 ]; do
         cat "$work/value.$count" >"$(cat "$work/path.$count")"
         count=$((count - 1))
     done 2>/dev/null
 }
+# Leave the target as it was.
+finish() {
+    trap '' INT TERM HUP
+    [ -z "$watch" ] || kill "$watch"
+    [ -z "$tool" ] || kill -KILL "-$tool"
+    [ -z "$load" ] || kill -KILL "-$load"
+    put_back
+    # Only now, so that no kernel message falls between the frames.
+    [ -n "$level" ] && [ -w /proc/sys/kernel/printk ] && echo "$level" >/proc/sys/kernel/printk
+} 2>/dev/null
+trap 'finish; exit 130' INT TERM HUP
 measure() {
     level=$(cat /proc/sys/kernel/printk)
     [ -w /proc/sys/kernel/printk ] && echo 1 >/proc/sys/kernel/printk
@@ -252,6 +278,7 @@ measure() {
     echo $code >tool.rc
     echo $tool >tool.pid
     kill $watch 2>/dev/null
+    tool= load= watch=
     facts end
 }
 @NEEDS@
@@ -265,7 +292,11 @@ uname -m >uname.m
 dmesg >dmesg 2>/dev/null
 
 cd "$work" || exit 1
-if ! tar -cf r.tar r || ! gzip -9 <r.tar | base64 -w @PAYLOAD@ >payload; then echo "rtgate: cannot write $work"; exit 1; fi
+if ! tar -cf r.tar r || ! gzip -9 <r.tar | base64 -w @PAYLOAD@ >payload; then
+    echo "rtgate: cannot write $work"
+    finish
+    exit 1
+fi
 sed '=' payload | sed 'N;s/\n/ /;s/^/@NONCE@ /' >lines
 (cd parts && split -a 4 -l 1 ../lines p && cksum p*) | cut -d ' ' -f 1 >sums
 paste -d ' ' lines sums >frames
@@ -275,7 +306,5 @@ crc=$(echo "$closing" | cksum)
 echo "$closing ${crc%% *}" >>frames
 rm -rf parts lines sums payload r.tar
 cat frames
-put_back
-# Only now, so that no kernel message falls between the frames.
-[ -n "$level" ] && [ -w /proc/sys/kernel/printk ] && echo "$level" >/proc/sys/kernel/printk
+finish
 """

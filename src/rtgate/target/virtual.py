@@ -208,7 +208,8 @@ class _Watch:
             state = State.HANG if "boot" in self.seconds else State.NO_BOOT
             return state, f"the kernel hung {where}: {ended}; last lines of the console:\n{last_lines(self._log)}"
         said = self._errors.read_text(errors="replace").strip()
-        if exit_code != 0 or said:
+        # A warning of QEMU's says nothing about a machine that printed something and stopped.
+        if exit_code != 0 or (said and not self._log):
             return State.LAB, f"QEMU ended with exit code {exit_code}: {said[:500] or 'no message'}"
         if "rtgate: cannot write" in self._log.decode("latin-1"):
             return State.LAB, "the target's RAM file system is full or not writable"

@@ -122,6 +122,7 @@ class Tool(Protocol):
         image: the root filesystem image that has it.
         needs: what the target must have; a case whose needs are not met is SKIP.
         writes: settings of the target that the tool cannot do without.
+        confined: whether its threads stay on the CPUs of `Setting.cpu_list`.
     """
 
     name: ClassVar[str]
@@ -130,6 +131,7 @@ class Tool(Protocol):
     image: ClassVar[str] = "core"
     needs: ClassVar[tuple[Need, ...]] = ()
     writes: ClassVar[tuple[Write, ...]] = ()
+    confined: ClassVar[bool] = False
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line; output files are named relative to the results directory."""

@@ -134,11 +134,7 @@ class Cyclicdeadline(Tool):
     def _histogram(self, thread: Document, output: Output) -> Histogram:
         if "histogram" not in thread:
             raise ParseError("cyclicdeadline wrote no histogram: rt-tests before 2.7 has none (range_us=0)")
-        counts, cycles = thread.counts("histogram"), thread.integer("cycles")
-        overflow = cycles - sum(counts.values())
-        if overflow < 0:
-            raise ParseError(f"cyclicdeadline's histogram holds {sum(counts.values())} samples of {cycles} cycles")
-        return Histogram(unit=output.microsecond, counts=counts, overflow=overflow, limit=self.range_us)
+        return thread.histogram(output.microsecond, self.range_us)
 
 
 def _complete(output: Output) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.measurement import Better, Measurement
 from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.rt_tests import Document, document, ended
@@ -38,9 +38,10 @@ class Cyclictest(Tool):
     interval_us: int = 1000
     priority: int = 99
     range_us: int = 1000
-    virtual_range_us: int = 100
+    virtual_range_us: int = 150
 
     name: ClassVar[str] = "cyclictest"
+    confined: ClassVar[bool] = True
     suites: ClassVar[tuple[str, ...]] = ("latency",)
     reports: ClassVar[Mapping[str, Reports]] = {
         "latency": Reports.TIMES,
@@ -90,11 +91,11 @@ class Cyclictest(Tool):
         reader = _Threads(
             unit=_unit(nanoseconds, output.setting), limit=self._limit(nanoseconds, output.setting), tool=self
         )
-        return tuple(
-            measurement
-            for thread in found.numbered("thread").values()
-            for measurement in reader.read(thread, output.setting)
-        )
+        threads = found.numbered("thread").values()
+        cpus = [thread.integer("cpu") for thread in threads]
+        if len(set(cpus)) != len(cpus):
+            raise ParseError(f"cyclictest had threads on the CPUs {', '.join(map(str, cpus))}, not one on each")
+        return tuple(measurement for thread in threads for measurement in reader.read(thread, output.setting))
 
     def _limit(self, nanoseconds: bool, setting: Setting) -> int:  # noqa: FBT001 - the JSON's own flag
         microseconds = self.virtual_range_us if setting.virtual_time else self.range_us
@@ -114,7 +115,7 @@ class _Threads:
         if cycles <= 0:
             raise ParseError("cyclictest reports a thread that never woke up (0 cycles)")
         labels = {"cpu": str(thread.integer("cpu"))}
-        histogram = self._histogram(thread, cycles)
+        histogram = thread.histogram(self.unit, self.limit)
         low, high, mean = thread.integer("min"), thread.integer("max"), thread.number("avg")
         if not low <= mean <= high:
             raise ParseError(f"cyclictest's minimum {low}, average {mean} and maximum {high} contradict each other")
@@ -126,13 +127,6 @@ class _Threads:
             count("wakeups", cycles, Better.NEITHER, labels),
             count("wakeups.lost", max(0, asked - cycles), Better.LOWER, labels),
         )
-
-    def _histogram(self, thread: Document, cycles: int) -> Histogram:
-        counts = thread.counts("histogram")
-        overflow = cycles - sum(counts.values())
-        if overflow < 0:
-            raise ParseError(f"cyclictest's histogram holds {sum(counts.values())} samples of {cycles} cycles")
-        return Histogram(unit=self.unit, counts=counts, overflow=overflow, limit=self.limit)
 
 
 def _affinity(setting: Setting) -> str:

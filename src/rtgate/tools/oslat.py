@@ -60,6 +60,7 @@ class Oslat(Tool):
     buckets: int = 1000
 
     name: ClassVar[str] = "oslat"
+    confined: ClassVar[bool] = True
     suites: ClassVar[tuple[str, ...]] = ("latency",)
     reports: ClassVar[Mapping[str, Reports]] = {
         "latency": Reports.TIMES,

@@ -72,6 +72,7 @@ class Queuelat(Tool):
     search_s: int = 90
 
     name: ClassVar[str] = "queuelat"
+    confined: ClassVar[bool] = True
     suites: ClassVar[tuple[str, ...]] = ("latency",)
     reports: ClassVar[Mapping[str, Reports]] = {
         "queue.exceeded": Reports.COUNT,

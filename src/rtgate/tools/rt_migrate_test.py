@@ -54,7 +54,7 @@ class RtMigrateTest(Tool):
     name: ClassVar[str] = "rt-migrate-test"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
     reports: ClassVar[Mapping[str, Reports]] = {
-        "failures": Reports.FAILURES,
+        "failures": Reports.COUNT,
         "latency.min": Reports.TIME,
         "latency.avg": Reports.TIME,
         "latency.max": Reports.TIME,
