@@ -37,7 +37,8 @@ from rtgate.target.outcome import LineQuality, Outcome, State
 from rtgate.threads import SCHED_DEADLINE, SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.cyclictest import Cyclictest
-from rtgate.tuning import Write
+from rtgate.tools.pmqtest import Pmqtest
+from rtgate.tuning import Tuning, Write
 
 CASE = Case(suite="latency", tool=Cyclictest(), load="hackbench")
 
@@ -121,6 +122,14 @@ def test_the_environment_is_what_target_board_and_host_said() -> None:
     assert environment.isolated == ""
     assert environment.rootfs == ROOTFS
     assert _record(replace(measured(), machine={})).environment.rootfs == ""
+
+
+@pytest.mark.parametrize(("tool", "kept"), [(Cyclictest(), True), (Pmqtest(), False)])
+def test_a_tool_that_does_not_stay_on_the_tuning_s_cpus_is_skipped(tool: Tool, kept: bool) -> None:
+    tuned = replace(arm(FakeTarget()), tuning=Tuning(name="isolated", description="", cpus="1"))
+    made = plan(Case(suite=tool.suites[0], tool=tool, load="idle", tuning="isolated"), tuned, 1)
+    reasons = [need.reason for need in made.needs if need.test == "false"]
+    assert reasons == ([] if kept else [f"{tool.name} is not kept on CPUs 1, which the tuning isolated asks for"])
 
 
 def test_the_versions_of_the_tools_are_those_of_the_root_filesystem() -> None:

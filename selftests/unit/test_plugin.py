@@ -163,6 +163,42 @@ def test_a_case_without_a_record_is_a_miss(suite: Suite) -> None:
     assert suite.verdict()["exit_code"] == 3
 
 
+def test_a_candidate_that_left_no_record_is_missed_beside_a_baseline(suite: Suite) -> None:
+    _both(suite, FakeTarget)
+    for load in ("idle", "hackbench"):
+        _store(suite, FakeTarget(), load, "baseline")
+    for path in suite.records.glob("*/candidate/*/00*"):
+        shutil.rmtree(path)
+    suite.pytest("--replay", "records").assert_outcomes(failed=2)
+    assert {one["arm"] for one in suite.verdict()["verdicts"]} == {"candidate"}
+    assert suite.verdict()["outcome"] == "MISS"
+
+
+def test_measuring_again_misses_nothing_of_before(suite: Suite) -> None:
+    suite.fake(arm(FakeTarget()))
+    suite.measured()
+    again = ("--board", "virt-arm64", "--kernel", "k", "--seeds", "3")
+    suite.pytest(*again).assert_outcomes(passed=2)
+    suite.pytest("--replay", "records").assert_outcomes(passed=2)
+
+
+def test_a_replay_takes_the_profile_of_the_records(suite: Suite) -> None:
+    _both(suite, FakeTarget)
+    other = SUITE.replace("Cyclictest()", "Ssdd()").replace("test_cyclictest", "test_ssdd")
+    suite.tests.write_text(f"{SUITE}\nfrom rtgate.tools.ssdd import Ssdd\n{other}")
+    names = {record.profile for record in records_file.read_all(suite.records)}
+    assert names == {"smoke"}  # which has no ssdd
+    suite.pytest("--replay", "records").assert_outcomes(passed=2, deselected=2)
+
+
+def test_two_tests_of_one_case_are_a_mistake(suite: Suite) -> None:
+    suite.tests.write_text(SUITE + SUITE.partition("Cyclictest\n")[2].replace("def test_", "def test_again_"))
+    suite.fake(arm(FakeTarget()))
+    result = suite.measured()
+    assert result.ret == 4
+    result.stdout.fnmatch_lines_random(["*two tests measure latency/cyclictest:hackbench, latency/cyclictest:idle*"])
+
+
 def test_no_record_at_all_is_a_miss(suite: Suite) -> None:
     suite.records.mkdir()
     suite.pytest("--replay", "records").assert_outcomes(failed=2)

@@ -16,6 +16,7 @@ from rtgate.cli import build, demo, gate, main
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel import source
 from rtgate.kernel.identity import SourceIdentity
+from rtgate.kernel.lock import exclusive_lock
 from rtgate.kernel.source import Tree
 from rtgate.kernel.version import KernelVersion
 from rtgate.report import html
@@ -250,7 +251,9 @@ def test_an_unknown_tuning_shows_before_anything_runs(
         (("--kernel", "kernel", "--tree", "linux"), "--kernel names a kernel that is built already"),
         (("--kernel", "kernel", "--patches", "series"), "--kernel names a kernel that is built already"),
         (("--kernel", "none"), "none holds no kernel build"),
-        (("--kernel", "kernel", "--profile", "daily"), "unknown profile 'daily'"),
+        (("--profile", "daily"), "unknown profile 'daily'"),
+        (("--seeds", "4-1"), "'4-1' names no seeds"),
+        (("--thresholds", "none.yaml"), "none.yaml: no such file"),
         (("--kernel", "kernel", "--console", "telepathy:"), "telepathy"),
         (("--kernel", "kernel", "-o", "limits.yaml"), "is no directory: name another one with -o"),
     ],
@@ -270,6 +273,17 @@ def test_a_mistake_shows_before_anything_runs_and_harms_no_older_report(
     assert message in capsys.readouterr().err
     assert steps.asked == []
     assert older.is_dir()
+
+
+def test_two_gates_cannot_have_one_report_directory(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    with exclusive_lock(Path("report/.lock"), "report"):
+        assert main.main([*COMMON, "--kernel", "kernel"]) == 3
+    assert "is in use by another rtgate (process " in capsys.readouterr().err
+
+
+def test_a_report_directory_that_cannot_be_made_is_no_defect(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main([*COMMON, "--kernel", "kernel", "-o", "limits.yaml/report"]) == 3
+    assert "limits.yaml/report cannot be written: Not a directory" in capsys.readouterr().err
 
 
 def test_a_report_directory_of_somebody_else_is_not_touched(

@@ -367,6 +367,12 @@ def test_any_text_can_be_scanned(log: str) -> None:
         assert fault.text.replace("\n", "") in log.replace("\r", "").replace("\n", "")
 
 
+def test_a_second_fault_of_one_kind_is_not_part_of_the_first() -> None:
+    splat = "BUG: sleeping function called from invalid context at {}.c:1\nin_atomic(): 1, irqs_disabled(): 0\n"
+    found = scan(stamped(splat.format("old") + splat.format("new")))
+    assert [fault.line for fault in found] == [splat.format(name).split("\n")[0] for name in ("old", "new")]
+
+
 LONG = 1_000_000
 
 
