@@ -60,6 +60,7 @@ def ours(tmp_path: Path) -> Path:
         "source": {"kind": "directory"},
         "toolchain": "gcc",
         "warnings": ["w"],
+        "patches": [{"file": "0001-slow.patch", "sha256": "d" * 64}],
         "inputs": "abc",
         "artefacts": {
             kind: {"file": name, "sha256": artefacts.sha256(tmp_path / name)} for kind, name in files.items()
@@ -73,6 +74,7 @@ def test_our_build(ours: Path) -> None:
     found = artefacts.load(ours)
     assert (found.provenance, found.name, found.flavour, found.release) == ("rtgate", "fake", "preempt_rt", "6.12.7")
     assert (found.warnings, found.inputs, found.vmlinux) == (("w",), "abc", None)
+    assert found.patches == ("0001-slow.patch",)
 
 
 def test_changed_and_missing_files(ours: Path) -> None:
