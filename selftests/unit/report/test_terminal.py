@@ -39,6 +39,11 @@ def test_a_pass_is_short(world: World) -> None:
     assert "arm" not in text.splitlines()[1].split()
 
 
+def test_boots_that_did_not_measure_are_not_counted_as_if_they_had(world: World) -> None:
+    found = [world.record(world.boot()), world.record(world.boot(seed=2, state="lab", message="no QEMU"))]
+    assert re.search(r"^PASS +latency/cyclictest:idle +1/2 ", _shown(found, [world.within_limit()], 0), re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("status", "kind", "code", "outcome"),
     [

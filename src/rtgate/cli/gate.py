@@ -293,6 +293,8 @@ def _report(arguments: argparse.Namespace, output: Path) -> int:
     results = output / "allure-results"
     allure.write(records, verdicts, results)
     code = exit_code(verdicts, allow_unjudged=arguments.allow_unjudged)
+    if {record.case for record in records} - {verdict.case for verdict in verdicts} and code in {0, 5}:
+        code = InfrastructureError.exit_code  # the summary says which
     made = None
     try:
         made = html.generate(results, output)
