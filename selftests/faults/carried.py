@@ -142,7 +142,7 @@ def carried_out(trial: Trial, stage: Stage) -> Result:
         return line
 
     # The prompt that the board's file has is not the one that its shell has.
-    board = replace(boards.board(BOARD), work_directory=WORK)
+    board = replace(boards.board(BOARD), work_directory=WORK, cpus=os.cpu_count() or 1)
     live = LiveTarget(
         board=board, open=opened, stop=threading.Event(), boots=target.boots, machine={"console": "faults"}, waits=WAITS
     )
