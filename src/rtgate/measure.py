@@ -108,6 +108,11 @@ def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
     """
     made = plan(case, arm, seed)
     outcome = arm.target.run(made)
+    return recorded(case, arm, made, outcome), outcome
+
+
+def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
+    """Return the record of what came of a case's plan."""
     state, message = outcome.state, outcome.message
     measurements: tuple[Measurement, ...] = ()
     if state is State.MEASURED and outcome.files.get("skip"):
@@ -118,7 +123,7 @@ def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
             measurements = tuple(_classed(measurement, arm.board) for measurement in parsed)
         except ParseError as error:
             state, message = State.UNREADABLE, str(error)
-    return _record(case, arm, made, _Result(outcome, state, message, measurements)), outcome
+    return _record(case, arm, made, _Result(outcome, state, message, measurements))
 
 
 @dataclass(frozen=True, slots=True)

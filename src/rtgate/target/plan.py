@@ -47,6 +47,7 @@ class Plan:
         priorities: SCHED_FIFO priority by the start of the names of the kernel's threads.
         command_line: kernel arguments that this plan's boot needs beside the board's.
         work_directory: a directory on the target's RAM file system.
+        kernel_log: the command that prints the kernel's log.
     """
 
     case: str
@@ -61,6 +62,7 @@ class Plan:
     command_line: str = ""
     priorities: tuple[tuple[str, int], ...] = ()
     work_directory: str = "/run/rtgate"
+    kernel_log: str = "dmesg"
 
     @property
     def deadline_s(self) -> float:
@@ -124,6 +126,7 @@ def _filled(plan: Plan, nonce: str) -> str:
         "DEADLINE": f"{plan.deadline_s:.0f}",
         "THREADS": "/proc/$tool/task/[0-9]*/stat" if plan.seen is Seen.OWN else "/proc/[0-9]*/task/[0-9]*/stat",
         "END": _THREADS_END if plan.seen is Seen.OWN else _TOOL_END,
+        "KERNEL_LOG": plan.kernel_log,
         "START": _START,
         "MEASURED": _MEASURED,
     }
@@ -262,7 +265,7 @@ cat /proc/[0-9]*/comm >processes 2>/dev/null
 @KTHREADS@
 uname -m >uname.m
 [ -r /proc/config.gz ] && gzip -dc /proc/config.gz | sha256sum >config.sha256
-dmesg >dmesg 2>/dev/null
+@KERNEL_LOG@ >dmesg 2>/dev/null
 
 cd "$work" || exit 1
 if ! tar -cf r.tar r || ! gzip -9 <r.tar | base64 -w @PAYLOAD@ >payload; then echo "rtgate: cannot write $work"; exit 1; fi
@@ -278,4 +281,4 @@ cat frames
 put_back
 # Only now, so that no kernel message falls between the frames.
 [ -n "$level" ] && [ -w /proc/sys/kernel/printk ] && echo "$level" >/proc/sys/kernel/printk
-"""
+"""  # noqa: E501 - a changed byte moves every histogram on virtual time
