@@ -6,7 +6,7 @@ needs; `planned.json` beside the boots says which were planned; the raw output i
 so that a better parser can read it again.
 
 Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
-name several groups of threads.
+name several groups of threads. `chunk` came later: older records have none.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from typing import Any
 
 from rtgate.environment import Environment
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.units import Quantity, Unit
+from rtgate.measurement import Measurement
 
 FORMAT = 2
 _PLANNED = "planned.json"
@@ -96,6 +95,19 @@ class KernelIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Which part of a soak a record is.
+
+    Attributes:
+        soak: names the soak.
+        number: counts all chunks of a case in one directory of records, from 1.
+    """
+
+    soak: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One record.
 
@@ -107,6 +119,7 @@ class Record:
         seconds: host seconds by step.
         line: bytes received, frames damaged, frames repeated.
         machine: what ran the board.
+        chunk: which part of a soak it is; None for a measurement of its own.
     """
 
     case: str
@@ -126,11 +139,14 @@ class Record:
     line: Mapping[str, int]
     seconds: Mapping[str, float]
     machine: Mapping[str, str]
+    chunk: Chunk | None = None
     directory: Path | None = None
 
     @property
     def boot(self) -> str:
-        """How people name the boot: `seed 3`, or the boot's id."""
+        """How people name the boot: `seed 3`, `chunk 7`, or the boot's id."""
+        if self.chunk is not None:
+            return f"chunk {self.chunk.number}"
         return f"seed {self.seed}" if self.seed is not None else f"boot {self.boot_id[:8] or 'unknown'}"
 
     @property
@@ -192,9 +208,17 @@ def plan(place: Place, seeds: Sequence[int], *, virtual: bool) -> None:
             "seeds": sorted({*before["seeds"], *(seeds if virtual else ())}),
             "boots": before["boots"] + (0 if virtual else len(seeds)),
         }
-        staged = place.directory / f".{_PLANNED}.writing"
-        staged.write_text(json.dumps(planned) + "\n", encoding="utf-8")
-        staged.replace(place.directory / _PLANNED)
+        _write_planned(place, planned)
+    except OSError as error:
+        raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
+
+
+def unplan(place: Place, boots: int) -> None:
+    """Take boots back that are not going to be, because a person ended them. Raises as `plan`, and ConfigError."""
+    try:
+        before = _planned(place)
+        planned = {**before, "boots": max(0, before["boots"] - boots)}
+        _write_planned(place, planned)
     except OSError as error:
         raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
 
@@ -206,6 +230,17 @@ def missing(place: Place, records: Sequence[Record]) -> tuple[str, ...]:
     others = planned["boots"] - sum(record.seed is None for record in records)
     found = [f"seed {seed}" for seed in planned["seeds"] if seed not in seen]
     return (*found, *([f"{others} of {planned['boots']} boots"] if others > 0 else []))
+
+
+def _write_planned(place: Place, planned: Mapping[str, Any]) -> None:
+    staged = place.directory / f".{_PLANNED}.writing"
+    staged.write_text(json.dumps(planned) + "\n", encoding="utf-8")
+    staged.replace(place.directory / _PLANNED)
+
+
+def numbers(place: Place) -> tuple[int, ...]:
+    """Return the numbers of the directories that hold a case's records."""
+    return tuple(sorted(int(path.name) for path in place.directory.glob("*") if path.name.isdecimal()))
 
 
 def _planned(place: Place) -> dict[str, Any]:
@@ -220,9 +255,10 @@ def _planned(place: Place) -> dict[str, Any]:
 
 
 def _placed(staged: Path, case: Path, record: Record) -> Path:
-    """Rename to the seed's number, replacing an older record of the same seed, or to the next free number."""
-    if record.seed is not None:
-        target = case / f"{record.seed:03d}"
+    """Rename to the number of the seed or chunk, in place of an older record of it, or to the next free number."""
+    named = record.seed if record.chunk is None else record.chunk.number
+    if named is not None:
+        target = case / f"{named:03d}"
         if target.exists():
             shutil.rmtree(target)
         return staged.rename(target)
@@ -263,7 +299,7 @@ def read_all(records: Path) -> Iterator[Record]:
 
 def digest_source(record: Record) -> str:
     """Return what two runs of one seed must have in common, as text: every measurement with all its samples."""
-    return json.dumps([_measurement(measurement) for measurement in record.measurements], sort_keys=True)
+    return json.dumps([measurement.as_json() for measurement in record.measurements], sort_keys=True)
 
 
 def _encoded(record: Record) -> dict[str, Any]:
@@ -271,6 +307,7 @@ def _encoded(record: Record) -> dict[str, Any]:
     return {
         "format": FORMAT,
         **{name: getattr(record, name) for name in _PLAIN},
+        "chunk": None if record.chunk is None else _slots(record.chunk),
         "argv": list(record.argv),
         "kernel": _slots(record.kernel),
         "environment": record.environment.as_mapping(),
@@ -286,7 +323,7 @@ def _encoded(record: Record) -> dict[str, Any]:
             "processes": list(evidence.processes),
             "kernel_threads": [_slots(thread) for thread in evidence.kernel_threads],
         },
-        "measurements": [_measurement(measurement) for measurement in record.measurements],
+        "measurements": [measurement.as_json() for measurement in record.measurements],
         "faults": [_slots(fault) for fault in record.faults],
         "line": dict(record.line),
         "seconds": dict(record.seconds),
@@ -301,29 +338,11 @@ def _slots(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__slots__}
 
 
-def _measurement(measurement: Measurement) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "name": measurement.name,
-        "better": measurement.better.value,
-        "labels": dict(measurement.labels),
-        "unit": measurement.unit.value,
-    }
-    if measurement.quantity is not None:
-        data["value"] = measurement.quantity.value
-    if measurement.histogram is not None:
-        histogram = measurement.histogram
-        data["histogram"] = {
-            "counts": {str(value): count for value, count in histogram.counts.items()},
-            "overflow": histogram.overflow,
-            "limit": histogram.limit,
-        }
-    return data
-
-
 def _decoded(data: dict[str, Any], directory: Path) -> Record:
     evidence = data["evidence"]
     return Record(
         **{name: data[name] for name in _PLAIN},
+        chunk=Chunk(**data["chunk"]) if data.get("chunk") else None,
         argv=tuple(data["argv"]),
         kernel=KernelIdentity(**data["kernel"]),
         environment=Environment.from_mapping(data["environment"]),
@@ -339,31 +358,12 @@ def _decoded(data: dict[str, Any], directory: Path) -> Record:
             processes=tuple(evidence["processes"]),
             kernel_threads=tuple(Thread(**thread) for thread in evidence["kernel_threads"]),
         ),
-        measurements=tuple(_read_measurement(entry) for entry in data["measurements"]),
+        measurements=tuple(Measurement.from_json(entry) for entry in data["measurements"]),
         faults=tuple(FaultSeen(**fault) for fault in data["faults"]),
         line=data["line"],
         seconds=data["seconds"],
         machine=data["machine"],
         directory=directory,
-    )
-
-
-def _read_measurement(data: dict[str, Any]) -> Measurement:
-    unit = Unit(data["unit"])
-    histogram = data.get("histogram")
-    return Measurement(
-        name=data["name"],
-        better=Better(data["better"]),
-        labels=data["labels"],
-        quantity=Quantity(float(data["value"]), unit) if "value" in data else None,
-        histogram=None
-        if histogram is None
-        else Histogram(
-            unit=unit,
-            counts={int(value): int(count) for value, count in histogram["counts"].items()},
-            overflow=int(histogram["overflow"]),
-            limit=int(histogram["limit"]),
-        ),
     )
 
 
