@@ -180,7 +180,8 @@ def _case(name: str, tuning: str) -> Case:
 def _levels(found: Thresholds, order: Order) -> list[tuple[str, Any]]:
     """Return the levels whose shares are limited, with what they are limited for."""
     mine = found.of(order.board, order.kernel.flavour, order.case)
-    return [(limit.measurement, limit.over) for limit in mine if limit.over is not None]
+    real = [limit for limit in mine if limit.over is not None and not limit.over.unit.virtual]
+    return [(limit.measurement, limit.over) for limit in real]
 
 
 def _say(text: str) -> None:

@@ -59,6 +59,8 @@ class Following:
     _lost: Deadline | None = None
     _under_way: int = 0
     _took_s: float = 0.0
+    _new: bool = False
+    _begun: bool = False
     _recorded: set[int] = field(default_factory=set)
     _fetches: dict[int, int] = field(default_factory=dict)
 
@@ -70,6 +72,7 @@ class Following:
             InfrastructureError: the target does not take the soak, or the console did not come back.
             KeyboardInterrupt: a person detaches; the soak goes on.
         """
+        self._new = self.order.boot_id is None
         if plan(self.case, self.arm, self.order.first).nonce != self.order.plan:
             raise ConfigError("the board's files, or rtgate's, are not those that the soak was begun with")
         while True:
@@ -82,6 +85,10 @@ class Following:
                 ended = self._without_console(error)
                 if ended:
                     return ended
+            except InfrastructureError:
+                if self._is_new:
+                    self._refused()
+                raise
 
     @property
     def soak(self) -> Soak:
@@ -129,13 +136,8 @@ class Following:
         if detached.status() is None and self._missing():
             if len(self._missing()) < self.order.chunks or self.stopping:
                 raise InfrastructureError("the target knows nothing of the soak: its files are gone")
-            try:
-                detached.start()
-            except TransportError:
-                raise
-            except InfrastructureError:
-                self._refused()
-                raise
+            detached.start()
+        self._begun = True
         return detached
 
     def _attend(self, detached: Detached) -> str:
@@ -274,7 +276,7 @@ class Following:
         """
         if self.target.boots:
             return self._machine_gone(error)
-        if self.order.boot_id is None:
+        if self._is_new:
             self._refused()
             raise InfrastructureError(f"the target was not reached: {error}") from error
         if self._lost is None:
@@ -296,6 +298,11 @@ class Following:
         state = State.HANG if isinstance(error, HangError) else State.FAULT
         message = f"the machine stopped during the soak: {error}; last lines:\n{last_lines(bytes(self._said))}"
         return self._died(state if self.order.boot_id is not None else State.NO_BOOT, message)
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether nothing has begun on the target yet, as far as anybody knows."""
+        return self._new and not self._begun
 
     def _refused(self) -> None:
         """Nothing was begun."""

@@ -163,7 +163,15 @@ clock() {
 # say PHASE CHUNK SINCE TOOK WHY
 say() { printf '%s\n' "$*" >"$soak/status.new" && mv "$soak/status.new" "$soak/status"; } 2>/dev/null
 asked() { : >"$soak/host"; } 2>/dev/null
-alive() { read -r runner <"$1/runner" && grep -aqF "${1##*/}" "/proc/$runner/cmdline"; } 2>/dev/null
+# fields PID: the parent and the time of birth of a process, which tells it from a later one with its number.
+fields() {
+    read -r line <"/proc/$1/stat" || return 1
+    # shellcheck disable=SC2086 # a line of words
+    set -- ${line##*) }
+    [ "$1" != Z ] || return 1
+    parent=$2 birth=${20}
+} 2>/dev/null
+alive() { read -r runner since <"$1/runner" && fields "$runner" && [ "$birth" = "$since" ]; } 2>/dev/null
 waiting() {
     set -- "$soak"/*.frames
     [ -e "$1" ] || return 1
@@ -224,7 +232,8 @@ pause() {
 }
 run() {
     number=@FIRST@ took=0
-    echo $$ >"$soak/runner"
+    fields $$
+    echo "$$ $birth" >"$soak/runner"
     while :; do
         why="the target's disk is full"
         chunk || break
@@ -266,10 +275,8 @@ hurry() {
         read -r phase number rest <"$soak/status"
         work=$directory/@NONCE@$(printf '%05d' "$number")/r
         if [ -e "$work/uptime.start" ] && [ ! -e "$work/tool.rc" ] && read -r pid <"$soak/pid"; then
-            for stat in /proc/[0-9]*/stat; do
-                read -r line <"$stat" || continue
-                set -- ${line##*) }
-                [ "$2" != "$pid" ] || kill "${line%% *}"
+            for other in /proc/[0-9]*; do
+                fields "${other#/proc/}" && [ "$parent" = "$pid" ] && kill "${other#/proc/}"
             done
         fi
         sleep 0.5
@@ -282,16 +289,16 @@ restore() {
         [ -e "$path" ] && cat "${path%/path.*}/value.${path##*.}" >"$(cat "$path")"
     done
     for load in "$directory"/@NONCE@*/r/load.pid; do
-        read -r load <"$load" && grep -aq '' "/proc/$load/cmdline" && kill -KILL "-$load"
+        read -r load <"$load" && kill -KILL "-$load"
     done
     read -r level <"$soak/printk" && read -r now </proc/sys/kernel/printk
     [ -z "$level" ] || [ "$level" = "$now" ] || echo "$level" >/proc/sys/kernel/printk
 } 2>/dev/null
 tell() {
-    read -r phase number since took why <"$soak/status" || exit 1
+    read -r phase number began took why <"$soak/status" || exit 1
     if [ "$phase" != ended ] && ! alive "$soak"; then
         # It may have ended since.
-        read -r phase number since took why <"$soak/status"
+        read -r phase number began took why <"$soak/status"
         [ "$phase" = ended ] || phase=lost
     fi
     clock
@@ -299,7 +306,7 @@ tell() {
     waiting
     boot=-
     read -r boot <@BOOT_ID@
-    line="@NONCE@ $phase $number $((now - since)) $took $lowest $boot $why"
+    line="@NONCE@ $phase $number $((now - began)) $took $lowest $boot $why"
     crc=$(printf '%s\n' "$line" | cksum)
     printf '%s\n' "$line ${crc%% *}"
     asked
