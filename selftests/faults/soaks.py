@@ -34,7 +34,7 @@ from rtgate.target.plan import Plan
 from rtgate.units import Quantity
 
 CASE = Case(suite="latency", tool=Quick(), load="idle")
-PAUSE_S = 3
+PAUSE_S = 5  # more than a worker thinks that the first chunk takes
 
 
 @dataclass(slots=True)
@@ -123,6 +123,9 @@ class Bench:
             say=self.told.append,
             patience_s=20,
             pause_s=PAUSE_S,
+            spare_s=1.5,
+            margin_s=1.0,
+            open_again_s=1.0,
         )
         for name, value in options.items():
             setattr(made, name, value)
@@ -183,9 +186,11 @@ class Bench:
 
     @property
     def left(self) -> list[str]:
-        """What is left in the target's work directory, and the console's log level there."""
+        """What is left of soaks in the target's work directory, and the console's log level there."""
         mark = f"left{time.monotonic_ns()}"
-        question = f"\nstty -echo; echo {mark[:3]}\\{mark[3:]} $(ls -A {WORK}) $(cat /proc/sys/kernel/printk) end\n"
+        question = (
+            f"\nstty -echo; echo {mark[:3]}\\{mark[3:]} $(ls -A {WORK} | grep ^S) $(cat /proc/sys/kernel/printk) end\n"
+        )
         self.machine.write(question.encode())
         said, end = b"", time.monotonic() + 5
         while time.monotonic() < end:

@@ -147,7 +147,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
 
 def _again(order: Order, console: str | None) -> tuple[Case, Arm]:
     """Return the case and the arm of a soak that was begun; its console may have another name now."""
-    if order.console in {"host", "host-pty"}:
+    if not order.detached:
         raise ConfigError(f"the board of this soak ended with the command that ran it (--console {order.console})")
     case = _case(order.case.partition("+")[0], order.tuning)
     request = ArmRequest(

@@ -50,10 +50,15 @@ class Order:
         """How many chunks it has."""
         return self.last - self.first + 1
 
+    @property
+    def detached(self) -> bool:
+        """Whether the target lives longer than the worker that began the soak."""
+        return self.console not in {"host", "host-pty"}
+
 
 def exists(records: Path) -> bool:
-    """Return whether a directory of records has a soak that has not ended."""
-    return (records / _FILE).exists()
+    """Return whether a directory of records has a soak that may go on. Raises ConfigError as `read`."""
+    return (records / _FILE).exists() and read(records).detached
 
 
 def read(records: Path) -> Order:

@@ -256,6 +256,7 @@ start() {
     done
     mkdir "$soak" 2>/dev/null || [ -d "$soak" ] || exit 1
     [ ! -e "$soak/status" ] || exit 0
+    rm -f "$plan".[0-9]* "$0".[0-9]*
     cat "$plan" "$0" "$plan" "$0" >"$soak/reserve" || exit 1
     cat /proc/sys/kernel/printk >"$soak/printk"
     clock
