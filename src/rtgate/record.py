@@ -6,7 +6,7 @@ needs; `planned.json` beside the boots says which were planned; the raw output i
 so that a better parser can read it again.
 
 Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
-name several groups of threads. `chunk` came later: older records have none.
+name several groups of threads. Records of a soak also have `chunk`.
 """
 
 from __future__ import annotations
@@ -307,7 +307,7 @@ def _encoded(record: Record) -> dict[str, Any]:
     return {
         "format": FORMAT,
         **{name: getattr(record, name) for name in _PLAIN},
-        "chunk": None if record.chunk is None else _slots(record.chunk),
+        **({"chunk": _slots(record.chunk)} if record.chunk is not None else {}),
         "argv": list(record.argv),
         "kernel": _slots(record.kernel),
         "environment": record.environment.as_mapping(),
@@ -342,7 +342,7 @@ def _decoded(data: dict[str, Any], directory: Path) -> Record:
     evidence = data["evidence"]
     return Record(
         **{name: data[name] for name in _PLAIN},
-        chunk=Chunk(**data["chunk"]) if data.get("chunk") else None,
+        chunk=Chunk(**data["chunk"]) if "chunk" in data else None,
         argv=tuple(data["argv"]),
         kernel=KernelIdentity(**data["kernel"]),
         environment=Environment.from_mapping(data["environment"]),

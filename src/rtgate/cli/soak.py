@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             why = following.follow()
         except KeyboardInterrupt:
-            _say(_detached(arm.target, records))
+            _say(_interrupted(records))
             return 130
     if why not in {COMPLETE, STOPPED}:
         _say(f"the soak ended early: {why}")
@@ -188,10 +188,10 @@ def _say(text: str) -> None:
     print(f"rtgate: {text}", file=sys.stderr, flush=True)
 
 
-def _detached(target: LiveTarget, records: Path) -> str:
-    if target.boots:
-        return "interrupted: the board ended with this command; chunks that were fetched stay"
-    return f"detached, the target goes on measuring: rtgate soak --continue {records} (or --stop {records})"
+def _interrupted(records: Path) -> str:
+    if orders.exists(records):
+        return f"detached, the target goes on measuring: rtgate soak --continue {records} (or --stop {records})"
+    return "interrupted, and nothing measures any more; chunks that were fetched stay"
 
 
 def _judged(records: Path, board: str, found: Thresholds) -> int:

@@ -82,7 +82,7 @@ class Following:
         try:
             return self._followed()
         except KeyboardInterrupt:
-            if self.target.boots:
+            if self.target.boots or self._is_new:
                 self._chunks.give_up()
             raise
 
@@ -98,7 +98,7 @@ class Following:
                 ended = self._without_console(error)
                 if ended:
                     return ended
-            except InfrastructureError:
+            except (InfrastructureError, ConfigError):
                 if self._is_new:
                     self._chunks.give_up()
                 raise
