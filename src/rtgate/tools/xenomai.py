@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Programs of Xenomai 3 that measure and test its Cobalt core.
 
-They measure Cobalt only because they are linked with its library: another `cyclictest` on the same kernel measures
-Linux. So each is looked for where Xenomai installs it.
+They measure Cobalt only because they are linked with its library, so each is looked for where Xenomai installs it.
 
 Facts of Xenomai 3.0 to 3.3 that this module depends on (testsuite/latency/latency.c, testsuite/smokey/main.c,
 lib/smokey, testsuite/switchtest/switchtest.c, demo/posix/cyclictest/cyclictest.c, lib/cobalt/thread.c):
