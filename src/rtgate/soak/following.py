@@ -23,7 +23,8 @@ from rtgate.target.session import Session
 from rtgate.target.soak import COMPLETE, SKIPPED, STOPPED, Phase, Soak, Status
 
 _ASK_AGAIN_S = (1.0, 10.0)  # at first and at most; the target's pause is longer
-_FETCHES = 3  # of one chunk over lines that lose too much, before it is given up
+_FETCHES = 3  # of one chunk over lines that lose too much, before it is recorded as unreadable
+_TRIES = 6  # to fetch one chunk over lines that close
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class Following:
     _new: bool = False
     _begun: bool = False
     _disturbed: set[int] = field(default_factory=set)
-    _fetches: dict[int, int] = field(default_factory=dict)
+    _tries: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._chunks = Chunks(order=self.order, case=self.case, arm=self.arm, records=self.records)
@@ -98,10 +99,15 @@ class Following:
                 ended = self._without_console(error)
                 if ended:
                     return ended
-            except (InfrastructureError, ConfigError):
+            except (InfrastructureError, ConfigError) as error:
                 if self._is_new:
                     self._chunks.give_up()
-                raise
+                    raise
+                raise InfrastructureError(f"{error}; the soak may go on by itself: {self._again}") from error
+
+    @property
+    def _again(self) -> str:
+        return f"rtgate soak --continue {self.records}"
 
     @property
     def soak(self) -> Soak:
@@ -118,9 +124,7 @@ class Following:
             write(self.order, self.records)
         detached = Detached(session, self.soak, self.order.boot_id or "")
         status = detached.status()
-        if status is None and self._chunks.missing():
-            if len(self._chunks.missing()) < self.order.chunks or self.stopping:
-                raise InfrastructureError("the target knows nothing of the soak: its files are gone")
+        if status is None and len(self._chunks.missing()) == self.order.chunks and not self.stopping:
             self._start(detached)
             detached.listen(self._whole_s)
             status = detached.status()
@@ -146,7 +150,7 @@ class Following:
         while True:
             self._lost = None
             if status is None or not self._chunks.missing():
-                return self._ended(detached, COMPLETE)
+                return self._ended(detached, STOPPED if self.stopping else COMPLETE)
             self._note(status)
             if self.stopping and not told and status.phase in {Phase.MEASURING, Phase.PAUSING}:
                 detached.stop()
@@ -197,12 +201,14 @@ class Following:
                 number = left.waiting if left else 0
 
     def _take(self, detached: Detached, number: int) -> None:
+        self._tries[number] = self._tries.get(number, 0) + 1
+        if self._tries[number] > _TRIES:
+            raise InfrastructureError(f"chunk {number} could not be fetched in {_TRIES} attempts")
         if self._chunks.has(number):
             detached.confirm(number)
             return
         outcome = detached.fetch(number)
-        self._fetches[number] = self._fetches.get(number, 0) + 1
-        if outcome.state is State.UNREADABLE and self._fetches[number] < _FETCHES:
+        if outcome.state is State.UNREADABLE and self._tries[number] < _FETCHES:
             raise TransportError(f"chunk {number} did not arrive whole: {outcome.message}")
         # For whoever wonders about a large value: questions on the console are work for the target.
         asked = {"asked": "while it measured"} if number in self._disturbed else {}
@@ -216,8 +222,8 @@ class Following:
         if why in {STOPPED, SKIPPED}:
             self._chunks.give_up()
         elif missing:
-            message = why if why != COMPLETE else "it ended, and the target does not have the chunk"
-            self._seen_dead(missing[0], Outcome(state=State.LAB, message=f"the soak ended early: {message}"))
+            why = "the target knows nothing of it any more" if why == COMPLETE else why
+            self._seen_dead(missing[0], Outcome(state=State.LAB, message=f"the soak ended early: {why}"))
         with suppress(TransportError, HangError):
             if not detached.clean():
                 self.say(f"the target still has files of the soak in {self.soak.plan.work_directory}")
@@ -259,11 +265,10 @@ class Following:
         if not self._lost.expired:
             self.target.stop.wait(self._lost.sooner(self.open_again_s))
             return ""
-        again = f"rtgate soak --continue {self.records}"
         if isinstance(error, HangError):
             message = f"the target hung: {error}; last lines:\n{last_lines(self._connection.said)}"
-            return self._died(State.HANG, f"{message}\nIf it goes on after all: {again}")
-        raise InfrastructureError(f"{error}; the soak may go on by itself: {again}") from error
+            return self._died(State.HANG, f"{message}\nIf it goes on after all: {self._again}")
+        raise InfrastructureError(f"{error}; the soak may go on by itself: {self._again}") from error
 
     def _machine_gone(self, error: Exception) -> str:
         if isinstance(error, EndedError) and error.code != 0:

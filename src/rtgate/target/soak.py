@@ -346,8 +346,8 @@ fetch)
     fetch "$@"
     ;;
 confirm)
-    rm -f "$(frames "$2")"
     asked
+    rm -f "$(frames "$2")"
     ;;
 stop)
     : >"$soak/stop"
