@@ -88,6 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
             case, arm = _asked(arguments)
             chunks = math.ceil(seconds(arguments.length) / seconds(arguments.chunk))
             order = orders.begin(case, arm, arguments.console, chunks, records)
+        if not order.detached:
+            _say("this board lives only as long as this command: Ctrl-C ends it, and the soak")
         assert isinstance(arm.target, LiveTarget)
         running = Running(order, _levels(found, order))
         following = Following(

@@ -102,18 +102,14 @@ class Following:
             except (InfrastructureError, ConfigError) as error:
                 if self._is_new:
                     self._chunks.give_up()
+                if self._is_new or isinstance(error, ConfigError):
                     raise
-                raise InfrastructureError(f"{error}; the soak may go on by itself: {self._again}") from error
-
-    @property
-    def _again(self) -> str:
-        return f"rtgate soak --continue {self.records}"
+                raise InfrastructureError(f"{error}; the soak may go on by itself: {_again(self.records)}") from error
 
     @property
     def soak(self) -> Soak:
         """The soak as the target has it."""
-        order = self.order
-        made = plan(self.case, self.arm, order.first)
+        order, made = self.order, plan(self.case, self.arm, self.order.first)
         return Soak(nonce=order.nonce, plan=made, first=order.first, last=order.last, pause_s=self.pause_s)
 
     def _joined(self, session: Session) -> tuple[Detached, Status | None]:
@@ -135,12 +131,11 @@ class Following:
         self._begun = True  # when the line fails now, nobody knows
         try:
             detached.start()
-        except TransportError:
-            raise
-        except InfrastructureError:
-            self._begun = False
-            with suppress(InfrastructureError, HangError):
-                detached.clean()
+        except InfrastructureError as error:
+            if not isinstance(error, TransportError):
+                self._begun = False
+                with suppress(InfrastructureError, HangError):
+                    detached.clean()
             raise
 
     def _attend(self, detached: Detached, status: Status | None) -> str:
@@ -219,14 +214,14 @@ class Following:
     def _ended(self, detached: Detached, why: str) -> str:
         """Remove the soak from the target; write down why chunks are missing."""
         missing = self._chunks.missing()
-        if why in {STOPPED, SKIPPED}:
-            self._chunks.give_up()
-        elif missing:
+        if missing and why not in {STOPPED, SKIPPED}:
             why = "the target knows nothing of it any more" if why == COMPLETE else why
             self._seen_dead(missing[0], Outcome(state=State.LAB, message=f"the soak ended early: {why}"))
         with suppress(TransportError, HangError):
             if not detached.clean():
                 self.say(f"the target still has files of the soak in {self.soak.plan.work_directory}")
+        if why in {STOPPED, SKIPPED}:
+            self._chunks.give_up()
         forget(self.records)
         return why
 
@@ -267,8 +262,8 @@ class Following:
             return ""
         if isinstance(error, HangError):
             message = f"the target hung: {error}; last lines:\n{last_lines(self._connection.said)}"
-            return self._died(State.HANG, f"{message}\nIf it goes on after all: {self._again}")
-        raise InfrastructureError(f"{error}; the soak may go on by itself: {self._again}") from error
+            return self._died(State.HANG, f"{message}\nIf it goes on after all: {_again(self.records)}")
+        raise InfrastructureError(f"{error}; the soak may go on by itself: {_again(self.records)}") from error
 
     def _machine_gone(self, error: Exception) -> str:
         if isinstance(error, EndedError) and error.code != 0:
@@ -286,3 +281,7 @@ class Following:
 
 def _why(status: Status) -> str:
     return "something on the target ended the soak's script" if status.phase is Phase.LOST else status.why
+
+
+def _again(records: Path) -> str:
+    return f"rtgate soak --continue {records}"

@@ -355,6 +355,11 @@ stop)
     ;;
 hurry) hurry ;;
 clean)
+    i=0
+    while alive "$soak" && [ "$i" -lt 20 ]; do
+        sleep 0.1
+        i=$((i + 1))
+    done
     ! alive "$soak" || exit 1
     restore
     rm -rf "$directory/@NONCE@"*
