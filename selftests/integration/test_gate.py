@@ -165,6 +165,19 @@ def test_the_same_suite_runs_over_a_live_console(kernel: Path, tmp_path: Path, c
     assert {"DONE"} == {verdict["status"] for verdict in verdicts(tmp_path / "report")}
 
 
+def test_a_soak_is_measured_in_chunks(kernel: Path, tmp_path: Path) -> None:
+    case = ("--case", "latency/cyclictest:hackbench", "--for", "6s", "--chunk", "2s")
+    console = ("--board", "virt-arm64", "--kernel", kernel, "--console", "host")
+    done = rtgate("soak", *console, *case, "--records", tmp_path / "soak")
+    assert 5 == done.returncode
+    found = [json.loads(path.read_text()) for path in sorted((tmp_path / "soak").rglob("record.json"))]
+    assert [1, 2, 3] == [record["chunk"]["number"] for record in found]
+    assert {"measured"} == {record["state"] for record in found}
+    assert 1 == len({record["boot_id"] for record in found})
+    assert not [record for record in found if "asked" in record["machine"]]
+    assert rtgate("report", tmp_path / "soak", "-o", tmp_path / "report", "--no-html").returncode == 0
+
+
 def site_with(directory: Path, arguments: str) -> Path:
     """Return a site directory whose board `broken` is virt-arm64 with more kernel arguments."""
     text = (ROOT / "boards" / "virt-arm64.yaml").read_text()

@@ -16,6 +16,7 @@ from selftests.fake_target import FakeTarget, arm, arms, measured, skipped, slow
 from rtgate import plugin
 from rtgate import record as records_file
 from rtgate import run as run_module
+from rtgate.cli import verdicts
 from rtgate.errors import InfrastructureError
 from rtgate.measure import Arm, Case
 from rtgate.run import Beside, Run
@@ -486,7 +487,7 @@ def test_other_tests_are_left_alone(pytester: pytest.Pytester) -> None:
 
 
 def test_verdicts_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    plugin.write_verdicts([], tmp_path / "new" / "verdict.json")
+    verdicts.write_verdicts([], tmp_path / "new" / "verdict.json")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["verdict.json"]
     found = json.loads((tmp_path / "new" / "verdict.json").read_text())
     assert found == {"format": 1, "outcome": "MISS", "exit_code": 3, "verdicts": []}

@@ -19,7 +19,7 @@ from rtgate import planned
 from rtgate import record as records
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.record import Evidence, LoadSeen, Place, Record, Thread
+from rtgate.record import Chunk, Evidence, LoadSeen, Place, Record, Thread
 from rtgate.target.outcome import State
 from rtgate.units import Quantity, Unit
 
@@ -27,6 +27,7 @@ SHARED = [HealthCheck.function_scoped_fixture]
 FILES = {"tool.rc": b"0\n", "cyclictest.json": b"{}\n", "dmesg": b"\xff[    0.0] Linux\n"}
 SMALL = make(Boot(samples=5))
 LIVE = make(Boot(seed=None, board="rk3568-evb1", samples=5))
+CHUNK = replace(LIVE, chunk=Chunk(soak="S01234567", number=7))
 
 
 def _same(one: Record) -> Record:
@@ -180,6 +181,33 @@ def test_live_boots_are_numbered(tmp_path: Path) -> None:
     made = [records.write(replace(LIVE, boot_id=f"{number}"), {}, b"", tmp_path).name for number in range(3)]
     assert made == ["001", "002", "003"]
     assert [one.boot_id for one in records.read_all(tmp_path)] == ["0", "1", "2"]
+
+
+def test_a_chunk_lies_below_its_number_and_is_replaced_whole(tmp_path: Path) -> None:
+    assert records.write(LIVE, FILES, b"", tmp_path).name == "001"
+    dead = records.write(replace(CHUNK, state="hang"), {}, b"", tmp_path)
+    directory = records.write(CHUNK, FILES, b"", tmp_path)
+    assert dead == directory
+    assert directory.name == "007"
+    assert _same(records.read(directory)) == CHUNK
+    assert (1, 7) == planned.measured(_place(tmp_path, CHUNK))
+
+
+@pytest.mark.parametrize("chunk", [None, 7, {"soak": "S01234567"}, {"soak": "S01234567", "number": 7, "of": 9}])
+def test_a_damaged_chunk_is_refused(tmp_path: Path, chunk: object) -> None:
+    directory, data = _stored(tmp_path)
+    (directory / "record.json").write_text(json.dumps({**data, "chunk": chunk}))
+    with pytest.raises(ConfigError, match="damaged record"):
+        records.read(directory)
+
+
+def test_boots_that_a_person_ended_are_not_missing(tmp_path: Path) -> None:
+    place = _place(tmp_path, LIVE)
+    planned.plan(place, range(5), virtual=False)
+    planned.unplan(place, 3)
+    assert ("2 of 2 boots",) == planned.missing(place, [])
+    planned.unplan(place, 9)
+    assert () == planned.missing(place, [])
 
 
 def test_arms_boards_and_cases_lie_apart_and_are_read_in_order(tmp_path: Path) -> None:
@@ -372,5 +400,6 @@ def test_how_people_name_a_boot() -> None:
     assert SMALL.boot == "seed 1"
     assert LIVE.boot == "boot 3f0e5d0a"
     assert replace(LIVE, boot_id="").boot == "boot unknown"
+    assert CHUNK.boot == "chunk 7"
     assert SMALL.virtual_time
     assert not LIVE.virtual_time

@@ -117,6 +117,11 @@ def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
     """
     made = plan(case, arm, seed)
     outcome = arm.target.run(made)
+    return recorded(case, arm, made, outcome), outcome
+
+
+def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
+    """Return the record of what came of a case's plan."""
     state, message = outcome.state, outcome.message
     measurements: tuple[Measurement, ...] = ()
     if state is State.MEASURED and outcome.files.get("skip"):
@@ -129,7 +134,7 @@ def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
             # A tool that never ends, and cannot say why, was left waiting by the kernel.
             state = State.HANG if _text(outcome.files, "tool.deadline") else State.UNREADABLE
             message = str(error)
-    return _record(case, arm, made, _Result(outcome, state, message, measurements)), outcome
+    return _record(case, arm, made, _Result(outcome, state, message, measurements))
 
 
 @dataclass(frozen=True, slots=True)

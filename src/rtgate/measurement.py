@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rtgate.units import Quantity, Unit
 
@@ -127,3 +127,43 @@ class Measurement:
     def label(self) -> str:
         """The labels as people read them: `CPU 0`; empty without labels."""
         return " ".join(f"{key.upper() if key == 'cpu' else key} {value}" for key, value in sorted(self.labels.items()))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the measurement as it stands in a record."""
+        data: dict[str, Any] = {
+            "name": self.name,
+            "better": self.better.value,
+            "labels": dict(self.labels),
+            "unit": self.unit.value,
+        }
+        if self.quantity is not None:
+            data["value"] = self.quantity.value
+        if self.histogram is not None:
+            data["histogram"] = {
+                "counts": {str(value): count for value, count in self.histogram.counts.items()},
+                "overflow": self.histogram.overflow,
+                "limit": self.histogram.limit,
+            }
+        return data
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Measurement:
+        """Return the measurement of an entry in a record. Raises KeyError, TypeError, ValueError or AttributeError."""
+        if not isinstance(data["name"], str) or not isinstance(data["labels"], dict):
+            raise TypeError(f"{data['name']!r:.40} or its labels are of the wrong type")
+        unit = Unit(data["unit"])
+        histogram = data.get("histogram")
+        return cls(
+            name=data["name"],
+            better=Better(data["better"]),
+            labels=data["labels"],
+            quantity=Quantity(float(data["value"]), unit) if "value" in data else None,
+            histogram=None
+            if histogram is None
+            else Histogram(
+                unit=unit,
+                counts={int(value): int(count) for value, count in histogram["counts"].items()},
+                overflow=int(histogram["overflow"]),
+                limit=int(histogram["limit"]),
+            ),
+        )

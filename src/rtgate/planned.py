@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,29 @@ def plan(place: Place, seeds: Sequence[int], *, virtual: bool) -> None:
     """
     try:
         place.directory.mkdir(parents=True, exist_ok=True)
-        there = {int(path.parent.name) for path in place.directory.glob("[0-9]*/record.json")}
+        there = measured(place)
         planned = {
             "seeds": sorted({*there, *seeds}) if virtual else [],
             "boots": 0 if virtual else len(there) + len(seeds),
         }
-        staged = place.directory / f".{_PLANNED}.writing"
-        staged.write_text(json.dumps(planned) + "\n", encoding="utf-8")
-        staged.replace(place.directory / _PLANNED)
+        _write(place, planned)
     except OSError as error:
         raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
+
+
+def unplan(place: Place, boots: int) -> None:
+    """Take boots back that are not going to be, because a person ended them. Raises as `plan`, and ConfigError."""
+    before = _read(place)
+    try:
+        _write(place, {**before, "boots": max(0, before["boots"] - boots)})
+    except OSError as error:
+        raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
+
+
+def measured(place: Place) -> tuple[int, ...]:
+    """Return the numbers of the directories that hold a case's records."""
+    names = [path.parent.name for path in place.directory.glob("*/record.json")]
+    return tuple(sorted(int(name) for name in names if name.isdecimal()))
 
 
 def missing(place: Place, records: Sequence[Record]) -> tuple[str, ...]:
@@ -50,6 +63,12 @@ def arms(records: Path) -> dict[str, set[str]]:
         board, arm = path.relative_to(records).parts[:2]
         found.setdefault(board, set()).add(arm)
     return found
+
+
+def _write(place: Place, planned: Mapping[str, Any]) -> None:
+    staged = place.directory / f".{_PLANNED}.writing"
+    staged.write_text(json.dumps(planned) + "\n", encoding="utf-8")
+    staged.replace(place.directory / _PLANNED)
 
 
 def _read(place: Place) -> dict[str, Any]:

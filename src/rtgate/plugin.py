@@ -10,23 +10,24 @@ A test says what to measure and nothing about boards, kernels, seeds or limits::
 
 from __future__ import annotations
 
-import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import pytest
 
-from rtgate import boards, planned, site
+from rtgate import planned
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.progress import Progress
+from rtgate.cli.verdicts import limits, subjects, write_verdicts
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.judging import Subject, judge
-from rtgate.judge.thresholds import Thresholds, load_thresholds
-from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
+from rtgate.judge.thresholds import Thresholds
+from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.measure import Case
 from rtgate.profiles import profile, seeds
 from rtgate.record import Place, Record
@@ -145,32 +146,16 @@ class Session:
             self._beside.close()
 
     def judge(self, case: Case, records: tuple[Record, ...]) -> list[Verdict]:
-        """Judge each board's candidate, or its only arm; a baseline is what a candidate is compared with.
-
-        A board or an arm that has records of other cases only was to be measured here too, and is a MISS.
-        """
+        """Judge the case on each board."""
         found: list[Verdict] = []
-        for board, names in sorted(self._arms(records).items()):
-            here = [record for record in records if record.board == board]
-            judged = "candidate" if "candidate" in names else min(names)
-            mine = [record for record in here if record.arm == judged]
-            subject = Subject(
-                case=case.name,
-                board=board,
-                arm=judged,
-                flavour=mine[0].kernel.flavour if mine else "",
-                records=mine,
-                baseline=[record for record in here if record.arm == "baseline" and judged != "baseline"],
-                undeclared=_undeclared(board),
-                missing=self._missing(case, board, judged, mine),
-            )
+        for subject in subjects(case.name, records, self._arms(records), partial(self._missing, case)):
             found += judge(subject, self.thresholds)
         if not found:
             found += judge(Subject(case=case.name, board="", arm="", flavour="", records=()), self.thresholds)
         self.verdicts += found
         return found
 
-    def _missing(self, case: Case, board: str, arm: str, records: list[Record]) -> tuple[str, ...]:
+    def _missing(self, case: Case, board: str, arm: str, records: Sequence[Record]) -> tuple[str, ...]:
         """Return the boots that left no record: of this run, or of those that were planned when they were measured."""
         if self.run is not None:
             return self.run.missing(case, records)
@@ -190,14 +175,9 @@ _SESSION = pytest.StashKey[Session]()
 _PROGRESS = pytest.StashKey[Progress]()
 
 
-def _undeclared(board: str) -> dict[str, str]:
-    return boards.board(board).undeclared if board in site.names("boards") else {}
-
-
 def _thresholds(config: pytest.Config) -> Thresholds:
     named = config.getoption("--thresholds")
-    known = {name: boards.board(name).virtual for name in site.names("boards")}
-    return load_thresholds([Path(named)] if named else site.files("thresholds.yaml"), known)
+    return limits(Path(named) if named else None)
 
 
 def _run(config: pytest.Config, board: str, records: Path) -> Run:
@@ -336,17 +316,3 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def _verdict(status: Status, kind: Kind, sentence: str, case: str) -> Verdict:
     return Verdict(status=status, kind=kind, sentence=sentence, board="", arm="", flavour="", case=case)
-
-
-def write_verdicts(verdicts: list[Verdict], path: Path) -> None:
-    """Write verdict.json, whole or not at all."""
-    document = {
-        "format": 1,
-        "outcome": worst(verdicts).value,
-        "exit_code": exit_code(verdicts),
-        "verdicts": [verdict.as_json() for verdict in verdicts],
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    staged = path.with_name(f".{path.name}.writing")
-    staged.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    staged.replace(path)

@@ -6,7 +6,7 @@ needs; `planned.json` beside the boots says which were planned; the raw output i
 so that a better parser can read it again.
 
 Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
-name several groups of threads.
+name several groups of threads. Records of a soak also have `chunk`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from typing import Any
 
 from rtgate.environment import Environment
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.units import Quantity, Unit
+from rtgate.measurement import Measurement
 
 FORMAT = 2
 
@@ -98,6 +97,19 @@ class KernelIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Which part of a soak a record is.
+
+    Attributes:
+        soak: names the soak.
+        number: counts all chunks of a case in one directory of records, from 1.
+    """
+
+    soak: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One record.
 
@@ -109,6 +121,7 @@ class Record:
         seconds: host seconds by step.
         line: bytes received, frames damaged, frames repeated.
         machine: what ran the board.
+        chunk: which part of a soak it is; None for a measurement of its own.
     """
 
     case: str
@@ -128,11 +141,14 @@ class Record:
     line: Mapping[str, int]
     seconds: Mapping[str, float]
     machine: Mapping[str, str]
+    chunk: Chunk | None = None
     directory: Path | None = None
 
     @property
     def boot(self) -> str:
-        """How people name the boot: `seed 3`, or the boot's id."""
+        """How people name the boot: `seed 3`, `chunk 7`, or the boot's id."""
+        if self.chunk is not None:
+            return f"chunk {self.chunk.number}"
         return f"seed {self.seed}" if self.seed is not None else f"boot {self.boot_id[:8] or 'unknown'}"
 
     @property
@@ -182,9 +198,10 @@ def write(record: Record, files: Mapping[str, bytes], console: bytes, records: P
 
 
 def _placed(staged: Path, case: Path, record: Record) -> Path:
-    """Rename to the seed's number, replacing an older record of the same seed, or to the next free number."""
-    if record.seed is not None:
-        target = case / f"{record.seed:03d}"
+    """Rename to the number of the seed or chunk, in place of an older record of it, or to the next free number."""
+    named = record.seed if record.chunk is None else record.chunk.number
+    if named is not None:
+        target = case / f"{named:03d}"
         if target.exists():
             shutil.rmtree(target)
         return staged.rename(target)
@@ -225,7 +242,7 @@ def read_all(records: Path) -> Iterator[Record]:
 
 def digest_source(record: Record) -> str:
     """Return what two runs of one seed must have in common, as text: every measurement with all its samples."""
-    return json.dumps([_measurement(measurement) for measurement in record.measurements], sort_keys=True)
+    return json.dumps([measurement.as_json() for measurement in record.measurements], sort_keys=True)
 
 
 def _encoded(record: Record) -> dict[str, Any]:
@@ -233,6 +250,7 @@ def _encoded(record: Record) -> dict[str, Any]:
     return {
         "format": FORMAT,
         **{name: getattr(record, name) for name in _PLAIN},
+        **({"chunk": _slots(record.chunk)} if record.chunk is not None else {}),
         "argv": list(record.argv),
         "kernel": _slots(record.kernel),
         "environment": record.environment.as_mapping(),
@@ -249,7 +267,7 @@ def _encoded(record: Record) -> dict[str, Any]:
             "log": evidence.log,
             "kernel_threads": [_slots(thread) for thread in evidence.kernel_threads],
         },
-        "measurements": [_measurement(measurement) for measurement in record.measurements],
+        "measurements": [measurement.as_json() for measurement in record.measurements],
         "faults": [_slots(fault) for fault in record.faults],
         "line": dict(record.line),
         "seconds": dict(record.seconds),
@@ -267,29 +285,11 @@ def _slots(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__slots__}
 
 
-def _measurement(measurement: Measurement) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "name": measurement.name,
-        "better": measurement.better.value,
-        "labels": dict(measurement.labels),
-        "unit": measurement.unit.value,
-    }
-    if measurement.quantity is not None:
-        data["value"] = measurement.quantity.value
-    if measurement.histogram is not None:
-        histogram = measurement.histogram
-        data["histogram"] = {
-            "counts": {str(value): count for value, count in histogram.counts.items()},
-            "overflow": histogram.overflow,
-            "limit": histogram.limit,
-        }
-    return data
-
-
 def _decoded(data: dict[str, Any], directory: Path) -> Record:
     evidence = data["evidence"]
     return Record(
         **{name: _is(kind, data[name]) for name, kind in _PLAIN.items()},
+        chunk=Chunk(**data["chunk"]) if "chunk" in data else None,
         argv=tuple(data["argv"]),
         kernel=KernelIdentity(**data["kernel"]),
         environment=Environment.from_mapping({name: _is((str,), text) for name, text in data["environment"].items()}),
@@ -306,31 +306,12 @@ def _decoded(data: dict[str, Any], directory: Path) -> Record:
             log=_is((str,), evidence["log"]),
             kernel_threads=tuple(Thread(**thread) for thread in evidence["kernel_threads"]),
         ),
-        measurements=tuple(_read_measurement(entry) for entry in data["measurements"]),
+        measurements=tuple(Measurement.from_json(entry) for entry in data["measurements"]),
         faults=tuple(FaultSeen(**fault) for fault in data["faults"]),
         line=_is((dict,), data["line"]),
         seconds=_is((dict,), data["seconds"]),
         machine=_is((dict,), data["machine"]),
         directory=directory,
-    )
-
-
-def _read_measurement(data: dict[str, Any]) -> Measurement:
-    unit = Unit(data["unit"])
-    histogram = data.get("histogram")
-    return Measurement(
-        name=_is((str,), data["name"]),
-        better=Better(data["better"]),
-        labels=_is((dict,), data["labels"]),
-        quantity=Quantity(float(data["value"]), unit) if "value" in data else None,
-        histogram=None
-        if histogram is None
-        else Histogram(
-            unit=unit,
-            counts={int(value): int(count) for value, count in histogram["counts"].items()},
-            overflow=int(histogram["overflow"]),
-            limit=int(histogram["limit"]),
-        ),
     )
 
 

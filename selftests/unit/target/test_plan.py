@@ -173,6 +173,7 @@ OTHER: dict[str, object] = {
     "command_line": "isolcpus=2",
     "priorities": (("irq/", 90),),
     "work_directory": "/tmp/rtgate",
+    "kernel_log": "cat log",
 }
 
 

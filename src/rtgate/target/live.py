@@ -17,7 +17,6 @@ from pathlib import Path
 from rtgate.boards import Board
 from rtgate.console.collect import frames
 from rtgate.console.faults import scan
-from rtgate.console.frames import FrameReader
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import EndedError, ProgramTransport, SerialTransport, Transport, attached
 from rtgate.deadline import Deadline
@@ -27,21 +26,16 @@ from rtgate.errors import (
     InfrastructureError,
     Interrupted,
     KernelFaultError,
-    ParseError,
     RtgateError,
     TransportError,
 )
-from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
+from rtgate.target.outcome import Outcome, State, collected, last_lines
 from rtgate.target.plan import Plan, measured, script
 from rtgate.target.qemu import Machine, Monitor, process, version
 from rtgate.target.rootfs import RootfsImage
+from rtgate.target.session import Session, check_boot
 
 _STARTS = 3  # of a plan: the command that starts it may get lost
-_READS = 8  # of the boot's id, which may arrive damaged
-
-# What a plan and its upload cannot do without.
-_PROGRAMS = "base64 cat cksum cut dmesg grep gzip mkdir paste rm sed setsid sleep split tail tar"
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _LOGIN = re.compile(rb"(?:login|user ?name|password)(?: for \S+)?: *$|login incorrect", re.IGNORECASE | re.MULTILINE)
 
 Opener = Callable[[ExitStack, Plan], Transport]
@@ -103,8 +97,7 @@ class LiveTarget:
         shell = None
         try:
             with ExitStack() as stack:
-                prompt = self.board.console.prompt.encode()
-                shell = Shell(self.open(stack, plan), self.stop, log, self.waits, prompt)
+                shell = self.opened(stack, plan, log)
                 outcome = self._on(shell, plan, began)
         except InfrastructureError as error:
             outcome = Outcome(state=State.LAB, message=str(error))
@@ -118,14 +111,18 @@ class LiveTarget:
             machine=self.machine,
         )
 
+    def opened(self, stack: ExitStack, plan: Plan, log: bytearray) -> Shell:
+        """Open the console, until the stack is closed; what it prints goes to `log`. Raises TransportError."""
+        return Shell(self.open(stack, plan), self.stop, log, self.waits, self.board.console.prompt.encode())
+
     def _on(self, shell: Shell, plan: Plan, began: float) -> Outcome:
         try:
-            self._ready(shell)
+            self.ready(shell)
         except (KernelFaultError, HangError, EndedError) as error:
             return self._no_shell(shell, error)
         boot = round(time.monotonic() - began, 3)
         try:
-            outcome = _Session(shell, plan, self.waits).outcome()
+            outcome = _Carried(Session(shell, self.waits), plan).outcome()
         except KernelFaultError as error:
             return Outcome(state=State.FAULT, message=f"the kernel died during the measurement: {error}")
         except (HangError, DeadlineError) as error:
@@ -149,7 +146,14 @@ class LiveTarget:
                 shell.leave()
         return replace(outcome, seconds={"boot": boot, **outcome.seconds})
 
-    def _ready(self, shell: Shell) -> None:
+    def ready(self, shell: Shell) -> None:
+        """Find a shell on the console and start a plain one in it.
+
+        Raises:
+            HangError: no shell answered.
+            KernelFaultError: the kernel died while it booted.
+            InfrastructureError: the console closed, or asks for a login.
+        """
         deadline = Deadline.after(self.waits.boot if self.boots else self.waits.attach)
         if self.boots:
             self._booted(shell, deadline)
@@ -189,12 +193,11 @@ class LiveTarget:
 
 
 @dataclass(slots=True)
-class _Session:
+class _Carried:
     """One plan in a shell that was found."""
 
-    shell: Shell
+    session: Session
     plan: Plan
-    waits: Waits
     _boot_id: str = ""
 
     def outcome(self) -> Outcome:
@@ -208,30 +211,23 @@ class _Session:
         began = time.monotonic()
         self._prepare()
         uploaded = time.monotonic()
-        start = len(self.shell.log)
+        shell, waits = self.session.shell, self.session.waits
+        start = len(shell.log)
         for _ in range(_STARTS):
-            allowed = self.waits.target * self.plan.deadline_s + self.waits.spare
-            reader = frames(self.shell, f"sh {self._path}", self.plan.nonce, allowed, over=measured)
+            allowed = waits.target * self.plan.deadline_s + waits.spare
+            reader = frames(shell, f"sh {self._path}", self.plan.nonce, allowed, over=measured)
             if reader.complete:
                 break
-            self._why(bytes(self.shell.log[start:]))
-            if reader.ended or self._sure(f"[ -e {self._work} ]") != 1:
+            self._why(bytes(shell.log[start:]))
+            if reader.ended or self.session.sure(f"[ -e {self._work} ]") != 1:
                 break
         ended = time.monotonic()
         seconds = {"upload": round(uploaded - began, 3), "plan": round(ended - uploaded, 3)}
-        outcome = _outcome(reader, seconds)
+        outcome = collected(reader, seconds)
         if outcome.state is State.MEASURED:
-            self._of_this_boot(outcome)
-            self._sure(f"sh {self._path} clean")
+            check_boot(outcome.files, self._boot_id)
+            self.session.sure(f"sh {self._path} clean")
         return outcome
-
-    def _of_this_boot(self, outcome: Outcome) -> None:
-        """Check that the results are not those of another boot. Raises KernelFaultError."""
-        found = re.search(
-            rb"^" + _BOOT_ID.encode() + rb":([0-9a-f-]{36})$", outcome.files.get("facts", b""), re.MULTILINE
-        )
-        if found and self._boot_id and found[1].decode() != self._boot_id:
-            raise KernelFaultError("the target started again by itself: it has another boot_id")
 
     @property
     def _work(self) -> str:
@@ -245,62 +241,22 @@ class _Session:
 
     def _prepare(self) -> None:
         """Upload the plan, and remove what an earlier run of it left: its frames must never pass for this one's."""
-        self._look_for_programs()
-        if self._sure("dmesg >/dev/null 2>&1") > 0:
-            raise InfrastructureError("the target's kernel log cannot be read (dmesg): a fault would not be seen")
-        self._boot_id = self._read_boot_id()
-        deadline = Deadline.after(self.waits.upload)
-        directory = shlex.quote(self.plan.work_directory)
-        if self._sure(f"mkdir -p {directory}; [ -d {directory} ]") > 0:
-            raise InfrastructureError(f"the target cannot make the directory {self.plan.work_directory}")
-        self.shell.upload(self._script(), self._path, deadline)
-        if self._sure(f"sh {self._path} clean && [ ! -e {self._work} ]"):
+        self._boot_id = self.session.prepared(self.plan.work_directory)
+        self.session.upload(self._script(), self._path)
+        if self.session.sure(f"sh {self._path} clean && [ ! -e {self._work} ]"):
             raise InfrastructureError(f"the target cannot remove old results in {self.plan.work_directory}")
-
-    def _look_for_programs(self) -> None:
-        if not self.shell.has("cksum", Deadline.after(self.waits.upload)):
-            raise InfrastructureError("the target lacks cksum, which a plan cannot do without")
-        if self._sure(f"(for i in {_PROGRAMS}; do command -v $i || exit 1; done) >/dev/null") <= 0:
-            return
-        lacking = [one for one in _PROGRAMS.split() if self._sure(f"command -v {one} >/dev/null") > 0]
-        raise InfrastructureError(f"the target lacks {', '.join(lacking)}, which a plan cannot do without")
 
     def _script(self) -> str:
         # Whatever removes files stands in the script, which is checked: a line that was typed may arrive damaged.
         clean = f'clean) rm -rf {self._work} "$0".[0-9]*; exit ;;'
         return f"case $1 in {clean} '' | resend | closing) ;; *) exit 2 ;; esac\n{script(self.plan)}"
 
-    def _sure(self, command: str) -> int:
-        return self.shell.sure(command, Deadline.after(self.waits.upload))[0]
-
-    def _read_boot_id(self) -> str:
-        """Return the boot's own name, empty where there is none; a damaged one is read again."""
-        for _ in range(_READS):
-            _, said = self.shell.sure(f"cat {_BOOT_ID}", Deadline.after(self.waits.upload))
-            found = re.search(rb"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", said)
-            if found and self._sure(_same_boot(found[0].decode())) == 0:
-                return found[0].decode()
-        return ""
-
     def _why(self, log: bytes) -> None:
         """Say why the results are incomplete, if it is not the line. Raises KernelFaultError or InfrastructureError."""
-        if self._boot_id and self._sure(_same_boot(self._boot_id)) > 0:
-            raise KernelFaultError("the target started again by itself: it has another boot_id")
+        self.session.check_same(self._boot_id)
         found = re.search(rb"rtgate: cannot write [^\r\n]*", log)
         if found:
             raise InfrastructureError(f"the target's disk is full or not writable: {found[0].decode(errors='replace')}")
-
-
-def _same_boot(boot_id: str) -> str:
-    return f'[ "$(cat {_BOOT_ID})" = {boot_id} ]'
-
-
-def _outcome(reader: FrameReader, seconds: dict[str, float]) -> Outcome:
-    line = LineQuality(damaged=reader.damaged, repeated=reader.repeated)
-    try:
-        return Outcome(state=State.MEASURED, files=unpack(reader), line=line, seconds=seconds)
-    except ParseError as error:
-        return Outcome(state=State.UNREADABLE, message=str(error), line=line, seconds=seconds)
 
 
 def _stdio_opener(machine: Callable[[Plan], Machine]) -> Opener:

@@ -82,6 +82,15 @@ def unpack(reader: FrameReader) -> dict[str, bytes]:
         raise ParseError(f"the results are no archive: {error}") from error
 
 
+def collected(reader: FrameReader, seconds: Mapping[str, float]) -> Outcome:
+    """Return the outcome that frames hold; UNREADABLE when they are incomplete."""
+    line = LineQuality(damaged=reader.damaged, repeated=reader.repeated)
+    try:
+        return Outcome(state=State.MEASURED, files=unpack(reader), line=line, seconds=seconds)
+    except ParseError as error:
+        return Outcome(state=State.UNREADABLE, message=str(error), line=line, seconds=seconds)
+
+
 def _bytes(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     stream = archive.extractfile(member)
     return stream.read() if stream else b""

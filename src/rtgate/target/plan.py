@@ -47,6 +47,7 @@ class Plan:
         priorities: SCHED_FIFO priority by the start of the names of the kernel's threads.
         command_line: kernel arguments that this plan's boot needs beside the board's.
         work_directory: a directory on the target's RAM file system.
+        kernel_log: the command that prints the kernel's log.
     """
 
     case: str
@@ -61,6 +62,7 @@ class Plan:
     command_line: str = ""
     priorities: tuple[tuple[str, int], ...] = ()
     work_directory: str = "/run/rtgate"
+    kernel_log: str = "dmesg"
 
     @property
     def deadline_s(self) -> float:
@@ -124,6 +126,8 @@ def _filled(plan: Plan, nonce: str) -> str:
         "DEADLINE": f"{plan.deadline_s:.0f}",
         "THREADS": "/proc/$tool/task/[0-9]*/stat" if plan.seen is Seen.OWN else "/proc/[0-9]*/task/[0-9]*/stat",
         "END": _THREADS_END if plan.seen is Seen.OWN else _TOOL_END,
+        "KERNEL_LOG": plan.kernel_log,
+        "PUT_BACK": PUT_BACK,
         "START": _START,
         "MEASURED": _MEASURED,
     }
@@ -160,6 +164,27 @@ _FACTS = (
 _THREADS_END = 'while set -- /proc/$tool/task/[0-9]* && [ -d "$1" ] && [ $# -gt 1 ]; do sleep 0.1; done'
 _TOOL_END = "wait $tool\ncode=$?"
 
+# Settings are put back in the reverse order. `count` files were written.
+PUT_BACK = r"""# schedule PID POLICY PRIORITY; toybox has the two numbers the other way round.
+schedule() {
+    case $(chrt --help 2>&1) in
+    *[Tt]oybox*) chrt "$2" -p "$1" "$3" ;;
+    *) chrt "$2" -p "$3" "$1" ;;
+    esac >/dev/null 2>&1
+}
+put_back() {
+    for file in "$work"/thread.*; do
+        [ -e "$file" ] || continue
+        read -r priority policy <"$file"
+        case $policy in 0) policy=-o ;; 2) policy=-r ;; *) policy=-f ;; esac
+        schedule "${file##*.}" $policy "$priority"
+        rm "$file"
+    done
+    while [ "$count" -gt 0 ]; do
+        cat "$work/value.$count" >"$(cat "$work/path.$count")"
+        count=$((count - 1))
+    done 2>/dev/null
+}"""
 # `sleep` needs fractions of a second: busybox, toybox and GNU sleep all take them. Programs are started sparingly:
 # each costs a virtual board some 2 ms.
 _SCRIPT = r"""#!/bin/sh
@@ -207,26 +232,7 @@ prioritise() {
         schedule "$pid" -f "$1"
     done 2>/dev/null
 }
-# schedule PID POLICY PRIORITY; toybox has the two numbers the other way round.
-schedule() {
-    case $(chrt --help 2>&1) in
-    *[Tt]oybox*) chrt "$2" -p "$1" "$3" ;;
-    *) chrt "$2" -p "$3" "$1" ;;
-    esac >/dev/null 2>&1
-}
-put_back() {
-    for file in "$work"/thread.*; do
-        [ -e "$file" ] || continue
-        read -r priority policy <"$file"
-        case $policy in 0) policy=-o ;; 2) policy=-r ;; *) policy=-f ;; esac
-        schedule "${file##*.}" $policy "$priority"
-        rm "$file"
-    done
-    while [ "$count" -gt 0 ]; do
-        cat "$work/value.$count" >"$(cat "$work/path.$count")"
-        count=$((count - 1))
-    done 2>/dev/null
-}
+@PUT_BACK@
 # Leave the target as it was.
 finish() {
     trap '' INT TERM HUP
@@ -289,7 +295,7 @@ cat /proc/[0-9]*/comm >processes 2>/dev/null
 @KTHREADS@
 uname -m >uname.m
 [ -r /proc/config.gz ] && gzip -dc /proc/config.gz | sha256sum >config.sha256
-dmesg >dmesg 2>/dev/null
+@KERNEL_LOG@ >dmesg 2>/dev/null
 
 cd "$work" || exit 1
 if ! tar -cf r.tar r || ! gzip -9 <r.tar | base64 -w @PAYLOAD@ >payload; then

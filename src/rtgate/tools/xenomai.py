@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Programs of Xenomai 3 that measure and test its Cobalt core.
 
-Only because they are linked with Cobalt's library they measure it, so each is looked for where Xenomai installs it.
+They measure Cobalt only because they are linked with its library, so each is looked for where Xenomai installs it.
 
 Facts of Xenomai 3.0 to 3.3 that this module depends on (testsuite/latency/latency.c, testsuite/smokey/main.c,
 lib/smokey, testsuite/switchtest/switchtest.c, demo/posix/cyclictest/cyclictest.c, lib/cobalt/thread.c):

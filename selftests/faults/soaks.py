@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: MIT
+"""Soaks on real shells: targets whose consoles come and go while they measure."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from selftests.faults.carried import BOARD, WAITS, Quick
+from selftests.faults.targets import LIMIT_US, WORK, Blow, Machine, Stage, Target
+
+from rtgate import boards
+from rtgate.cli.verdicts import subjects
+from rtgate.console.transport import Transport
+from rtgate.errors import Location, TransportError
+from rtgate.judge.judging import judge
+from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
+from rtgate.judge.verdict import Verdict
+from rtgate.measure import Arm, Case, flavour
+from rtgate.profiles import Lengths, Profile
+from rtgate.record import KernelIdentity, Record, read_all
+from rtgate.run import stored
+from rtgate.soak import order as orders
+from rtgate.soak.following import Following
+from rtgate.target.live import LiveTarget
+from rtgate.target.plan import Plan
+from rtgate.units import Quantity
+
+CASE = Case(suite="latency", tool=Quick(), load="idle")
+PAUSE_S = 5  # more than a worker thinks that the first chunk takes
+
+
+@dataclass(slots=True)
+class Console:
+    """A line to a machine that goes on when the line is closed.
+
+    Attributes:
+        after_s: seconds from the first chunk's record until something happens; None for nothing.
+        blow: what happens to the machine; None when the line closes.
+    """
+
+    machine: Transport
+    after_s: float | None = None
+    blow: Blow | None = None
+    due: float = float("inf")
+    closed: bool = False
+
+    def chunk_seen(self) -> None:
+        if self.after_s is not None:
+            self.due, self.after_s = time.monotonic() + self.after_s, None
+
+    def read(self) -> bytes:
+        struck = self._happened()
+        return struck + self.machine.read()
+
+    def write(self, data: bytes) -> None:
+        self._happened()
+        self.machine.write(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _happened(self) -> bytes:
+        if time.monotonic() > self.due:
+            self.due = float("inf")
+            if self.blow is not None:
+                assert isinstance(self.machine, Machine)
+                return self.machine._struck(self.blow)
+            self.closed = True
+        if self.closed:
+            raise TransportError("the console closed")
+        return b""
+
+
+@dataclass(slots=True)
+class Bench:
+    """One target, and the directory of records of its soak.
+
+    Attributes:
+        openings: what the first consoles are like; later ones are plain.
+        told: what the worker said.
+    """
+
+    machine: Machine
+    records: Path
+    openings: list[Callable[[Machine], Transport]] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    line: Transport | None = None
+
+    @classmethod
+    @contextmanager
+    def made(cls, stage: Stage, records: Path, target: Target) -> Iterator[Bench]:
+        """Turn a target on, and off in the end."""
+        machine = stage.opened(target, random.Random(1))
+        assert isinstance(machine, Machine)
+        try:
+            yield cls(machine, records)
+        finally:
+            machine.close()
+
+    def following(self, chunks: int, **options: object) -> Following:
+        """Return a worker: of the soak that is under way, or of a new one."""
+        arm = self._arm()
+        if not orders.exists(self.records):
+            orders.begin(CASE, arm, "bench", chunks, self.records)
+        target = arm.target
+        assert isinstance(target, LiveTarget)
+        made = Following(
+            order=orders.read(self.records),
+            case=CASE,
+            arm=arm,
+            target=target,
+            records=self.records,
+            seen=self._seen,
+            say=self.told.append,
+            patience_s=20,
+            pause_s=PAUSE_S,
+            spare_s=1.5,
+            margin_s=1.0,
+            open_again_s=1.0,
+        )
+        for name, value in options.items():
+            setattr(made, name, value)
+        return made
+
+    def _seen(self, record: Record, _: float) -> None:
+        self.seen.append(record.boot)
+        if isinstance(self.line, Console):
+            self.line.chunk_seen()
+
+    def _opened(self, stack: ExitStack, _: Plan) -> Transport:
+        line = self.openings.pop(0)(self.machine) if self.openings else Console(self.machine)
+        self.line = line
+        stack.callback(line.close)
+        return line
+
+    def _arm(self) -> Arm:
+        board = replace(boards.board(BOARD), work_directory=WORK)
+        lengths = Lengths(duration_s=0.2, seeds=(1,), boots=1)
+        release, ran = os.uname().release, flavour(os.uname().version)
+        return Arm(
+            name="candidate",
+            board=board,
+            kernel=KernelIdentity(
+                name="kernel", flavour=ran, release=release, image_sha256="", source="", provenance="unknown"
+            ),
+            profile=Profile(name="soak", description="", lengths=lengths),
+            time="real",
+            target=LiveTarget(
+                board=board,
+                open=self._opened,
+                stop=threading.Event(),
+                boots=False,
+                machine={"console": "bench"},
+                waits=WAITS,
+            ),
+        )
+
+    @property
+    def found(self) -> list[Record]:
+        return list(read_all(self.records))
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        limit = Threshold(
+            board=BOARD,
+            flavour=flavour(os.uname().version),
+            case=CASE.name,
+            kind=LimitKind.MAX,
+            measurement="latency.max",
+            limit=Quantity.parse(f"{LIMIT_US} us"),
+            source="the bench",
+            location=Location(Path("thresholds.yaml"), 1, 1),
+        )
+        records = stored(self.records, BOARD).get(CASE.name, [])
+        made = subjects(CASE.name, records, {BOARD: {"candidate"}}, self.records)
+        return [verdict for subject in made for verdict in judge(subject, Thresholds((limit,)))]
+
+    @property
+    def left(self) -> list[str]:
+        """What is left of soaks in the target's work directory, and the console's log level there."""
+        mark = f"left{time.monotonic_ns()}"
+        question = (
+            f"\nstty -echo; echo {mark[:3]}\\{mark[3:]} $(ls -A {WORK} | grep ^S) $(cat /proc/sys/kernel/printk) end\n"
+        )
+        self.machine.write(question.encode())
+        said, end = b"", time.monotonic() + 5
+        while time.monotonic() < end:
+            said += self.machine.read()
+            _, found, rest = said.partition(f"{mark} ".encode())
+            if found and b"end" in rest:
+                return rest.partition(b"end")[0].decode().split()
+        raise AssertionError(f"the target does not answer: {said!r}")
+
+
+def closes(after_s: float = 0.7) -> Callable[[Machine], Transport]:
+    """Return a console that closes so many seconds after the first chunk's record."""
+    return lambda machine: Console(machine, after_s)
+
+
+def refused(_: Machine) -> Transport:
+    """Return no console."""
+    raise TransportError("the console cannot be opened")
+
+
+def struck(blow: Blow, after_s: float = 0.7) -> Callable[[Machine], Transport]:
+    """Return a console whose machine is struck so many seconds after the first chunk's record."""
+    return lambda machine: Console(machine, after_s, blow)
+
+
+@contextmanager
+def served(machine: Machine) -> Iterator[int]:
+    """Serve a machine's console on a TCP port, one caller at a time; it stays on when nobody calls."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0.1)
+        thread = threading.Thread(target=_serve, args=(machine, listening, over))
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            over.set()
+            thread.join(10)
+
+
+def _serve(machine: Machine, listening: socket.socket, over: threading.Event) -> None:
+    while not over.is_set():
+        with suppress(TimeoutError):
+            caller, _ = listening.accept()
+            with caller:
+                _carry(machine, caller, over)
+
+
+def _carry(machine: Machine, caller: socket.socket, over: threading.Event) -> None:
+    caller.setblocking(False)
+    with suppress(ConnectionError):
+        while not over.is_set():
+            caller.sendall(machine.read())
+            with suppress(BlockingIOError):
+                data = caller.recv(4096)
+                if not data:
+                    return
+                machine.write(data)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from selftests.fake_target import FakeTarget, arm, measured
+from selftests.unit.cli.conftest import Lab
+
+from rtgate.cli import main, soak
+from rtgate.cli.running import Running
+from rtgate.errors import ConfigError
+from rtgate.measure import Case
+from rtgate.soak import order as orders
+from rtgate.soak.chunks import Chunks
+from rtgate.tools.cyclictest import Cyclictest
+from rtgate.units import Quantity
+
+ASKED = ["soak", "--board", "virt-arm64", "--case", "latency/cyclictest:idle", "--for", "6s", "--chunk", "2s"]
+
+
+@pytest.mark.parametrize(("text", "expected"), [("90s", 90), ("10min", 600), ("12h", 43200), ("1.5 d", 129600)])
+def test_lengths(text: str, expected: float) -> None:
+    assert expected == soak.seconds(text)
+
+
+@pytest.mark.parametrize("text", ["", "12", "0s", "0.5s", "-1h", "12 hours", "31d", "1e3s"])
+def test_what_is_no_length(text: str) -> None:
+    with pytest.raises(ConfigError, match="no length"):
+        soak.seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["soak", "--for", "6s"], "a soak needs --board, --console, --case"),
+        ([*ASKED, "--console", "tcp:h:1", "--chunk", "7s"], "longer than the soak"),
+        ([*ASKED, "--console", "virtual", "--kernel", "kernel"], "needs a live console"),
+        ([*ASKED, "--console", "telex:1"], "unknown console"),
+        ([*ASKED, "--console", "tcp:h:1", "--case", "latency/cyclictest"], "is no case"),
+        ([*ASKED, "--console", "tcp:h:1", "--case", "signal/cyclictest:idle"], "no suite measures"),
+        ([*ASKED, "--console", "tcp:h:1", "--case", "latency/cyclictest:lazy"], "unknown load"),
+        (["soak", "--continue", "nowhere"], "no soak under way"),
+        (["soak", "--stop", "nowhere"], "no soak under way"),
+    ],
+)
+def test_mistakes_are_the_user_s(
+    lab: Lab, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert 2 == main.main(words)
+    assert sentence in capsys.readouterr().err
+    assert not list(tmp_path.rglob("soak.json"))
+
+
+def test_a_target_that_is_not_reached_leaves_nothing_behind(
+    lab: Lab, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert 3 == main.main([*ASKED, "--console", "serial:nowhere"])
+    assert "the target was not reached" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("soak.json"))
+
+
+def test_a_board_of_ours_cannot_be_gone_on_with(lab: Lab, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    case = Case(suite="latency", tool=Cyclictest(), load="idle")
+    orders.begin(case, arm(FakeTarget()), "host", 2, tmp_path / "soak")
+    assert 2 == main.main(["soak", "--continue", "soak"])
+    assert "the board of this soak ended" in capsys.readouterr().err
+
+
+def test_progress_adds_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case, live = Case(suite="latency", tool=Cyclictest(), load="hackbench"), arm(FakeTarget())
+    order = orders.begin(case, live, "tcp:h:1", 3, tmp_path)
+    chunks = Chunks(order=order, case=case, arm=live, records=tmp_path)
+    first, second = (chunks.add(number, measured(), b"", {}) for number in (1, 2))
+    running = Running(order, [("latency", Quantity.parse("40 virtual us"))])
+    running.begin([first])
+    running.seen(second, 3661)
+    said = capsys.readouterr().err
+    assert re.search(r"3 chunks of 2 s, 1 here already\n", said)
+    assert re.search(r"\[2/3, 1:01:01 left\] chunk 2: max 45\.4 virtual us .*; so far max 45\.4 virtual us", said)
+    assert re.search(r"; latency: 8 of \d+ over 40 virtual us", said)
+    without = Running(order, [])
+    without.seen(first, 0)
+    assert "99.9 % within" in capsys.readouterr().err

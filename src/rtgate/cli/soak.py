@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate soak`: measure one case for hours on a live target, in chunks that survive a lost console."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from rtgate import loads, planned
+from rtgate import record as records_file
+from rtgate.boards import FLAVOURS
+from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate.cli.running import Running
+from rtgate.cli.verdicts import limits, subjects, write_verdicts
+from rtgate.errors import ConfigError
+from rtgate.judge.judging import judge
+from rtgate.judge.thresholds import Thresholds
+from rtgate.judge.verdict import exit_code
+from rtgate.kernel.lock import exclusive_lock
+from rtgate.measure import Arm, Case
+from rtgate.profiles import Lengths, Profile
+from rtgate.record import Place, Record
+from rtgate.report import terminal
+from rtgate.run import stored
+from rtgate.soak import order as orders
+from rtgate.soak.following import Following
+from rtgate.soak.order import Order
+from rtgate.target.live import LiveTarget
+from rtgate.target.soak import COMPLETE, STOPPED
+from rtgate.tools.registry import TOOLS
+from rtgate.tuning import DEFAULT
+
+_DESCRIPTION = """\
+Measure one case for hours on a live target. The target measures by itself, in chunks; each chunk becomes a record. A
+console that is lost is opened again, Ctrl-C leaves the target measuring, and --continue fetches what it has measured
+since. Boards in QEMU (--console host) live only as long as this command. More: docs/how-to/soak.md
+
+examples:
+  rtgate soak --board B --console serial:/dev/ttyUSB0 --case latency/cyclictest:stress-ng --for 12h
+  rtgate soak --continue soak              go on after Ctrl-C, a crash, or a lost console
+  rtgate soak --stop soak                  end it on the target now, and judge what there is
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "soak",
+        help="measure for hours, in chunks",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--board", metavar="NAME", help="the board")
+    parser.add_argument(
+        "--console", metavar="C", help="serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD, host, host-pty"
+    )
+    parser.add_argument("--case", metavar="CASE", help="for example latency/cyclictest:stress-ng")
+    parser.add_argument("--for", dest="length", metavar="TIME", help="how long to measure: 30min, 12h, 3d")
+    parser.add_argument("--chunk", default="10min", metavar="TIME", help="length of a chunk (default: %(default)s)")
+    parser.add_argument("--records", type=Path, metavar="DIR", help="where records go (default: soak)")
+    parser.add_argument("--kernel", type=Path, metavar="DIR", help="the build directory of the target's kernel")
+    parser.add_argument("--flavour", choices=FLAVOURS, help="what a kernel without build.json should be")
+    parser.add_argument("--tuning", metavar="NAME", default=DEFAULT.name, help="a tuning (default: %(default)s)")
+    parser.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
+    parser.add_argument("--patience", default="15min", metavar="TIME", help="for a lost console (default: %(default)s)")
+    later = parser.add_mutually_exclusive_group()
+    later.add_argument("--continue", dest="going_on", type=Path, metavar="DIR", help="go on with the soak in DIR")
+    later.add_argument("--stop", type=Path, metavar="DIR", help="end the soak in DIR on the target, now")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    records = (arguments.going_on or arguments.stop or arguments.records or Path("soak")).absolute()
+    patience_s = seconds(arguments.patience)
+    found = limits(arguments.thresholds)
+    with exclusive_lock(records / ".soak.lock", f"the soak in {records}"):
+        if arguments.going_on or arguments.stop:
+            order = orders.read(records)
+            case, arm = _again(order, arguments.console)
+        else:
+            case, arm = _asked(arguments)
+            chunks = math.ceil(seconds(arguments.length) / seconds(arguments.chunk))
+            order = orders.begin(case, arm, arguments.console, chunks, records)
+        if not order.detached:
+            _say("this board lives only as long as this command: Ctrl-C ends it, and the soak")
+        assert isinstance(arm.target, LiveTarget)
+        running = Running(order, _levels(found, order))
+        following = Following(
+            order=order,
+            case=case,
+            arm=arm,
+            target=arm.target,
+            records=records,
+            seen=running.seen,
+            say=_say,
+            stopping=bool(arguments.stop),
+            patience_s=patience_s,
+        )
+        running.begin(stored(records, order.board).get(order.case, ()))
+        try:
+            why = following.follow()
+        except KeyboardInterrupt:
+            _say(_interrupted(records))
+            return 130
+    if why not in {COMPLETE, STOPPED}:
+        _say(f"the soak ended early: {why}")
+    return _judged(records, order.board, found)
+
+
+_UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+_LONGEST_S = 30 * 86400
+
+
+def seconds(text: str) -> float:
+    """Return the seconds that `90s`, `10min`, `12h` or `3d` names. Raises ConfigError."""
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?(s|min|h|d)", text.strip())
+    found = float(match[1]) * _UNITS[match[2]] if match else 0.0
+    if not 1 <= found <= _LONGEST_S:
+        raise ConfigError(f"{text!r} is no length (allowed: 1s to 30d, for example 90s, 10min, 12h)")
+    return found
+
+
+def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
+    lacking = [f"--{name}" for name in ("board", "console", "case") if not getattr(arguments, name)]
+    lacking += [] if arguments.length else ["--for"]
+    if lacking:
+        raise ConfigError(f"a soak needs {', '.join(lacking)} (or --continue DIR)")
+    if seconds(arguments.chunk) > seconds(arguments.length):
+        raise ConfigError(f"a chunk of {arguments.chunk} is longer than the soak ({arguments.length})")
+    case = _case(arguments.case, arguments.tuning)
+    kernels = {"candidate": arguments.kernel} if arguments.kernel else {}
+    request = ArmRequest(
+        board=arguments.board,
+        kernels=kernels,
+        profile="mr",
+        console=arguments.console,
+        tuning=arguments.tuning,
+        flavour=arguments.flavour,
+    )
+    return case, _arm(request, seconds(arguments.chunk))
+
+
+def _again(order: Order, console: str | None) -> tuple[Case, Arm]:
+    """Return the case and the arm of a soak that was begun; its console may have another name now."""
+    if not order.detached:
+        raise ConfigError(f"the board of this soak ended with the command that ran it (--console {order.console})")
+    case = _case(order.case.partition("+")[0], order.tuning)
+    request = ArmRequest(
+        board=order.board, kernels={}, profile="mr", console=console or order.console, tuning=order.tuning
+    )
+    return case, replace(_arm(request, order.chunk_s), kernel=order.kernel)
+
+
+def _arm(request: ArmRequest, chunk_s: float) -> Arm:
+    (arm,), _ = make_arms(request)
+    if not isinstance(arm.target, LiveTarget):
+        raise ConfigError("a soak needs a live console; a virtual-time board repeats itself: give it more --seeds")
+    lengths = Lengths(duration_s=chunk_s, seeds=(1,), boots=1)
+    return replace(arm, profile=Profile(name="soak", description="chunks of a soak", lengths=lengths))
+
+
+def _case(name: str, tuning: str) -> Case:
+    match = re.fullmatch(r"([a-z]+)/([\w-]+):([\w-]+)", name)
+    if match is None:
+        raise ConfigError(f"{name!r} is no case (allowed: SUITE/TOOL:LOAD, for example latency/cyclictest:idle)")
+    suite, tool, load = match.groups()
+    if tool not in TOOLS or suite not in TOOLS[tool].suites:
+        known = ", ".join(f"{one}/{name}" for name, kind in TOOLS.items() for one in kind.suites)
+        raise ConfigError(f"no suite measures {suite}/{tool} (allowed: {known})")
+    if load not in loads.NAMES:
+        raise ConfigError(f"unknown load {load!r} (allowed: {', '.join(loads.NAMES)})")
+    return Case(suite=suite, tool=TOOLS[tool](), load=load, tuning=tuning)
+
+
+def _levels(found: Thresholds, order: Order) -> list[tuple[str, Any]]:
+    """Return the levels whose shares are limited, with what they are limited for."""
+    mine = found.of(order.board, order.kernel.flavour, order.case)
+    real = [limit for limit in mine if limit.over is not None and not limit.over.unit.virtual]
+    return [(limit.measurement, limit.over) for limit in real]
+
+
+def _say(text: str) -> None:
+    print(f"rtgate: {text}", file=sys.stderr, flush=True)
+
+
+def _interrupted(records: Path) -> str:
+    if orders.exists(records):
+        return f"detached, the target goes on measuring: rtgate soak --continue {records} (or --stop {records})"
+    return "interrupted, and nothing measures any more; chunks that were fetched stay"
+
+
+def _judged(records: Path, board: str, found: Thresholds) -> int:
+    """Judge every case of the board that has records there; return the exit code."""
+    cases = stored(records, board)
+    arms: dict[str, set[str]] = {board: _names(cases.values())}
+    verdicts = [
+        verdict
+        for case, mine in cases.items()
+        for subject in subjects(case, mine, arms, partial(_missing, records, case))
+        for verdict in judge(subject, found)
+    ]
+    write_verdicts(verdicts, records / "verdict.json")
+    code = exit_code(verdicts)
+    terminal.show(list(records_file.read_all(records)), verdicts, code, Console(), None)
+    return code
+
+
+def _missing(records: Path, case: str, board: str, arm: str, mine: Sequence[Record]) -> tuple[str, ...]:
+    return planned.missing(Place(records=records, board=board, arm=arm, case=case), mine)
+
+
+def _names(cases: Iterable[list[Record]]) -> set[str]:
+    return {record.arm for records in cases for record in records} or {"candidate"}

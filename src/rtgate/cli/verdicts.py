@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""From records to verdicts: the limits that apply, what is judged together, and `verdict.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rtgate import boards, site
+from rtgate.judge.judging import Subject
+from rtgate.judge.thresholds import Thresholds, load_thresholds
+from rtgate.judge.verdict import Verdict, exit_code, worst
+from rtgate.record import Record
+
+Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
+
+
+def limits(named: Path | None) -> Thresholds:
+    """Return the limits of a file, or those of the site and of rtgate. Raises ConfigError."""
+    known = {name: boards.board(name).virtual for name in site.names("boards")}
+    return load_thresholds([named] if named else site.files("thresholds.yaml"), known)
+
+
+def subjects(
+    case: str, records: Sequence[Record], arms: Mapping[str, Collection[str]], missing: Missing
+) -> Iterator[Subject]:
+    """Yield each board's candidate, or its only arm; a baseline is what a candidate is compared with.
+
+    A board or an arm that has records of other cases only was to be measured here too, and is a MISS.
+
+    Args:
+        case: the case.
+        records: its records.
+        arms: of all boards that are judged.
+        missing: names the boots of a board and an arm that were planned and left no record.
+    """
+    for board, names in sorted(arms.items()):
+        here = [record for record in records if record.board == board]
+        judged = "candidate" if "candidate" in names else min(names)
+        mine = [record for record in here if record.arm == judged]
+        yield Subject(
+            case=case,
+            board=board,
+            arm=judged,
+            flavour=mine[0].kernel.flavour if mine else "",
+            records=mine,
+            baseline=[record for record in here if record.arm == "baseline" and judged != "baseline"],
+            undeclared=_undeclared(board),
+            missing=missing(board, judged, mine),
+        )
+
+
+def _undeclared(board: str) -> dict[str, str]:
+    return boards.board(board).undeclared if board in site.names("boards") else {}
+
+
+def write_verdicts(verdicts: list[Verdict], path: Path) -> None:
+    """Write verdict.json, whole or not at all."""
+    document = {
+        "format": 1,
+        "outcome": worst(verdicts).value,
+        "exit_code": exit_code(verdicts),
+        "verdicts": [verdict.as_json() for verdict in verdicts],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staged = path.with_name(f".{path.name}.writing")
+    staged.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    staged.replace(path)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""What everybody needs of a shell on a live target who has plans carried out there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rtgate.console.shell import Shell, Waits
+from rtgate.deadline import Deadline
+from rtgate.errors import InfrastructureError, KernelFaultError
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+_READS = 8  # of the boot's id, which may arrive damaged
+# What a plan and its upload cannot do without.
+_PROGRAMS = "base64 cat cksum cut dmesg grep gzip mkdir paste rm sed setsid sleep split tail tar"
+_OTHER_BOOT = "the target started again by itself: it has another boot_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A shell that was found.
+
+    Every method may raise HangError, KernelFaultError, InfrastructureError and Interrupted as `Shell.sure`.
+    """
+
+    shell: Shell
+    waits: Waits
+
+    def sure(self, command: str) -> int:
+        """Carry out a command that may be carried out twice; return its exit code, UNKNOWN if it stayed unknown."""
+        return self.said(command)[0]
+
+    def said(self, command: str) -> tuple[int, bytes]:
+        """Return the exit code as `sure`, and what the console printed meanwhile."""
+        return self.shell.sure(command, Deadline.after(self.waits.upload))
+
+    def prepared(self, directory: str) -> str:
+        """Make the directory that plans work in, and return the boot's id.
+
+        Raises:
+            InfrastructureError: the target lacks what plans need.
+        """
+        self._look_for_programs()
+        if self.sure("dmesg >/dev/null 2>&1") > 0:
+            raise InfrastructureError("the target's kernel log cannot be read (dmesg): a fault would not be seen")
+        boot_id = self.boot_id()
+        quoted = shlex.quote(directory)
+        if self.sure(f"mkdir -p {quoted}; [ -d {quoted} ]") > 0:
+            raise InfrastructureError(f"the target cannot make the directory {directory}")
+        return boot_id
+
+    def _look_for_programs(self) -> None:
+        if not self.shell.has("cksum", Deadline.after(self.waits.upload)):
+            raise InfrastructureError("the target lacks cksum, which a plan cannot do without")
+        if self.sure(f"(for i in {_PROGRAMS}; do command -v $i || exit 1; done) >/dev/null") <= 0:
+            return
+        lacking = [one for one in _PROGRAMS.split() if self.sure(f"command -v {one} >/dev/null") > 0]
+        raise InfrastructureError(f"the target lacks {', '.join(lacking)}, which a plan cannot do without")
+
+    def boot_id(self) -> str:
+        """Return the boot's own name, empty where there is none; a damaged one is read again."""
+        for _ in range(_READS):
+            _, said = self.said(f"cat {BOOT_ID}")
+            found = re.search(rb"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", said)
+            if found and self.sure(_same_boot(found[0].decode())) == 0:
+                return found[0].decode()
+        return ""
+
+    def check_same(self, boot_id: str) -> None:
+        """Check that the target has not started again. Raises KernelFaultError."""
+        if boot_id and self.sure(_same_boot(boot_id)) > 0:
+            raise KernelFaultError(_OTHER_BOOT)
+
+    def upload(self, text: str, path: str) -> None:
+        """Write a file on the target. Raises as `Shell.upload`."""
+        self.shell.upload(text, path, Deadline.after(self.waits.upload))
+
+
+def _same_boot(boot_id: str) -> str:
+    return f'[ "$(cat {BOOT_ID})" = {boot_id} ]'
+
+
+def check_boot(files: Mapping[str, bytes], boot_id: str) -> None:
+    """Check that results are not those of another boot. Raises KernelFaultError."""
+    found = re.search(rb"^" + BOOT_ID.encode() + rb":([0-9a-f-]{36})$", files.get("facts", b""), re.MULTILINE)
+    if found and boot_id and found[1].decode() != boot_id:
+        raise KernelFaultError(_OTHER_BOOT)
