@@ -17,7 +17,7 @@ from selftests.faults.carried import BOARD, WAITS, Quick
 from selftests.faults.targets import LIMIT_US, WORK, Blow, Machine, Stage, Target
 
 from rtgate import boards
-from rtgate.cli.verdicts import subjects
+from rtgate.cli.verdicts import planned_in, subjects
 from rtgate.console.transport import Transport
 from rtgate.errors import Location, TransportError
 from rtgate.judge.judging import judge
@@ -181,7 +181,7 @@ class Bench:
             location=Location(Path("thresholds.yaml"), 1, 1),
         )
         records = stored(self.records, BOARD).get(CASE.name, [])
-        made = subjects(CASE.name, records, {BOARD: {"candidate"}}, self.records)
+        made = subjects(CASE.name, records, {BOARD: {"candidate"}}, planned_in(self.records, CASE.name))
         return [verdict for subject in made for verdict in judge(subject, Thresholds((limit,)))]
 
     @property

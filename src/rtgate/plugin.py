@@ -23,14 +23,14 @@ import pytest
 from rtgate import planned
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.progress import Progress
-from rtgate.cli.verdicts import limits, subjects, write_verdicts
+from rtgate.cli.verdicts import limits, planned_in, subjects, write_verdicts
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.measure import Case
 from rtgate.profiles import profile, seeds
-from rtgate.record import Place, Record
+from rtgate.record import Record
 from rtgate.run import Beside, Run, stored
 from rtgate.tools import Tool
 from rtgate.tools.registry import TOOLS
@@ -159,7 +159,7 @@ class Session:
         """Return the boots that left no record: of this run, or of those that were planned when they were measured."""
         if self.run is not None:
             return self.run.missing(case, records)
-        return planned.missing(Place(records=self.records, board=board, arm=arm, case=case.name), records)
+        return planned_in(self.records, case.name)(board, arm, records)
 
     def _arms(self, records: tuple[Record, ...]) -> dict[str, set[str]]:
         """Return the arms by board: of all that is stored or was planned, or of the run."""

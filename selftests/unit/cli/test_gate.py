@@ -251,6 +251,8 @@ def test_an_unknown_tuning_shows_before_anything_runs(
         (("--kernel", "kernel", "--tree", "linux"), "--kernel names a kernel that is built already"),
         (("--kernel", "kernel", "--patches", "series"), "--kernel names a kernel that is built already"),
         (("--kernel", "none"), "none holds no kernel build"),
+        (("--build", "virt-x86_64-generic"), "virt-x86_64-generic.yaml is for x86_64, virt-arm64 is arm64"),
+        (("--build", "mine"), "mine"),
         (("--profile", "daily"), "unknown profile 'daily'"),
         (("--seeds", "4-1"), "'4-1' names no seeds"),
         (("--thresholds", "none.yaml"), "none.yaml: no such file"),

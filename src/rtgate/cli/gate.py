@@ -194,10 +194,21 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
     if arguments.console and arguments.console not in {"virtual", "host", "host-pty"} and not arguments.tree:
         return kernels  # a live console runs a kernel of its own
     name = arguments.build or board.build
+    _check_build(name, board)
     if arguments.base:
         kernels["baseline"] = _built(name, arguments, _at(arguments, "base"), "baseline")
     kernels["candidate"] = _built(name, arguments, _at(arguments, "candidate"), "candidate")
     return kernels
+
+
+def _check_build(name: str, board: Board) -> None:
+    """Refuse a build for another architecture before minutes go into it."""
+    description = build.find_description(name)
+    if description.arch != board.arch:
+        raise ConfigError(
+            f"{description.path} is for {description.arch}, {board.name} is {board.arch}: name another build with "
+            f"--build (default: {board.build})"
+        )
 
 
 def _at(arguments: argparse.Namespace, label: str) -> Tree | None:
@@ -210,7 +221,7 @@ def _at(arguments: argparse.Namespace, label: str) -> Tree | None:
 def _built(name: str, arguments: argparse.Namespace, tree: Tree | None, arm: str) -> Path:
     patches = arguments.patches if arm == "candidate" else None
     marks = [mark for mark in (patches and patches.resolve().name, tree and f"{arm}-{_short(tree)}") if mark]
-    directory = Path("build") / "-".join([name, *marks])
+    directory = Path("build") / "-".join([name.removesuffix(".yaml").rpartition("/")[2], *marks])
     with _step(f"building {name}" + (f" ({arm})" if arguments.base else "")):
         return build.build_kernel(name, tree, directory, patches).directory
 

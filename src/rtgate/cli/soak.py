@@ -7,20 +7,19 @@ import argparse
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from rtgate import loads, planned
+from rtgate import loads
 from rtgate import record as records_file
 from rtgate.boards import FLAVOURS
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.running import Running
-from rtgate.cli.verdicts import limits, subjects, write_verdicts
+from rtgate.cli.verdicts import limits, planned_in, subjects, write_verdicts
 from rtgate.errors import ConfigError
 from rtgate.judge.judging import judge
 from rtgate.judge.thresholds import Thresholds
@@ -28,7 +27,7 @@ from rtgate.judge.verdict import exit_code
 from rtgate.kernel.lock import exclusive_lock
 from rtgate.measure import Arm, Case
 from rtgate.profiles import Lengths, Profile
-from rtgate.record import Place, Record
+from rtgate.record import Record
 from rtgate.report import terminal
 from rtgate.run import stored
 from rtgate.soak import order as orders
@@ -205,17 +204,13 @@ def _judged(records: Path, board: str, found: Thresholds) -> int:
     verdicts = [
         verdict
         for case, mine in cases.items()
-        for subject in subjects(case, mine, arms, partial(_missing, records, case))
+        for subject in subjects(case, mine, arms, planned_in(records, case))
         for verdict in judge(subject, found)
     ]
     write_verdicts(verdicts, records / "verdict.json")
     code = exit_code(verdicts)
     terminal.show(list(records_file.read_all(records)), verdicts, code, Console(), None)
     return code
-
-
-def _missing(records: Path, case: str, board: str, arm: str, mine: Sequence[Record]) -> tuple[str, ...]:
-    return planned.missing(Place(records=records, board=board, arm=arm, case=case), mine)
 
 
 def _names(cases: Iterable[list[Record]]) -> set[str]:

@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rtgate import boards, site
+from rtgate import boards, planned, site
 from rtgate.judge.judging import Subject
 from rtgate.judge.thresholds import Thresholds, load_thresholds
 from rtgate.judge.verdict import Verdict, exit_code, worst
-from rtgate.record import Record
+from rtgate.record import Place, Record
 
 Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
 
@@ -49,6 +49,15 @@ def subjects(
             undeclared=_undeclared(board),
             missing=missing(board, judged, mine),
         )
+
+
+def planned_in(directory: Path, case: str) -> Missing:
+    """Return what names the boots that were planned when a case was measured. It raises ConfigError."""
+
+    def missing(board: str, arm: str, records: Sequence[Record]) -> tuple[str, ...]:
+        return planned.missing(Place(records=directory, board=board, arm=arm, case=case), records)
+
+    return missing
 
 
 def _undeclared(board: str) -> dict[str, str]:
