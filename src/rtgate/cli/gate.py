@@ -11,10 +11,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
 
@@ -109,6 +110,7 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
     _empty(output)
     with _step("measuring"):
         whole = _measure(arguments, kernels, output)
+    records_file.has_room(output, needed_mib=1)  # what is measured stays, and can be judged with --replay
     with _step("judging"):
         _judge(arguments, output)
     code = _report(arguments, output)
@@ -250,7 +252,8 @@ def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Pa
     log = output / "measure.log"
     complete = _pytest(arguments, options, log) == 0
     if not complete:
-        print(f"rtgate: not everything was measured: {_end_of(log)}; see {log}", file=sys.stderr)
+        why = _end_of(log)
+        print(f"rtgate: not everything was measured{': ' if why else ''}{why}; see {log}", file=sys.stderr)
     return complete
 
 
@@ -275,19 +278,35 @@ def _pytest(arguments: argparse.Namespace, options: Sequence[str], log: Path) ->
     # A warning of some library must fail rtgate's own tests, not a user's gate.
     calm = ["--rootdir", root, "-c", f"{root}/pyproject.toml", "-q", "-W", "default", "-p", "no:cacheprovider"]
     argv = [sys.executable, "-m", "pytest", *suites, *calm, *select, *options]
-    with log.open("wb") as stream:
-        child = subprocess.Popen(guarded(argv, "TERM"), stdin=subprocess.DEVNULL, stdout=stream, start_new_session=True)
-        try:
-            code = child.wait()
-        except KeyboardInterrupt:
-            child.terminate()  # the suites take it as Ctrl-C; SIGINT may be ignored, as below nohup
-            child.wait()
-            raise
+    child = subprocess.Popen(
+        guarded(argv, "TERM"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert child.stdout is not None
+    keeping = threading.Thread(target=_keep, args=(child.stdout, log), daemon=True)
+    keeping.start()
+    try:
+        code = child.wait()
+    except KeyboardInterrupt:
+        child.terminate()  # the suites take it as Ctrl-C; SIGINT may be ignored, as below nohup
+        child.wait()
+        raise
+    finally:
+        keeping.join(timeout=5)  # something that outlived the suites may hold the pipe
     if code == InfrastructureError.exit_code:
         raise InfrastructureError(f"the suites did not run: {_end_of(log)}; see {log}")
     if code not in {0, 1}:
         raise ConfigError(f"the suites did not run (pytest's exit code {code}): {_end_of(log)}; see {log}")
     return code
+
+
+def _keep(said: IO[bytes], log: Path) -> None:
+    """Write what the suites say as far as the disk takes it: they themselves must not fail for their log."""
+    with said:
+        with contextlib.suppress(OSError), log.open("wb", buffering=0) as stream:
+            for line in said:
+                stream.write(line)
+        for _ in said:
+            pass
 
 
 def _end_of(log: Path) -> str:
