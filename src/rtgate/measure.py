@@ -20,6 +20,7 @@ from rtgate.profiles import Profile
 from rtgate.record import Evidence, FaultSeen, KernelIdentity, LoadSeen, Record, Thread
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
+from rtgate.target.soak import LOG_GOES_ON, LOG_LOST
 from rtgate.threads import Seen
 from rtgate.tools import Expected, Output, Setting, Tool
 from rtgate.tuning import DEFAULT, Tuning, cpus
@@ -198,6 +199,8 @@ def _log(files: Mapping[str, bytes], *, ours: bool) -> str:
     log = files.get("dmesg", b"")
     if not log.strip():
         return ""
+    if log.startswith((LOG_GOES_ON.encode(), LOG_LOST.encode())):
+        return "some" if log.startswith(LOG_GOES_ON.encode()) else "late"
     return ("whole" if b"Linux version " in log else "late") if ours else "some"
 
 
