@@ -73,6 +73,7 @@ def add_parser(commands: Any) -> None:
     how.add_argument("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
     how.add_argument("--boots", metavar="N", help="boots of any other board, instead of the profile's")
     how.add_argument("--console", metavar="C", help="see pytest --help (default on virtual boards: virtual)")
+    how.add_argument("--power-cycle", metavar="CMD", help="turns an attached board off and on after its kernel died")
     how.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
     how.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
     how.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged")
@@ -105,6 +106,7 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
         console=arguments.console,
         tuning=arguments.tuning,
         flavour=arguments.flavour,
+        power_cycle=arguments.power_cycle,
     )
     make_arms(request)  # a mistake shows here, before anything runs and before an older report is gone
     _empty(output)
@@ -246,9 +248,10 @@ def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Pa
     options += ["--profile", arguments.profile, "--tuning", arguments.tuning]
     for name, directory in kernels.items():
         options += ["--arm", f"{name}={directory.absolute()}"]
-    for option in ("seeds", "boots", "console", "flavour"):
-        if getattr(arguments, option):
-            options += [f"--{option}", getattr(arguments, option)]
+    for option in ("seeds", "boots", "console", "flavour", "power-cycle"):
+        value = getattr(arguments, option.replace("-", "_"))
+        if value:
+            options += [f"--{option}", value]
     log = output / "measure.log"
     complete = _pytest(arguments, options, log) == 0
     if not complete:
