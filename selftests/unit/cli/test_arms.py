@@ -18,8 +18,8 @@ from rtgate.kernel.artefacts import sha256
 from rtgate.loads import Load
 from rtgate.target import rootfs
 from rtgate.target.live import LiveTarget
-from rtgate.target.power import PowerCycle, Revived
 from rtgate.target.plan import Plan
+from rtgate.target.power import PowerCycle, Revived
 from rtgate.target.rootfs import RootfsImage
 from rtgate.target.virtual import VirtualBoard
 
