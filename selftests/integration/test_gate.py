@@ -174,7 +174,7 @@ def test_a_soak_is_measured_in_chunks(kernel: Path, tmp_path: Path) -> None:
     assert [1, 2, 3] == [record["chunk"]["number"] for record in found]
     assert {"measured"} == {record["state"] for record in found}
     assert 1 == len({record["boot_id"] for record in found})
-    assert not [record for record in found if "asked" in record["machine"]]
+    # Whether one was asked about while it measured depends on what else the machine does: see selftests/faults.
     assert rtgate("report", tmp_path / "soak", "-o", tmp_path / "report", "--no-html").returncode == 0
 
 
