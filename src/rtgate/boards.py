@@ -91,7 +91,7 @@ class Board:
         soc: the SoC, or `none` for a virtual machine.
         memory_mib: RAM in MiB.
         command_line: kernel arguments that every boot gets, the console apart.
-        build: the build that `rtgate gate` makes when none is named; empty for boards whose kernels come from elsewhere.
+        build: the build that `rtgate gate` makes when none is named; empty if its kernels come from elsewhere.
         rootfs: the root filesystem image that the board boots.
         scratch: a directory on a disk that loads may write to; empty for a RAM disk.
         tunings: by name; `default` is always there.

@@ -129,7 +129,7 @@ class Value:
             return {name: entry.value.plain(fill) for name, entry in self.entries().items()}
         if isinstance(self.node, yaml.SequenceNode):
             return [item.plain(fill) for item in self.items()]
-        readers = {"bool": self.flag, "int": self.integer, "float": self.number}
+        readers: dict[str, Callable[[], object]] = {"bool": self.flag, "int": self.integer, "float": self.number}
         reader = readers.get(self.node.tag.removeprefix("tag:yaml.org,2002:"))
         return fill(self) if reader is None else reader()
 

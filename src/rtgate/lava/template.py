@@ -2,14 +2,14 @@
 """Templates of jobs, one per way of booting: `lava-jobs/NAME.yaml`.
 
 YAML in which a text may hold `{{ name }}`. A template is read first and filled afterwards, value by value: what is
-filled in cannot change its structure. A name that nobody knows is an error with its place; an entry of `deploy` or
-`boot` whose file this job does not have is left out.
+filled in cannot change its structure. A name that nobody knows is an error with its place; a file that this job does
+not have is left out with everything about it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +26,7 @@ _PLACEHOLDER = re.compile(r"\{\{ *([a-z_]+) *\}\}")
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 
 
-class _AbsentError(Exception):
-    """A placeholder has no value in this job."""
+_ABSENT = object()  # stands for a placeholder that has no value in this job, until it is left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +90,17 @@ def read(path: Path) -> Template:
         _boot=data["boot"],
         _timeouts=data.get("timeouts"),
     )
-    values: dict[str, object] = dict.fromkeys((*made.required, *made.optional), "x")
-    made.deploy({**values, "overlay": False})
+    values: dict[str, object] = dict.fromkeys(placeholders((*made.required, *made.optional)), "x")
+    made.deploy(values)
     made.boot(values)
     made.timeouts()
     made.seconds()
     return made
+
+
+def placeholders(files: Collection[str]) -> tuple[str, ...]:
+    """Return the names that a template may use: its files, their compressions, whether LAVA adds its overlay."""
+    return (*files, *(f"{name}_compression" for name in files), "overlay")
 
 
 def seconds(value: Value) -> int:
@@ -109,13 +113,21 @@ def seconds(value: Value) -> int:
 
 
 def _filled(block: Value, values: Mapping[str, object]) -> dict[str, object]:
-    filled: dict[str, object] = {}
-    for name, entry in block.entries().items():
-        try:
-            filled[name] = entry.value.plain(lambda value: _fill(value, values))
-        except _AbsentError:
-            continue
+    filled = _present(block.plain(lambda value: _fill(value, values)))
+    assert isinstance(filled, dict)
     return filled
+
+
+def _present(data: object) -> object:
+    """Return data without what is absent; a mapping whose `url` is absent is absent itself."""
+    if isinstance(data, list):
+        return [item for item in map(_present, data) if item is not _ABSENT]
+    if not isinstance(data, dict):
+        return data
+    if data.get("url") is _ABSENT:
+        return _ABSENT
+    found = {name: _present(value) for name, value in data.items()}
+    return {name: value for name, value in found.items() if value is not _ABSENT}
 
 
 def _fill(value: Value, values: Mapping[str, object]) -> object:
@@ -126,7 +138,7 @@ def _fill(value: Value, values: Mapping[str, object]) -> object:
         if name not in values:
             value.fail(f"unknown placeholder {name!r} (allowed: {', '.join(sorted(values)) or 'none'})")
         if values[name] is None:
-            raise _AbsentError
+            return _ABSENT
     if names and _PLACEHOLDER.fullmatch(text):
         return values[names[0]]
     return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), text)
