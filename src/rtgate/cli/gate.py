@@ -203,6 +203,8 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
 
 def _check_build(name: str, board: Board) -> None:
     """Refuse a build for another architecture before minutes go into it."""
+    if not name:
+        raise ConfigError(f"{board.name} has no build of its own: name one (--build), or a built kernel (--kernel)")
     description = build.find_description(name)
     if description.arch != board.arch:
         raise ConfigError(
