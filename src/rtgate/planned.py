@@ -32,6 +32,26 @@ def plan(place: Place, seeds: Sequence[int], *, virtual: bool) -> None:
         raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
 
 
+def at_least(place: Place, boots: int) -> None:
+    """Write down that a case was to have so many boots at least, of which some may be planned. Raises as `plan`."""
+    try:
+        place.directory.mkdir(parents=True, exist_ok=True)
+        before = _read(place)
+        _write(place, {**before, "boots": max(before["boots"], boots)})
+    except OSError as error:
+        raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
+
+
+def add(place: Place, seeds: Sequence[int], boots: int) -> None:
+    """Write down that a case was to have more boots, measured elsewhere. Raises as `plan`, and ConfigError."""
+    try:
+        place.directory.mkdir(parents=True, exist_ok=True)
+        before = _read(place)
+        _write(place, {"seeds": sorted({*before["seeds"], *seeds}), "boots": before["boots"] + max(0, boots)})
+    except OSError as error:
+        raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
+
+
 def unplan(place: Place, boots: int) -> None:
     """Take boots back that are not going to be, because a person ended them. Raises as `plan`, and ConfigError."""
     before = _read(place)

@@ -226,5 +226,17 @@ def parse(text: str, path: Path) -> Value:
     return Value(path, node)
 
 
+def data(text: str) -> Any:
+    """Return what YAML that a program wrote holds, as plain values: a log, a job's definition.
+
+    Raises:
+        ConfigError: it is no YAML, or has tags that are not YAML's own.
+    """
+    try:
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ConfigError(f"not YAML: {' '.join(str(error).split())[:200]}") from error
+
+
 def _at(path: Path, mark: Any) -> Location:
     return Location(path, mark.line + 1, mark.column + 1)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""What a job was to measure, kept in the job's own metadata: whoever has the number can judge it, on any machine.
+
+LAVA shows metadata to all who may see the job, so nothing secret is in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rtgate import strict_yaml
+from rtgate.errors import ConfigError
+from rtgate.record import KernelIdentity
+
+NONCE = "rtgate.nonce"
+_KEY = "rtgate.order"
+_FORMAT = 1
+_PART = 1500  # characters: a value of metadata stays below what templates and databases cut off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """A case that the job was to measure in each boot; `duration_s` is what its tool measures, in target time."""
+
+    case: str
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What was asked for.
+
+    Attributes:
+        kernels: by arm.
+        boots: the arm of each boot, in order.
+    """
+
+    board: str
+    kernels: Mapping[str, KernelIdentity]
+    boots: tuple[str, ...]
+    cases: tuple[Expected, ...]
+    suites: tuple[str, ...]
+    profile: str
+    tuning: str
+    transport: str
+
+    def as_metadata(self) -> dict[str, str]:
+        """Return the order as entries of a job's metadata."""
+        data = {
+            "format": _FORMAT,
+            **{name: getattr(self, name) for name in ("board", "boots", "suites", "profile", "tuning", "transport")},
+            "kernels": {arm: asdict(kernel) for arm, kernel in self.kernels.items()},
+            "cases": {one.case: one.duration_s for one in self.cases},
+        }
+        text = json.dumps(data, separators=(",", ":"))
+        parts = [text[start : start + _PART] for start in range(0, len(text), _PART)]
+        return {f"{_KEY}.{number}": part for number, part in enumerate(parts, 1)}
+
+
+def metadata(definition: str) -> dict[str, str]:
+    """Return the metadata of a job's definition, empty for a definition that is none."""
+    try:
+        data = strict_yaml.data(definition)
+    except ConfigError:
+        return {}
+    found = data.get("metadata") if isinstance(data, dict) else None
+    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+
+
+def read(definition: str, what: str) -> Order:
+    """Return what a job was to measure. `what` names it in the message of a ConfigError: it is no job of rtgate's."""
+    found = metadata(definition)
+    parts = [found[f"{_KEY}.{number}"] for number in range(1, len(found) + 1) if f"{_KEY}.{number}" in found]
+    if not parts:
+        raise ConfigError(f"{what} was not submitted by rtgate: its metadata say nothing of cases")
+    try:
+        return _decoded(json.loads("".join(parts)), what)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigError(f"{what}: its metadata are damaged: {type(error).__name__} {error}") from error
+
+
+def _decoded(data: dict[str, Any], what: str) -> Order:
+    if data["format"] != _FORMAT:
+        raise ConfigError(f"{what}: order format {data['format']}, this rtgate reads {_FORMAT}")
+    return Order(
+        board=str(data["board"]),
+        kernels={str(arm): KernelIdentity(**kernel) for arm, kernel in data["kernels"].items()},
+        boots=tuple(str(arm) for arm in data["boots"]),
+        cases=tuple(Expected(case=str(case), duration_s=float(length)) for case, length in data["cases"].items()),
+        suites=tuple(str(suite) for suite in data["suites"]),
+        profile=str(data["profile"]),
+        tuning=str(data["tuning"]),
+        transport=str(data["transport"]),
+    )
