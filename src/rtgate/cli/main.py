@@ -13,10 +13,28 @@ from types import FrameType
 from typing import NoReturn
 
 from rtgate import __version__
-from rtgate.cli import build, check, compare_env, console, demo, gate, in_job, repeat, report, rootfs, soak, where
+from rtgate.cli import (
+    board_health,
+    build,
+    check,
+    compare_env,
+    console,
+    demo,
+    gate,
+    in_job,
+    lab_check,
+    repeat,
+    report,
+    rootfs,
+    soak,
+    where,
+)
 from rtgate.errors import RtgateError
 
-_COMMANDS = (gate, demo, soak, in_job, build, repeat, report, console, compare_env, where, check, rootfs)
+_COMMANDS = (
+    *(gate, demo, soak, build, repeat, report, console, compare_env, where, check, rootfs),
+    *(lab_check, in_job, board_health),
+)
 _EPILOG = """\
 exit codes:
   0  pass
