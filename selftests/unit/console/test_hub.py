@@ -138,7 +138,7 @@ def test_what_waits_for_a_client_is_bounded(start: Start, client: Connect, accep
     hub = start(pending=100_000)
     line = accept(hub)
     idle = client(hub)
-    idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
     active = client(hub)
     sender = threading.Thread(target=line.sendall, args=(bytes(10_000_000) + b"END",))
     sender.start()

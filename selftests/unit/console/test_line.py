@@ -7,6 +7,7 @@ import select
 import socket
 import termios
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,21 @@ def test_tcp_that_is_refused_and_tcp_that_closes() -> None:
     with pytest.raises(LineLostError, match="refused"):
         refused.established()
     refused.close()
+
+
+def test_a_socket_in_the_file_system(tmp_path: Path) -> None:
+    with pytest.raises(LineLostError, match="No such file"):
+        opener(f"unix:{tmp_path}/console")()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{tmp_path}/console")
+        server.listen()
+        line = opener(f"unix:{tmp_path}/console")()
+        line.established()
+        with server.accept()[0] as accepted:
+            accepted.sendall(b"x")
+            select.select([line.descriptor], [], [], 5)
+            assert line.read() == b"x"
+        line.close()
 
 
 @pytest.mark.parametrize("line", ["ttyUSB0", "serial:", "serial:/dev/ttyS0:1234567", "tcp:host", "tcp:host:99999"])

@@ -41,7 +41,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("line", metavar="LINE", help="serial:DEVICE[:BAUD] or tcp:HOST:PORT (raw, not telnet)")
+    parser.add_argument("line", metavar="LINE", help="serial:DEVICE[:BAUD], tcp:HOST:PORT (raw, not telnet), unix:PATH")
     place = "[HOST:]PORT"
     parser.add_argument("--telnet", metavar=place, action="append", default=[], help="for telnet: LAVA, people")
     parser.add_argument("--raw", metavar=place, action="append", default=[], help="for programs: rtgate --console tcp:")

@@ -44,7 +44,7 @@ class Settings:
     """What a hub does.
 
     Attributes:
-        line: `serial:DEVICE[:BAUD]` or `tcp:HOST:PORT`.
+        line: `serial:DEVICE[:BAUD]`, `tcp:HOST:PORT` or `unix:PATH`.
         telnet: addresses for telnet clients.
         raw: addresses for clients that want bytes and nothing else.
         pending: bytes that wait for a client that does not read.

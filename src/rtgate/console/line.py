@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The line behind a hub, which never waits: a serial port, or a TCP port that carries one (ser2net, QEMU)."""
+"""The line behind a hub, which never waits: a serial port, or a socket that carries one (ser2net, QEMU)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LineLostError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An open line. `connecting` is true for TCP until the descriptor can be written to and `established` was asked."""
+    """An open line. `connecting` is true for sockets until the descriptor can be written to and `established` was asked."""
 
     descriptor: int
     connecting: bool
@@ -35,7 +35,8 @@ class Line:
             code = copy.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if code:
                 raise LineLostError(os.strerror(code))
-            watch(copy)
+            if copy.family != socket.AF_UNIX:
+                watch(copy)
 
     def read(self) -> bytes:
         """Return what has arrived, empty if nothing has. Raises LineLostError."""
@@ -68,10 +69,10 @@ Opener = Callable[[], Line]
 
 
 def opener(line: str) -> Opener:
-    """Return what opens `serial:DEVICE[:BAUD]` or `tcp:HOST:PORT`; it raises LineLostError.
+    """Return what opens `serial:DEVICE[:BAUD]`, `tcp:HOST:PORT` or `unix:PATH`; it raises LineLostError.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: it is none of these.
     """
     kind, _, rest = line.partition(":")
     if kind == "serial" and rest:
@@ -85,7 +86,9 @@ def opener(line: str) -> Opener:
     if kind == "tcp":
         host, port = address(rest)
         return lambda: _tcp(host, port)
-    raise ConfigError(f"unknown line {line!r} (allowed: serial:DEVICE[:BAUD], tcp:HOST:PORT)")
+    if kind == "unix" and rest:
+        return lambda: _connected(socket.AF_UNIX, rest)
+    raise ConfigError(f"unknown line {line!r} (allowed: serial:DEVICE[:BAUD], tcp:HOST:PORT, unix:PATH)")
 
 
 def address(text: str, host: str = "127.0.0.1") -> tuple[str, int]:
@@ -116,10 +119,14 @@ def _serial(device: str, speed: int) -> Line:
 
 def _tcp(host: str, port: int) -> Line:
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        connection = socket.socket(family, kind, protocol)
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise LineLostError(error.strerror) from error
+    return _connected(family, place)
+
+
+def _connected(family: int, place: str | tuple[str | int, ...]) -> Line:
+    connection = socket.socket(family, socket.SOCK_STREAM)
     connection.settimeout(0)
     code = connection.connect_ex(place)
     if code not in (0, errno.EINPROGRESS):
