@@ -24,7 +24,7 @@ class LineLostError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An open line. `connecting` is true for sockets until the descriptor can be written to and `established` was asked."""
+    """An open line; one that is `connecting` is there once it can be written to and `established` was asked."""
 
     descriptor: int
     connecting: bool
@@ -125,10 +125,10 @@ def _tcp(host: str, port: int) -> Line:
     return _connected(family, place)
 
 
-def _connected(family: int, place: str | tuple[str | int, ...]) -> Line:
+def _connected(family: int, place: object) -> Line:
     connection = socket.socket(family, socket.SOCK_STREAM)
     connection.settimeout(0)
-    code = connection.connect_ex(place)
+    code = connection.connect_ex(place)  # type: ignore[arg-type] # whatever belongs to the family
     if code not in (0, errno.EINPROGRESS):
         connection.close()
         raise LineLostError(os.strerror(code))
