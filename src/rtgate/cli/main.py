@@ -21,6 +21,7 @@ from rtgate.cli import (
     console,
     demo,
     gate,
+    hub,
     in_job,
     lab_check,
     repeat,
@@ -33,7 +34,7 @@ from rtgate.errors import RtgateError
 
 _COMMANDS = (
     *(gate, demo, soak, build, repeat, report, console, compare_env, where, check, rootfs),
-    *(lab_check, in_job, board_health),
+    *(lab_check, in_job, board_health, hub),
 )
 _EPILOG = """\
 exit codes:
