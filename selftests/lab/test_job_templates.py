@@ -135,17 +135,8 @@ def validated(tree: Path, directory: Path, wanted: dict[str, tuple[Board, str]])
         dictionary = f"{{% extends '{lava_of(board).device_type}.jinja2' %}}\n{CONNECTION}"
         (directory / "devices" / f"{name}.jinja2").write_text(dictionary)
     namespaces = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "--")
-    argv = [
-        *namespaces,
-        "sh",
-        "-ec",
-        INSIDE,
-        "inside",
-        tree,
-        directory,
-        Path(__file__).with_name("validate.py"),
-        *WORKER,
-    ]
+    paths = [str(path) for path in (tree, directory, Path(__file__).with_name("validate.py"))]
+    argv = [*namespaces, "sh", "-ec", INSIDE, "inside", *paths, *WORKER]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, dict[str, str]] = json.loads(done.stdout)
