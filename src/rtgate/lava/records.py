@@ -16,7 +16,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from typing import Any
 from rtgate import planned
 from rtgate import record as records_file
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.lava import on_board
 from rtgate.lava.frames import Unit, collected, frames
 from rtgate.record import Place, Record
 
@@ -103,18 +104,25 @@ def encode(directory: Path) -> Iterator[str]:
 def decode(lines: Iterable[str], into: Path) -> Decoded:
     """Write the records in a job's log into a directory, beside those that it has.
 
-    Lines may be damaged, truncated, repeated, or not ours. What was announced and did not arrive is planned
-    there (`rtgate.planned`), so that judging misses it.
+    They were sent by `rtgate in-job`, or measured on the board itself (`rtgate.lava.on_board`). Lines may be damaged,
+    truncated, repeated, or not ours. What was announced and did not arrive is planned there (`rtgate.planned`), so that
+    judging misses it.
 
     Raises:
         InfrastructureError: the directory cannot be written.
     """
-    sets = collected(lines)
+    log = list(lines)
+    sets = collected(log)
     found = _Found()
     try:
         into.mkdir(parents=True, exist_ok=True)
         for name, units in sets.items():
-            _Set(name, units, into, found).write()
+            if "b" not in units:
+                _Set(name, units, into, found).write()
+        boots = sorted((units["b"].line, name) for name, units in sets.items() if "b" in units)
+        ends = [*(line for line, _ in boots[1:]), len(log)]
+        for (line, name), end in zip(boots, ends, strict=False):
+            _on_board(name, sets[name]["b"], log[line:end], found, into)
     except OSError as error:
         raise InfrastructureError(f"records could not be written to {into}: {error}") from error
     if not sets:
@@ -126,6 +134,16 @@ def decode(lines: Iterable[str], into: Path) -> Decoded:
         missing=tuple(found.missing),
         complete=not found.damaged and not found.missing,
     )
+
+
+def _on_board(name: str, unit: Unit, lines: Sequence[str], found: _Found, into: Path) -> None:
+    """Write the records of what a board measured by itself."""
+    try:
+        for path, problem in on_board.write(on_board.context(unit.data()), lines, into):
+            found.records.append(path)
+            found.damaged += [f"{path.relative_to(into)}: {problem}"] if problem else []
+    except (ValueError, ConfigError) as error:
+        found.damaged.append(f"the boot of set {name}: {error}")
 
 
 def _as_json(data: Mapping[str, Any]) -> bytes:
