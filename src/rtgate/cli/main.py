@@ -15,6 +15,7 @@ from typing import NoReturn
 from rtgate import __version__
 from rtgate.cli import build, check, compare_env, console, demo, gate, in_job, repeat, report, rootfs, soak, where
 from rtgate.errors import RtgateError
+from rtgate.report.text import plain
 
 _COMMANDS = (gate, demo, soak, in_job, build, repeat, report, console, compare_env, where, check, rootfs)
 _EPILOG = """\
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = int(module.run(arguments))
         sys.stdout.flush()
     except RtgateError as error:
-        print(f"rtgate: {error}", file=sys.stderr)
+        print(f"rtgate: {plain(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("rtgate: interrupted", file=sys.stderr)
