@@ -32,6 +32,7 @@ from rtgate.lava import environment, signals
 from rtgate.lava.expected import Expected
 from rtgate.lava.frames import frames
 from rtgate.lava.plain import plain
+from rtgate.lava.target import refused
 from rtgate.measure import Arm, Case, plan, recorded
 from rtgate.profiles import profile
 from rtgate.record import Place
@@ -215,7 +216,7 @@ def write(found: Context, lines: Sequence[str], records: Path) -> tuple[tuple[Pa
             )
         place = Place(records=records, board=found.expected.board.name, arm=found.arm.name, case=case.name)
         planned.add(place, [], 1)
-        outcome = log.outcome(nonce)
+        outcome = refused(made, log.outcome(nonce), found.expected.profile)
         record = recorded(case, found.arm, made, outcome)
         path = records_file.write(record, outcome.files, outcome.console, records)
         problem = outcome.message if outcome.state is State.UNREADABLE else ""
