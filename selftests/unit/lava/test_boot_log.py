@@ -78,7 +78,7 @@ def job(*boots: str, ends: str = "test") -> list[Line]:
             log += [lava(f"end: {number + 2} uboot-action (duration 00:00:10) [common]")]
             log += [lava(f"start: {number + 3} lava-docker-test-retry (timeout 00:30:00) [common]")]
             log += [Line("debug", f"start: {number + 3}.1 lava-docker-test-shell (timeout 00:30:00) [common]")]
-            log += board("U-Boot 2099.01 of a liar\n" + PANIC) + [Line("feedback", PANIC)]
+            log += [*board("U-Boot 2099.01 of a liar\n" + PANIC), Line("feedback", PANIC)]
             log += [lava(f"end: {number + 3} lava-docker-test-retry (duration 00:00:30) [common]")]
         number += 3
     return [*log, lava(f"start: {number + 1} finalize (timeout 00:00:30) [common]"), *board(PANIC)]

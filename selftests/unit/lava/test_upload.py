@@ -23,7 +23,7 @@ class Storage:
         storage = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_PUT(self) -> None:  # noqa: N802 - the name that http.server wants
+            def do_PUT(self) -> None:
                 data = self.rfile.read(int(self.headers["Content-Length"]))
                 storage.got.append((self.path, self.headers.get("Authorization"), data))
                 self.send_response(storage.answers.pop(0) if storage.answers else 201)
