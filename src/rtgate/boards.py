@@ -63,6 +63,7 @@ class Board:
         cpu_classes: CPUs by the name of their kind, where a board has several kinds (`little`, `big`).
         undeclared: reasons, by validity check, why a check is not applicable on this board.
         qemu: set for virtual boards only.
+        cool_to: degrees Celsius that a board in a lab must have cooled down to before it measures.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Board:
     cpu_classes: dict[str, tuple[int, ...]]
     undeclared: dict[str, str]
     qemu: Qemu | None
+    cool_to: int | None = None
 
     def tuning(self, name: str) -> Tuning:
         """Return the tuning of this name. Raises ConfigError."""
@@ -98,7 +100,17 @@ class Board:
 
 
 _REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console", "build")
-_OPTIONAL = ("command_line", "rootfs", "work_directory", "scratch", "tunings", "cpu_classes", "not_applicable", "qemu")
+_OPTIONAL = (
+    "command_line",
+    "rootfs",
+    "work_directory",
+    "scratch",
+    "tunings",
+    "cpu_classes",
+    "not_applicable",
+    "qemu",
+    "cool_to",
+)
 CHECKS = (
     *("flavour", "kernel", "cpus", "log", "threads", "affinity", "cycles", "counts", "duration", "clock", "load"),
     "settings",
@@ -138,6 +150,7 @@ def read(path: Path) -> Board:
         cpu_classes=_cpu_classes(data.get("cpu_classes")),
         undeclared=_not_applicable(data),
         qemu=_qemu(data),
+        cool_to=data["cool_to"].integer(minimum=0, maximum=120) if "cool_to" in data else None,
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from rtgate.boards import Board
 from rtgate.errors import InfrastructureError
+from rtgate.lava.cooling import cool
 from rtgate.lava.environment import InJob
 from rtgate.profiles import Profile
 from rtgate.target.live import LiveTarget
@@ -57,6 +58,7 @@ class JobTarget:
     job: InJob
     profile: Profile
     _died: str = field(default="")
+    _cooled: bool = False
 
     @classmethod
     def of(cls, board: Board, job: InJob, profile: Profile, stop: threading.Event) -> JobTarget:
@@ -65,10 +67,22 @@ class JobTarget:
 
     def run(self, plan: Plan) -> Outcome:
         """Carry out a plan. Raises Interrupted as `LiveTarget.run`."""
+        if not self._cooled:
+            self._cooled = True
+            try:
+                self._cool(plan)
+            except InfrastructureError as error:
+                self._died = str(error)
         outcome = self._revived(plan) if self._died else self.live.run(plan)
         if outcome.state in _DIED:
             self._died = f"{_DIED[outcome.state]} during {plan.case}, earlier in this boot"
         return refused(plan, replace(outcome, machine=self.job.machine), self.profile)
+
+    def _cool(self, plan: Plan) -> None:
+        """Wait until the board is as cool as its file asks. Raises InfrastructureError."""
+        limit = self.live.board.cool_to
+        if limit is not None:
+            cool(self.live, plan, limit)
 
     def _revived(self, plan: Plan) -> Outcome:
         """Carry out a plan on a board that died before: after a power cycle where that brings it back."""
