@@ -210,22 +210,23 @@ def context(data: bytes) -> Context:
         raise ValueError(f"what the board carried out cannot be read: {error}") from error
 
 
-def write(found: Context, lines: Sequence[str], records: Path) -> tuple[tuple[Path, str], ...]:
+def write(found: Context, lines: Sequence[str], records: Path, *, hung: bool = False) -> tuple[tuple[Path, str], ...]:
     """Write the records of one boot from its part of a job's log.
-
-    Returns:
-        The directory of each record, and a sentence about results that arrived damaged.
 
     Args:
         found: what was carried out.
         lines: all that the log has from the boot's context on, up to the next boot's.
         records: the directory that they go to.
+        hung: LAVA's time was over while the test ran.
+
+    Returns:
+        The directory of each record, and a sentence about results that arrived damaged.
 
     Raises:
         ConfigError: this rtgate, or its board file, makes other plans than the one that wrote the job.
         InfrastructureError: the records cannot be written.
     """
-    log = _Log(found, lines)
+    log = _Log(found, lines, hung=hung)
     written = []
     for case, nonce in found.cases:
         made = plan(case, found.arm, found.number)
@@ -253,14 +254,14 @@ def _numbered(directory: Path, number: int) -> Path:
 class _Log:
     """The part of a job's log in which one boot carried out its plans."""
 
-    def __init__(self, found: Context, lines: Sequence[str]) -> None:
+    def __init__(self, found: Context, lines: Sequence[str], *, hung: bool) -> None:
         self._nonces = [nonce for _, nonce in found.cases]
         self._machine = {"console": "lava-test-shell", "boot": str(found.number)}
         self._readers = {nonce: FrameReader(nonce) for nonce in self._nonces}
         self._parts: dict[str, list[str]] = {nonce: [] for nonce in self._nonces}
         self._died = ""
         self._last = ""
-        self._hung = False
+        self._hung = hung
         self._take(lines)
         for reader in self._readers.values():
             reader.finish()
