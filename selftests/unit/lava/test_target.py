@@ -9,7 +9,10 @@ import pytest
 from selftests.fake_target import facts, measured
 
 from rtgate import boards, loads
+from rtgate.boards import Board
+from rtgate.errors import InfrastructureError
 from rtgate.lava import environment
+from rtgate.lava import target as target_module
 from rtgate.lava.target import JobTarget, refused, time_of
 from rtgate.profiles import profile
 from rtgate.target.live import LiveTarget
@@ -30,6 +33,7 @@ class Live:
 
     outcomes: list[Outcome]
     boots: bool = False
+    board: Board = BOARD
     ran: list[bool] = field(default_factory=list)
 
     def run(self, _: Plan) -> Outcome:
@@ -82,6 +86,21 @@ def test_a_reset_that_fails_is_the_labs() -> None:
     one = target(Live([FAULT]), LAVA_HARD_RESET_COMMAND="false", RTGATE_POWER_CYCLE="1")
     one.run(plan())
     assert "ended with 1" in one.run(plan()).message
+
+
+def test_a_board_that_stays_hot_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def cool(_live: object, _plan: Plan, limit_c: float) -> None:
+        asked.append(limit_c)
+        raise InfrastructureError("the board is at 71 C")
+
+    monkeypatch.setattr(target_module, "cool", cool)
+    one = target(Live([], board=replace(BOARD, cool_to=55)))
+    outcomes = [one.run(plan()) for _ in range(2)]
+    assert [outcome.state for outcome in outcomes] == [State.LAB, State.LAB]
+    assert "not measured: the board is at 71 C" in outcomes[1].message
+    assert asked == [55]
 
 
 NFS = facts("facts", {"/proc/cmdline": b"console=ttyS2 root=/dev/nfs rw nfsroot=10.0.0.1:/x\n"})
