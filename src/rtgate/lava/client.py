@@ -204,6 +204,11 @@ class Lava:
         """Return whether the server has a device type."""
         return self._http.repeat("GET", self._url(f"devicetypes/{device_type}/")).status == 200
 
+    def health_check(self, device_type: str) -> str:
+        """Return the definition of a device type's health check, empty without one (which LAVA answers with 400)."""
+        reply = self._http.repeat("GET", self._url(f"devicetypes/{device_type}/health_check/"))
+        return reply.text if reply.status == 200 else ""
+
     def devices(self, device_type: str) -> tuple[Device, ...]:
         """Return the devices of a type that are not retired."""
         tags = {entry["id"]: str(entry["name"]) for entry in self._list("tags/", 1000, {})}
