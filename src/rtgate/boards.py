@@ -240,7 +240,8 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
     data = value.mapping(
         required=("device_type", "boot"), optional=("consoles", "dtbs", "prompt", "login", "unconfirmed")
     )
-    prompt = data.text("prompt", re.escape(console.prompt))
+    # `re.escape` would also escape spaces and `#`, which only makes job definitions hard to read.
+    prompt = data.text("prompt", re.sub(r"([][.^$*+?{}()|\\])", r"\\\1", console.prompt))
     try:
         re.compile(prompt)
     except re.error as error:

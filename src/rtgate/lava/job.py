@@ -171,7 +171,7 @@ def _check(request: JobRequest) -> None:
         raise ConfigError(f"unknown kernel family {request.family!r} (allowed: {', '.join(FAMILIES)})")
     if request.transport == "board" and len(request.steps) != len(request.boots):
         raise ConfigError(
-            f"{len(request.boots)} boots and {len(request.steps)} scripts: the transport board needs one of each"
+            f"transport board needs a script for each boot: {len(request.boots)} boots, {len(request.steps)} scripts"
         )
     if request.upload is not None and "?" in _url("upload", request.upload):
         raise ConfigError("the upload's URL has a query, which may be a secret: a definition is no place for one")
@@ -182,9 +182,8 @@ def _check_arms(request: JobRequest) -> None:
     if len(set(names)) != len(names) or not set(names) <= set(ARMS):
         raise ConfigError(f"a job's arms are {' and '.join(ARMS)}, each at most once; found: {', '.join(names)}")
     if not request.boots or set(request.boots) != set(names):
-        raise ConfigError(
-            f"the boots ({', '.join(request.boots) or 'none'}) do not use the arms ({', '.join(names) or 'none'}) exactly"
-        )
+        used, known = ", ".join(request.boots) or "none", ", ".join(names) or "none"
+        raise ConfigError(f"the boots ({used}) do not use the arms ({known}) exactly")
 
 
 def _one_boot(request: JobRequest, found: Template, arm: JobArm, number: int) -> list[dict[str, object]]:
