@@ -6,6 +6,7 @@ What was to come and did not is planned all the same, so that judging misses it.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,22 +53,28 @@ def fetch(order: Order, lines: Sequence[LogLine], ending: Ending, into: Path) ->
     found = boots(lines)
     measured, broken, notes = 0, 0, []
     for boot, arm in zip(found, order.boots, strict=False):
-        came, said = _decoded(boot, into)
+        came, said = _decoded(order, arm, boot, into)
         measured += len(came)
         notes += [f"boot {boot.number} ({arm}): {note}" for note in said]
         if boot.number == ending.boot and ending.state:
             broken += _broken(order, arm, boot, (ending, came), into)
-    for arm in order.kernels:
-        _plan(order, arm, into)
     return Fetched(measured=measured, broken=broken, notes=tuple(notes))
 
 
-def _decoded(boot: Boot, into: Path) -> tuple[list[Record], Sequence[str]]:
+def _decoded(order: Order, arm: str, boot: Boot, into: Path) -> tuple[list[Record], Sequence[str]]:
     """Return the records that a boot brought, and what is lacking. One that names another case or arm is kept out."""
     if not boot.booted:
         return [], ()
     decoded = records.decode((line.text for line in boot.shell), into)
-    return [records_file.read(path) for path in decoded.records], (*decoded.damaged, *decoded.missing)
+    found, notes = [], [*decoded.damaged, *decoded.missing]
+    for path in decoded.records:
+        record = records_file.read(path)
+        if (record.board, record.arm) == (order.board, arm):
+            found.append(record)
+        else:
+            shutil.rmtree(path)
+            notes.append(f"a record of {record.arm} on {record.board} does not belong here: refused")
+    return found, notes
 
 
 def _broken(order: Order, arm: str, boot: Boot, result: tuple[Ending, Iterable[Record]], into: Path) -> int:
@@ -105,12 +112,12 @@ def _record(order: Order, arm: str, case: str, ending: Ending) -> Record:
     )
 
 
-def _plan(order: Order, arm: str, into: Path) -> None:
-    """Plan what was asked for, where the log did not announce it."""
-    wanted = sum(one == arm for one in order.boots)
-    for one in order.cases:
-        place = Place(records=into, board=order.board, arm=arm, case=one.case)
-        planned.at_least(place, wanted)
+def plan(order: Order, into: Path) -> None:
+    """Plan what was asked for, where no log announced it, so that it is missed. Raises as `fetch`."""
+    for arm in order.kernels:
+        wanted = sum(one == arm for one in order.boots)
+        for one in order.cases:
+            planned.at_least(Place(records=into, board=order.board, arm=arm, case=one.case), wanted)
 
 
 def decided(ending: Ending, *, good: bool) -> Ending:
