@@ -13,6 +13,8 @@ from rtgate.boards import FLAVOURS, Board
 from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import KernelBuild
+from rtgate.lava import environment
+from rtgate.lava.target import JobTarget, time_of
 from rtgate.measure import Arm, Target
 from rtgate.profiles import profile
 from rtgate.record import KernelIdentity
@@ -57,6 +59,8 @@ def make_arms(request: ArmRequest) -> tuple[tuple[Arm, ...], threading.Event]:
     stop = threading.Event()
     if console in {"virtual", "host", "host-pty"}:
         return _virtual(request, board, console, stop), stop
+    if console == "lava":
+        return (_in_job(request, board, stop),), stop
     return (_attached(request, board, console, stop),), stop
 
 
@@ -64,7 +68,7 @@ def _consistent(board: Board, console: str, kernels: dict[str, Path]) -> None:
     if not console:
         raise ConfigError(
             f"{board.name} is no virtual board: say where its console is, for example --console serial:/dev/ttyUSB0:"
-            f"{board.console.baud} (or tcp:HOST:PORT, command:CMD)"
+            f"{board.console.baud} (or tcp:HOST:PORT, command:CMD, lava)"
         )
     ours = console in {"virtual", "host", "host-pty"}
     if ours and not board.virtual:
@@ -130,6 +134,20 @@ def _attached(request: ArmRequest, board: Board, console: str, stop: threading.E
         tuning=board.tuning(request.tuning),
         time="real",
         target=LiveTarget.attached(board, console, stop),
+    )
+
+
+def _in_job(request: ArmRequest, board: Board, stop: threading.Event) -> Arm:
+    """Return the arm that a LAVA job has booted."""
+    job = environment.read()
+    return Arm(
+        name=job.arm,
+        board=board,
+        kernel=job.kernel or _running(request.flavour),
+        profile=profile(request.profile, TOOLS),
+        tuning=board.tuning(request.tuning),
+        time=time_of(board),
+        target=JobTarget.of(board, job, stop),
     )
 
 

@@ -37,7 +37,9 @@ def keep(order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatc
     fetched = fetch(order, last.lines, last.ending, output / "records")
     for note in fetched.notes:
         watch.say(note)
-    watch.say(f"job {last.job.number}: {fetched.measured} records" + f", {fetched.broken} boots broke" * bool(fetched.broken))
+    watch.say(
+        f"job {last.job.number}: {fetched.measured} records" + f", {fetched.broken} boots broke" * bool(fetched.broken)
+    )
 
 
 def judge(order: Order, attempts: Sequence[Attempt], output: Path, asked: Asked) -> int:

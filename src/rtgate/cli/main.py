@@ -13,10 +13,30 @@ from types import FrameType
 from typing import NoReturn
 
 from rtgate import __version__
-from rtgate.cli import build, check, compare_env, console, demo, gate, repeat, report, rootfs, soak, where
+from rtgate.cli import (
+    build,
+    cancel,
+    check,
+    compare_env,
+    console,
+    demo,
+    fetch,
+    gate,
+    in_job,
+    jobs,
+    repeat,
+    report,
+    rootfs,
+    soak,
+    submit,
+    where,
+)
 from rtgate.errors import RtgateError
 
-_COMMANDS = (gate, demo, soak, build, repeat, report, console, compare_env, where, check, rootfs)
+_COMMANDS = (
+    *(gate, demo, soak, submit, jobs, cancel, fetch, in_job),
+    *(build, repeat, report, console, compare_env, where, check, rootfs),
+)
 _EPILOG = """\
 exit codes:
   0  pass

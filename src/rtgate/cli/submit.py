@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -15,22 +15,20 @@ from typing import Any
 from rtgate import boards
 from rtgate import record as records_file
 from rtgate.boards import FLAVOURS, Board
-from rtgate.cli import suites
-from rtgate.cli.concluding import Asked, conclude
-from rtgate.cli.fetch import keep
-from rtgate.cli.job_files import Files, Sources, publish
+from rtgate.cli import job_results, suites
+from rtgate.cli.job_files import Named, Source, Way, publish, source
 from rtgate.cli.job_watch import JobWatch
+from rtgate.cli.report_directory import check_ours, empty, ours_alone
 from rtgate.cli.soak import seconds
 from rtgate.errors import ConfigError
-from rtgate.judge.verdict import Verdict
 from rtgate.lava import devices
 from rtgate.lava.access import access
+from rtgate.lava.classify import Blame
 from rtgate.lava.client import Lava
 from rtgate.lava.following import Waits
 from rtgate.lava.job import PRIORITIES, TRANSPORTS, JobArm, JobRequest, lava_of, render
-from rtgate.lava.order import NONCE, Expected, Order
+from rtgate.lava.order import NONCE, Expected, Order, in_turns
 from rtgate.lava.submission import Attempt, Submission
-from rtgate.lava.verdicts import verdicts
 from rtgate.profiles import profile
 from rtgate.tools.registry import TOOLS
 
@@ -95,7 +93,7 @@ def _add_measuring(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_job(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--priority", default="medium", metavar="P", help=f"{', '.join(PRIORITIES)}, or 0 to 100")
+    group.add_argument("--priority", metavar="P", help=f"{', '.join(PRIORITIES)}, or 0 to 100 (default: medium)")
     group.add_argument("--tag", action="append", default=[], metavar="TAG", help="only devices that have this tag")
     group.add_argument("--device", metavar="NAME", help="only this device (it needs a tag of its own)")
     group.add_argument("--visibility", default="public", metavar="V", help="public, personal, group:NAME")
@@ -122,41 +120,170 @@ def _add_ending(group: argparse._ArgumentGroup) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     board = boards.board(arguments.board)
-    device_type = lava_of(board).device_type
     watch = JobWatch(verbose=arguments.verbose)
-    order, sources = _order(arguments, board)
-    _consistent(arguments, sources)
-    if arguments.wait:
-        keep.prepare(arguments.output)
-    lava = Lava(access(arguments.server))
-    lab = devices.look(lava, device_type, arguments.tag)
-    watch.say(lab.summary(lava.access.url))
-    for entry in lava_of(board).unconfirmed:
-        watch.say(f"unconfirmed for {board.name}: {entry}")
-    tags = tuple(arguments.tag)
-    tags = devices.pinned(lab.devices, arguments.device, tags) if arguments.device else tags
     with ExitStack() as stack:
-        files = publish(sources, arguments, lava.access.url, stack)
-        submission = Submission(
-            lava=lava,
-            device_type=device_type,
-            make=lambda nonce, more: render(_request(arguments, order, files, lab.version, nonce, more)),
-            watch=watch,
-            tags=tags,
-            waits=Waits(queue=seconds(arguments.queue_timeout)),
-            attempts=1 + arguments.retries,
-            arms=order.boots,
-        )
+        sources = _sources(arguments, board, stack)
+        order = _order(arguments, board, sources)
+        _check(arguments, sources)
+        if arguments.wait:
+            output = arguments.output.absolute()
+            check_ours(output)
+            records_file.has_room(output)
+            stack.enter_context(ours_alone(output))
+        job = _Job(arguments, board, order, sources, watch, stack)
         if arguments.dry_run:
-            print(submission.checked("rtgate-dry-run", tags), end="")
+            print(job.submission(order).checked("rtgate-dry-run", job.tags), end="")
             return 0
         if not arguments.wait:
-            number = submission.leave()
+            number = job.submission(order).leave()
+            watch.say(f"submitted; later, anywhere: rtgate fetch {number}")
             print(number)
-            watch.say(f"submitted; later: rtgate fetch {number}")
             return 0
+        empty(output)
+        return _followed(job, output)
+
+
+class _Job:
+    """What is submitted, ready to be: the lab was looked at, files are published."""
+
+    def __init__(
+        self,
+        arguments: argparse.Namespace,
+        board: Board,
+        order: Order,
+        sources: dict[str, Source],
+        watch: JobWatch,
+        stack: ExitStack,
+    ) -> None:
+        self.arguments, self.board, self.order, self.watch = arguments, board, order, watch
+        self.lava = Lava(access(arguments.server))
+        device_type = lava_of(board).device_type
+        self.lab = devices.look(self.lava, device_type, arguments.tag)
+        watch.say(self.lab.summary(self.lava.access.url))
+        for entry in lava_of(board).unconfirmed:
+            watch.say(f"{board.name}: unconfirmed: {entry.what}: {entry.reason}")
+        tags = tuple(arguments.tag)
+        self.tags = devices.pinned(self.lab.devices, arguments.device, tags) if arguments.device else tags
+        self._families = {one.family for one in sources.values()}
+        way = Way(serve=arguments.serve, put=arguments.put, server=self.lava.access.url)
+        self._files = publish(sources, way, stack)
+
+    def submission(self, order: Order) -> Submission:
+        """Return the submission of a part of the order."""
+        return Submission(
+            lava=self.lava,
+            device_type=lava_of(self.board).device_type,
+            make=lambda nonce, tags: render(self._request(order, nonce, tags)),
+            watch=self.watch,
+            tags=self.tags,
+            waits=Waits(queue=seconds(self.arguments.queue_timeout)),
+            attempts=1 + max(0, self.arguments.retries),
+            arms=order.boots,
+        )
+
+    def _request(self, order: Order, nonce: str, tags: tuple[str, ...]) -> JobRequest:
+        asked = self.arguments
+        named = ", ".join(kernel.name for kernel in order.kernels.values())
+        return JobRequest(
+            name=f"rtgate {self.board.name}: {','.join(order.suites)} on {named}",
+            board=self.board,
+            arms=tuple(
+                JobArm(name=arm, files=self._files[arm], identity=json.dumps(asdict(kernel)))
+                for arm, kernel in order.kernels.items()
+            ),
+            boots=order.boots,
+            suites=order.suites,
+            profile=order.profile,
+            tuning=order.tuning,
+            priority=asked.priority or ("low" if order.boots != self.order.boots else "medium"),
+            tags=tags,
+            visibility=asked.visibility,
+            metadata={**_origin(asked.metadata), **order.as_metadata(), NONCE: nonce},
+            transport=order.transport,
+            image=asked.image,
+            upload=asked.upload,
+            server=self.lab.version,
+            family=min(self._families),
+            test_s=order.boot_s,
+        )
+
+
+def _followed(job: _Job, output: Path) -> int:
+    """Carry out every part of the order, one after the other on the same board, and judge all of it."""
+    done: list[Attempt] = []
+    asked = job_results.asked(job.order, job.arguments.thresholds, allow_unjudged=job.arguments.allow_unjudged)
+    for part in job.order.parts():
         try:
-            attempts = submission.run()
+            attempts = job.submission(part).run()
         finally:
-            watch.close()
-    return _concluded(arguments, order, attempts)
+            job.watch.close()
+        job_results.keep(part, attempts, output, job.watch)
+        done += attempts
+        if attempts[-1].ending.blame is not Blame.NOBODY:
+            break
+        job.tags = devices.same(job.lab.devices, attempts[-1].job.device, job.tags)
+    return job_results.judge(job.order, done, output, asked)
+
+
+def _sources(arguments: argparse.Namespace, board: Board, stack: ExitStack) -> dict[str, Source]:
+    kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
+    kernels["candidate"] = arguments.kernel
+    more = {name: getattr(arguments, name) for name in ("dtb", "ramdisk", "modules", "nfsroot")}
+    overlays = tuple(arguments.overlay)
+    return {
+        arm: source(board, Named(kernel=kernel, overlays=overlays, **more), arguments.flavour, stack)
+        for arm, kernel in kernels.items()
+    }
+
+
+def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Source]) -> Order:
+    """Return what is asked for. Raises ConfigError: suites, profile or tuning are wrong."""
+    board.tuning(arguments.tuning)
+    chosen = profile(arguments.profile, TOOLS)
+    names = tuple(arguments.suite.split(","))
+    cases = suites.cases(names, arguments.profile, arguments.tuning)
+    if arguments.boots is not None and arguments.boots < 1:
+        raise ConfigError(f"--boots {arguments.boots}: expected at least 1")
+    count = arguments.boots or max(chosen.of(case.tool.name).boots for case in cases)
+    return Order(
+        board=board.name,
+        kernels={arm: one.kernel for arm, one in sources.items()},
+        boots=in_turns(tuple(sources), count),
+        cases=tuple(Expected(case=case.name, duration_s=chosen.of(case.tool.name).duration_s) for case in cases),
+        suites=names,
+        profile=arguments.profile,
+        tuning=arguments.tuning,
+        transport=arguments.transport,
+    )
+
+
+def _check(arguments: argparse.Namespace, sources: dict[str, Source]) -> None:
+    """Find what does not fit together before anything is asked of a lab. Raises ConfigError."""
+    if len({one.family for one in sources.values()}) > 1:
+        raise ConfigError("one arm is a vendor's kernel, the other is not: they name the console differently")
+    if any(one.local for one in sources.values()) and not (arguments.wait or arguments.put or arguments.dry_run):
+        raise ConfigError("files of this machine are served as long as this command runs: --wait, or --put URL")
+    if arguments.untrusted and not arguments.tag:
+        raise ConfigError("--untrusted: name the devices that strangers' kernels may run on, with --tag")
+    if arguments.untrusted and arguments.upload:
+        raise ConfigError("--untrusted and --upload: a job of strangers gets no way to write anywhere")
+
+
+_CI = {
+    "merge-request": "CI_MERGE_REQUEST_IID",
+    "commit": "CI_COMMIT_SHA",
+    "branch": "CI_COMMIT_REF_NAME",
+    "pipeline": "CI_PIPELINE_ID",
+    "ci-job": "CI_JOB_ID",
+}
+
+
+def _origin(named: Sequence[str]) -> dict[str, str]:
+    """Return where the job comes from: what GitLab says, and what the command line adds."""
+    found = {key: os.environ[variable] for key, variable in _CI.items() if os.environ.get(variable)}
+    for text in named:
+        key, equals, value = text.partition("=")
+        if not equals or not key or key.startswith("rtgate."):
+            raise ConfigError(f"--metadata {text}: expected KEY=TEXT, and a key that does not begin with `rtgate.`")
+        found[key] = value
+    return found

@@ -90,13 +90,14 @@ class Sender:
         for _ in range(_TWICE):
             yield from _frames(self._set, "a", _as_json({"planned": plans}))
 
-    def record(self, directory: Path) -> Iterator[str]:
-        """Return the lines of one record. Raises InfrastructureError when it cannot be read."""
-        number = str(len(self._sent) + 1)
-        path = str(directory.relative_to(self._root))
+    def record(self, directory: Path, number: int | None = None) -> Iterator[str]:
+        """Return the lines of one record; `number` is the one it should have. Raises InfrastructureError."""
+        unit = str(len(self._sent) + 1)
+        named = directory if number is None else directory.parent / f"{number:03d}"
+        path = str(named.relative_to(self._root))
         data = _packed(directory, path)
-        self._sent[number] = (path, hashlib.sha256(data).hexdigest())
-        yield from _frames(self._set, number, data)
+        self._sent[unit] = (path, hashlib.sha256(data).hexdigest())
+        yield from _frames(self._set, unit, data)
 
     def closed(self) -> Iterator[str]:
         """Return the lines that say what was sent."""

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""A board inside a LAVA job: LAVA has booted it, plans are carried out over its console, LAVA turns it off.
+
+One boot serves all cases. A kernel that died in one of them cannot be measured any more: the cases that are left say
+so at once instead of waiting for a shell, and the fault stays with the case in which it happened.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+
+from rtgate.boards import Board
+from rtgate.errors import InfrastructureError
+from rtgate.lava.environment import InJob
+from rtgate.target.live import LiveTarget
+from rtgate.target.outcome import Outcome, State
+from rtgate.target.plan import Plan
+
+_DIED = {State.FAULT: "the kernel died", State.HANG: "the target hung"}
+
+
+def time_of(board: Board) -> str:
+    """Return which time a lab's board measures: a virtual machine has that of the machine below it."""
+    return "host" if board.virtual or board.soc == "none" else "real"
+
+
+@dataclass(slots=True)
+class JobTarget:
+    """The board of a job.
+
+    Attributes:
+        live: carries out plans on the job's console.
+        job: what the job tells.
+    """
+
+    live: LiveTarget
+    job: InJob
+    _died: str = field(default="")
+
+    @classmethod
+    def of(cls, board: Board, job: InJob, stop: threading.Event) -> JobTarget:
+        """Return the board of this job."""
+        return cls(LiveTarget.attached(board, job.console, stop), job)
+
+    def run(self, plan: Plan) -> Outcome:
+        """Carry out a plan. Raises Interrupted as `LiveTarget.run`."""
+        outcome = self._revived(plan) if self._died else self.live.run(plan)
+        if outcome.state in _DIED:
+            self._died = f"{_DIED[outcome.state]} during {plan.case}, earlier in this boot"
+        return replace(outcome, machine=self.job.machine)
+
+    def _revived(self, plan: Plan) -> Outcome:
+        """Carry out a plan on a board that died before: after a power cycle where that brings it back."""
+        if not self.job.power_cycle:
+            return Outcome(state=State.LAB, message=f"not measured: {self._died}")
+        try:
+            self.job.reset()
+        except InfrastructureError as error:
+            return Outcome(state=State.LAB, message=f"not measured: {self._died}; {error}")
+        outcome = replace(self.live, boots=True).run(plan)
+        if outcome.state is State.NO_BOOT:
+            # It may have stopped in its boot loader: the kernel is not to blame for that.
+            return replace(outcome, state=State.LAB, message=f"{self._died}; after a power cycle {outcome.message}")
+        self._died = ""
+        return outcome
