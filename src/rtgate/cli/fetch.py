@@ -20,7 +20,7 @@ from rtgate.lava.following import Following, Waits, whole
 from rtgate.lava.submission import Attempt
 
 _DESCRIPTION = """\
-Fetch the records of a job that `rtgate submit` has submitted, judge them, and make the report. Everything that is needed
+Fetch the records of a job that `rtgate submit` has submitted, judge them, and make the report. All that is needed
 is in the job: its number is enough. A job that has not ended is an error, unless --wait follows it.
 """
 

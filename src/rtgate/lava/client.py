@@ -243,7 +243,7 @@ class Lava:
         seen, size = 0, min(count, 100)
         while seen < count:
             page = self._get(path, limit=str(size), offset=str(seen), **query)
-            entries = page.get("results", ())
+            entries = page.get("results", ())[: count - seen]
             yield from entries
             seen += len(entries)
             if not entries or not page.get("next"):

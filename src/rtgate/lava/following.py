@@ -134,7 +134,9 @@ def whole(lava: Lava, number: int, wait: float = 1.0) -> tuple[LogLine, ...]:
     """
     lines: tuple[LogLine, ...] = ()
     for attempt in range(5):
-        now = tuple(log.once(log.parse(lava.log(number))))
+        # A last line that was cut off stays one that nobody understands: there will be no rest of it.
+        text = lava.log(number)
+        now = tuple(log.once(log.parse(text if text.endswith("\n") else f"{text}\n" if text else "")))
         settled = attempt > 0 and len(now) <= len(lines)
         lines = max(lines, now, key=len)
         if lines and (_ended(lines) or settled):

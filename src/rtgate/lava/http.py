@@ -144,8 +144,8 @@ class Http:
             raise kind(f"{_host(url)} does not answer: {_reason(error)}") from None
         except requests.exceptions.Timeout:
             raise NoAnswer(f"{_host(url)} gave no answer in {self.patience.answer:.0f} s") from None
-        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema) as error:
-            raise ConfigError(f"{url} is no URL: {error}") from None
+        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
+            raise ConfigError(f"{url} is no URL that rtgate can ask") from None
         except requests.exceptions.RequestException as error:
             raise NoAnswer(f"{_host(url)}: {_reason(error)}") from None
         return self._checked(url, reply)

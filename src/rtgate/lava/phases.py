@@ -115,7 +115,7 @@ def _parts(lines: Iterable[LogLine]) -> Iterator[tuple[Section, list[LogLine]]]:
         if begun is not None:
             if current is not None:
                 yield current
-            current = (begun, [])
+            current = (begun, [line])
         elif current is not None:
             current[1].append(line)
     if current is not None:
