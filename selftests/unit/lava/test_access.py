@@ -57,7 +57,7 @@ def test_an_identity_of_lavacli(tmp_path: Path) -> None:
     environment = {"XDG_CONFIG_HOME": str(tmp_path)}
     assert access(None, environment).url == "https://lava.example.org"
     assert access("other", environment).token is None
-    with pytest.raises(ConfigError, match="identity of lavacli.yaml .there: default, other"):
+    with pytest.raises(ConfigError, match=r"identity of lavacli\.yaml .there: default, other"):
         access("third", environment)
 
 

@@ -102,9 +102,9 @@ def test_a_kernels_fault_is_never_tried_again(lava: Lava, server: LavaServer) ->
 
 def test_a_lab_that_fails_after_a_panic_is_not_tried_again(lava: Lava, server: LavaServer) -> None:
     """Another attempt could only hide the panic."""
-    story = [deploy(1), boot(2, *KERNEL, *PANIC), *[result("kernel-messages", "fail")]]
+    story = [deploy(1), boot(2, *KERNEL, *PANIC), result("kernel-messages", "fail")]
     story += [deploy(4), boot(5), ended("Infrastructure", "power")]
-    server.stories += [Story(log=[part for part in story if isinstance(part, str)], health="Incomplete")]
+    server.stories += [Story(log=story, health="Incomplete")]
     made, _ = submission(lava)
     (attempt,) = made.run()
     assert attempt.ending.blame is Blame.LAB
@@ -147,7 +147,11 @@ def test_a_job_that_cannot_be_cancelled_is_told(lava: Lava, server: LavaServer) 
     server.stories.append(Story(endless=True))
     server.moods = [("GET", "cancel", "404")]
     made, watch = submission(lava)
-    watch.state = lambda _job: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
+
+    def interrupt(_job: Job) -> None:
+        raise KeyboardInterrupt
+
+    watch.state = interrupt  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
         made.run()
     assert "job 1 could not be cancelled and may be running" in watch.said[-1]
