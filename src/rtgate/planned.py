@@ -52,6 +52,12 @@ def add(place: Place, seeds: Sequence[int], boots: int) -> None:
         raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
 
 
+def at_least(place: Place, boots: int) -> None:
+    """Write down that a case was to have at least so many boots. Raises as `plan`, and ConfigError."""
+    before = _read(place)
+    add(place, [], boots - before["boots"])
+
+
 def unplan(place: Place, boots: int) -> None:
     """Take boots back that are not going to be, because a person ended them. Raises as `plan`, and ConfigError."""
     before = _read(place)
