@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from rtgate import strict_yaml
 from rtgate.errors import ConfigError
 from rtgate.lava import order as orders
-from rtgate.lava.order import Expected, Order, in_turns
+from rtgate.lava.order import Order, in_turns
+from rtgate.measure import Case
 from rtgate.record import KernelIdentity
+from rtgate.tools.cyclictest import Cyclictest
 
 KERNEL = KernelIdentity(
     name="k", flavour="preempt_rt", release="6.12", image_sha256="a" * 64, source="debian", provenance="rtgate"
@@ -20,7 +22,7 @@ ORDER = Order(
     board="virt-arm64",
     kernels={"baseline": KERNEL, "candidate": KERNEL},
     boots=("baseline", "candidate", "candidate", "baseline"),
-    cases=(Expected(case="latency/cyclictest:idle", duration_s=10.0),),
+    cases=(Case(suite="latency", tool=Cyclictest(), load="idle"),),
     suites=("latency",),
     profile="quick",
     tuning="default",
@@ -35,7 +37,7 @@ def definition(metadata: dict[str, str]) -> str:
 @given(st.text(max_size=4000), st.integers(1, 60))
 def test_what_was_asked_for_comes_back(source: str, count: int) -> None:
     source = source.encode(errors="replace").decode()
-    cases = tuple(Expected(case=f"latency/tool:load-{n}", duration_s=n / 2) for n in range(count))
+    cases = tuple(Case(suite="latency", tool=Cyclictest(), load=f"load-{n}") for n in range(count))
     order = replace(ORDER, cases=cases, kernels={"candidate": replace(KERNEL, source=source)})
     metadata = order.as_metadata()
     assert all(len(text) <= 1500 and text.isprintable() for text in metadata.values())
@@ -61,9 +63,20 @@ def test_a_newer_format() -> None:
 
 @pytest.mark.parametrize("name", ["../../etc", "/etc", "a/../../b", "x y", "", ".hidden", "a/b/c"])
 def test_names_become_directories_and_so_are_checked(name: str) -> None:
-    for order in (replace(ORDER, board=name), replace(ORDER, cases=(Expected(case=name, duration_s=1.0),))):
+    (case,) = ORDER.cases
+    for order in (replace(ORDER, board=name), replace(ORDER, cases=(replace(case, suite=name),))):
         with pytest.raises(ConfigError, match="is no name"):
             orders.read(definition(order.as_metadata()), "job 1")
+
+
+@pytest.mark.parametrize("load", ["..", "a/b", "x\0"])
+def test_loads_are_part_of_a_name(load: str) -> None:
+    order = replace(ORDER, cases=(replace(ORDER.cases[0], load=load),))
+    if load == "..":
+        assert orders.read(definition(order.as_metadata()), "job 1") == order  # `tool:..` leaves no directory
+        return
+    with pytest.raises(ConfigError, match="is no name"):
+        orders.read(definition(order.as_metadata()), "job 1")
 
 
 def test_arms_in_turns() -> None:
@@ -72,12 +85,19 @@ def test_arms_in_turns() -> None:
 
 
 def test_no_job_holds_a_board_for_hours() -> None:
-    hour = replace(ORDER, cases=(Expected(case="a/b:c", duration_s=1000.0),), boots=in_turns(tuple(ORDER.kernels), 4))
-    parts = hour.parts(longest_s=3600.0 * 1.5)
-    assert [part.boots for part in parts] == [("baseline", "candidate"), ("candidate", "baseline")] * 2
+    many = replace(ORDER, cases=ORDER.cases * 8, boots=in_turns(tuple(ORDER.kernels), 4))
+    assert many.boot_s == 300 + 8 * (15 + 120)
+    assert [part.boots for part in many.parts()] == [("baseline", "candidate"), ("candidate", "baseline")] * 2
     assert ORDER.parts() == (ORDER,)
 
 
 def test_a_boot_that_takes_longer_than_an_hour_is_a_job_all_the_same() -> None:
-    order = replace(ORDER, cases=(Expected(case="a/b:c", duration_s=9000.0),))
+    order = replace(ORDER, cases=ORDER.cases * 100)
     assert [part.boots for part in order.parts()] == [("baseline", "candidate"), ("candidate", "baseline")]
+
+
+def test_what_is_expected() -> None:
+    expected = ORDER.expected()
+    assert (expected.board.name, expected.boots, expected.cases) == ("virt-arm64", ORDER.boots, ORDER.cases)
+    with pytest.raises(ConfigError, match="unknown name 'nowhere'"):
+        replace(ORDER, board="nowhere").expected()

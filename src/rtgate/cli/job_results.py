@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,8 @@ from rtgate.cli.concluding import Asked, conclude
 from rtgate.cli.job_watch import JobWatch
 from rtgate.errors import InfrastructureError
 from rtgate.lava import log, verdicts
-from rtgate.lava.fetching import fetch, plan
+from rtgate.lava.expected import missed, without_broken_pairs
+from rtgate.lava.fetching import Ended, fetch, merge
 from rtgate.lava.order import Order
 from rtgate.lava.submission import Attempt
 
@@ -34,9 +36,14 @@ def keep(order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatc
     except OSError as error:
         raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
     last = attempts[-1]
-    fetched = fetch(order, last.lines, last.ending, output / "records")
-    for note in fetched.notes:
+    ended = Ended(device=last.job.device, lines=last.lines, ending=last.ending)
+    expected, part = order.expected(), output / ".part"
+    shutil.rmtree(part, ignore_errors=True)
+    fetched = fetch(expected, ended, part)
+    missed(expected, part)
+    for note in (*fetched.notes, *without_broken_pairs(part, order.boots)):
         watch.say(note)
+    merge(part, output / "records")
     watch.say(
         f"job {last.job.number}: {fetched.measured} records" + f", {fetched.broken} boots broke" * bool(fetched.broken)
     )
@@ -44,14 +51,14 @@ def keep(order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatc
 
 def judge(order: Order, attempts: Sequence[Attempt], output: Path, asked: Asked) -> int:
     """Judge what was kept, write verdicts and report, and return the exit code. Raises as `conclude`."""
-    plan(order, output / "records")
+    missed(order.expected(), output / "records")  # also what no job came to
     return conclude(output, asked, verdicts.verdicts(order, attempts))
 
 
 def asked(order: Order, thresholds: Path | None, *, allow_unjudged: bool) -> Asked:
     """Return what is judged."""
     return Asked(
-        cases=[one.case for one in order.cases],
+        cases=[case.name for case in order.cases],
         arms={order.board: set(order.kernels)},
         thresholds=thresholds,
         allow_unjudged=allow_unjudged,

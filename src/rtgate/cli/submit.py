@@ -21,13 +21,13 @@ from rtgate.cli.job_watch import JobWatch
 from rtgate.cli.report_directory import check_ours, empty, ours_alone
 from rtgate.cli.soak import seconds
 from rtgate.errors import ConfigError
-from rtgate.lava import devices
+from rtgate.lava import devices, on_board
 from rtgate.lava.access import access
 from rtgate.lava.classify import Blame
 from rtgate.lava.client import Lava
 from rtgate.lava.following import Waits
 from rtgate.lava.job import PRIORITIES, TRANSPORTS, JobArm, JobRequest, lava_of, render
-from rtgate.lava.order import NONCE, Expected, Order, in_turns
+from rtgate.lava.order import NONCE, Order, in_turns
 from rtgate.lava.submission import Attempt, Submission
 from rtgate.profiles import profile
 from rtgate.tools.registry import TOOLS
@@ -205,7 +205,15 @@ class _Job:
             server=self.lab.version,
             family=min(self._families),
             test_s=order.boot_s,
+            steps=self._steps(order),
         )
+
+    def _steps(self, order: Order) -> tuple[tuple[str, ...], ...]:
+        """Return what each boot's own shell carries out, for the transport that needs nothing else."""
+        if order.transport != "board":
+            return ()
+        expected = order.expected()
+        return tuple(on_board.steps(expected, number) for number in range(1, len(order.boots) + 1))
 
 
 def _followed(job: _Job, output: Path) -> int:
@@ -249,7 +257,7 @@ def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Sourc
         board=board.name,
         kernels={arm: one.kernel for arm, one in sources.items()},
         boots=in_turns(tuple(sources), count),
-        cases=tuple(Expected(case=case.name, duration_s=chosen.of(case.tool.name).duration_s) for case in cases),
+        cases=cases,
         suites=names,
         profile=arguments.profile,
         tuning=arguments.tuning,

@@ -12,9 +12,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rtgate import strict_yaml
+from rtgate import boards, strict_yaml
 from rtgate.errors import ConfigError
+from rtgate.lava import cases as cases_file
+from rtgate.lava.expected import Expected
+from rtgate.measure import Case
+from rtgate.profiles import profile
 from rtgate.record import KernelIdentity
+from rtgate.tools.registry import TOOLS
 
 NONCE = "rtgate.nonce"
 _KEY = "rtgate.order"
@@ -23,14 +28,6 @@ _CASE_S = 120.0  # uploading a plan, its frames over a slow line, deadlines of i
 _AROUND_S = 300.0  # deploying, booting, starting and ending the test
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9_.:+-]{0,199})?")
 _PART = 1500  # characters: a value of metadata stays below what templates and databases cut off
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """A case that the job was to measure in each boot; `duration_s` is what its tool measures, in target time."""
-
-    case: str
-    duration_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +42,30 @@ class Order:
     board: str
     kernels: Mapping[str, KernelIdentity]
     boots: tuple[str, ...]
-    cases: tuple[Expected, ...]
+    cases: tuple[Case, ...]
     suites: tuple[str, ...]
     profile: str
     tuning: str
     transport: str
 
+    def expected(self) -> Expected:
+        """Return what the job brings if all goes well. Raises ConfigError: names in it that nobody knows here."""
+        board = boards.board(self.board)
+        board.tuning(self.tuning)
+        return Expected(
+            board=board,
+            profile=profile(self.profile, TOOLS),
+            tuning=self.tuning,
+            cases=self.cases,
+            boots=self.boots,
+            kernels=self.kernels,
+        )
+
     @property
     def boot_s(self) -> int:
         """Seconds that the tests of one boot may take: each tool's time, half as much again, and what is around it."""
-        return int(_AROUND_S + sum(one.duration_s * 1.5 + _CASE_S for one in self.cases))
+        chosen = profile(self.profile, TOOLS)
+        return int(_AROUND_S + sum(chosen.of(case.tool.name).duration_s * 1.5 + _CASE_S for case in self.cases))
 
     def parts(self, longest_s: float = 3600.0) -> tuple[Order, ...]:
         """Return the order in parts of one job each, so that no job holds a board longer than an hour.
@@ -71,7 +82,7 @@ class Order:
             "format": _FORMAT,
             **{name: getattr(self, name) for name in ("board", "boots", "suites", "profile", "tuning", "transport")},
             "kernels": {arm: asdict(kernel) for arm, kernel in self.kernels.items()},
-            "cases": {one.case: one.duration_s for one in self.cases},
+            "cases": [cases_file.as_json(case) for case in self.cases],
         }
         text = json.dumps(data, separators=(",", ":"))
         parts = [text[start : start + _PART] for start in range(0, len(text), _PART)]
@@ -110,15 +121,16 @@ def read(definition: str, what: str) -> Order:
 def _decoded(data: dict[str, Any], what: str) -> Order:
     if data["format"] != _FORMAT:
         raise ConfigError(f"{what}: order format {data['format']}, this rtgate reads {_FORMAT}")
+    cases = tuple(cases_file.from_json(entry) for entry in data["cases"])
     # These become names of directories, and whoever submitted the job has chosen them.
-    for name in (data["board"], *data["kernels"], *(case for case in data["cases"])):
+    for name in (data["board"], *data["kernels"], *(f"{case.suite}/{case.name.partition('/')[2]}" for case in cases)):
         if not _NAME.fullmatch(str(name)):
             raise ConfigError(f"{what}: {str(name)[:60]!r} is no name of a board, an arm or a case")
     return Order(
         board=str(data["board"]),
         kernels={str(arm): KernelIdentity(**kernel) for arm, kernel in data["kernels"].items()},
         boots=tuple(str(arm) for arm in data["boots"]),
-        cases=tuple(Expected(case=str(case), duration_s=float(length)) for case, length in data["cases"].items()),
+        cases=cases,
         suites=tuple(str(suite) for suite in data["suites"]),
         profile=str(data["profile"]),
         tuning=str(data["tuning"]),
