@@ -22,6 +22,10 @@ def start(number: int, action: str) -> str:
     return line("info", f"start: {number} {action} (timeout 00:05:00) [common]")
 
 
+def end(number: int, action: str) -> str:
+    return line("info", f"end: {number} {action} (duration 00:00:05) [common]")
+
+
 def target(*texts: str) -> str:
     return "".join(line("target", text) for text in texts)
 
@@ -35,7 +39,7 @@ def result(case: str, outcome: str, **more: Any) -> str:
 
 
 def deploy(number: int) -> str:
-    return start(number, "tftp-deploy") + result("tftp-deploy", "pass")
+    return start(number, "tftp-deploy") + end(number, "tftp-deploy") + result("tftp-deploy", "pass")
 
 
 def boot(number: int, *texts: str) -> str:
@@ -47,11 +51,13 @@ KERNEL = ("Starting kernel ...", "[    0.000000] Linux version 6.12.0 (rtgate) #
 
 
 def booted(number: int) -> str:
-    return boot(number, *KERNEL, "root@board:~# ") + result("auto-login-action", "pass")
+    over = end(number, "uboot-action") + result("auto-login-action", "pass")
+    return boot(number, *KERNEL, "root@board:~# ") + over
 
 
 def shell(number: int, lines: Iterable[str] = ()) -> str:
-    return start(number, "lava-docker-test-shell-retry") + target("+ rtgate in-job", *lines)
+    action = "lava-docker-test-shell-retry"
+    return start(number, action) + target("+ rtgate in-job", *lines) + end(number, action)
 
 
 def ended(kind: str = "", message: str = "") -> str:
