@@ -16,10 +16,12 @@ from rtgate.run import Run
 BOARD = "rk3568-evb1"
 
 
-def printed(directory: Path, cases: Sequence[Case], *, boot: int = 1, name: str = "candidate") -> list[str]:
+def printed(
+    directory: Path, cases: Sequence[Case], *, boot: int = 1, name: str = "candidate", board: str = BOARD
+) -> list[str]:
     """Measure cases on boot `boot` of an arm in an empty directory, and return what is printed."""
     outcome = replace(measured(), machine={"console": "lava", "boot": str(boot), "job": "7"})
-    made = arm(FakeTarget({None: outcome}), name, time="real", board=BOARD)
+    made = arm(FakeTarget({None: outcome}), name, time="real", board=board)
     run = Run(arms=(made,), seeds=(boot,), records=directory)
     for case in cases:
         run.prepare(case)

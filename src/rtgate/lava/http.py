@@ -156,7 +156,8 @@ class Http:
             raise ConfigError(f"{_host(url)} refused {who} (HTTP {reply.status}: {_said(reply)})")
         if 300 <= reply.status < 400:
             raise ConfigError(f"{url} sends us to {reply.headers.get('location', 'nowhere')}: name that server instead")
-        if reply.status >= 500 or reply.status in {408, 429}:
+        # 501 is an answer: a server that does not know the method will not learn it.
+        if (reply.status >= 500 and reply.status != 501) or reply.status in {408, 429}:
             raise NoAnswer(f"{_host(url)} is in trouble: HTTP {reply.status}")
         return reply
 
