@@ -19,8 +19,7 @@ from selftests.lava_server import TOKEN, LavaServer, Story, lava_server
 from selftests.unit.lava.test_classify import PANIC
 
 from rtgate import strict_yaml
-from rtgate.cli import concluding, main, suites
-from rtgate.lava import following
+from rtgate.cli import main, suites
 from rtgate.lava.artefacts import serving
 from rtgate.measure import Case
 from rtgate.tools.cyclictest import Cyclictest
@@ -55,8 +54,8 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LavaServ
         for name in ("XDG_CONFIG_HOME", "GITLAB_CI", "CI_PIPELINE_ID", "RTGATE_LAVA_TOKEN_FILE"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setattr(suites, "cases", lambda *_arguments: CASES)
-        monkeypatch.setattr(following.time, "sleep", lambda _s: time.monotonic())
-        monkeypatch.setattr(concluding.html, "generate", lambda _results, output: output / "index.html")
+        monkeypatch.setattr("rtgate.lava.following.time.sleep", lambda _s: None)
+        monkeypatch.setattr("rtgate.cli.concluding.html.generate", lambda _results, output: output / "index.html")
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
         (tmp_path / "site" / "boards").mkdir(parents=True)

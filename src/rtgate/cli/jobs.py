@@ -16,6 +16,8 @@ from rtgate.lava.access import access
 from rtgate.lava.client import Job, Lava
 from rtgate.report.text import plain
 
+_WIDEST = 400
+
 
 def add_parser(commands: Any) -> None:
     """Add the command."""
@@ -48,7 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
     for job in found[: arguments.count]:
         state, since = Text(job.state), job.submitted[:16].replace("T", " ")
         table.add_row(str(job.number), state, job.health, plain(job.device) or "-", since, Text(plain(job.name)))
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDEST  # a pipe has no width of its own: there no line is folded
+    console.print(table)
     return 0
 
 
