@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError
-from rtgate.lava.access import Token, access, base
+from rtgate.lava.access import LAB_TOKEN, LAB_URL, Token, access, base
 
 SECRET = "s3cr3t-0123456789"
 
@@ -62,13 +62,35 @@ def test_an_identity_of_lavacli(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["[", "- list", "default: 5", "default: {uri: 'x', token: t}", ""])
-def test_a_strange_lavacli_yaml_is_no_disaster(tmp_path: Path, content: str) -> None:
+def test_a_strange_lavacli_yaml_is_no_disaster(
+    tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rtgate.lava.access.LAB_TOKEN", Path("/nowhere"))
     (tmp_path / "lavacli.yaml").write_text(content)
     with pytest.raises(ConfigError):
         access(None, {"XDG_CONFIG_HOME": str(tmp_path)})
 
 
-def test_nobody_said_which_server() -> None:
+def test_the_lab_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "token").write_text(SECRET)
+    (tmp_path / "token").chmod(0o600)
+    monkeypatch.setattr("rtgate.lava.access.LAB_TOKEN", tmp_path / "token")
+    for found in (access(None, {}), access(LAB_URL, {})):
+        assert found.url == LAB_URL
+        assert found.token is not None
+        assert found.token.secret() == SECRET
+    assert access("http://elsewhere", {}).token is None
+
+
+def test_the_lab_is_where_its_own_scripts_put_it() -> None:
+    paths = (Path(__file__).parents[3] / "ci" / "lab" / "paths").read_text()
+    assert f"STATE={LAB_TOKEN.parent} " in paths
+    assert f"TOKEN=$STATE/{LAB_TOKEN.name} " in paths
+    assert f"SERVER_PORT={LAB_URL.rpartition(':')[2]} " in paths
+
+
+def test_nobody_said_which_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rtgate.lava.access.LAB_TOKEN", Path("/nowhere"))
     with pytest.raises(ConfigError, match="which LAVA server"):
         access(None, {"HOME": os.devnull})
 

@@ -22,6 +22,7 @@ from rtgate.cli import (
     demo,
     fetch,
     gate,
+    hub,
     in_job,
     jobs,
     repeat,
@@ -35,7 +36,7 @@ from rtgate.errors import RtgateError
 
 _COMMANDS = (
     *(gate, demo, soak, submit, jobs, cancel, fetch, in_job),
-    *(build, repeat, report, console, compare_env, where, check, rootfs),
+    *(build, repeat, report, console, hub, compare_env, where, check, rootfs),
 )
 _EPILOG = """\
 exit codes:
