@@ -97,9 +97,15 @@ def test_what_the_board_measured_is_read_from_the_log(tmp_path: Path) -> None:
 
 
 def test_busybox_is_enough(tmp_path: Path) -> None:
-    decoded, cases = found(carried_out(Target(shell="bare busybox")), tmp_path)
+    decoded, cases = found(carried_out(Target(shell="busybox")), tmp_path)
     assert decoded.complete
     assert {one.state for one in cases.values()} == {"measured"}
+
+
+def test_a_board_that_lacks_a_program_says_so(tmp_path: Path) -> None:
+    _, cases = found(carried_out(Target(shell="bare busybox")), tmp_path)
+    assert {one.state for one in cases.values()} == {"lab"}
+    assert "the target lacks cksum" in cases["latency/cyclictest:idle"].message
 
 
 def test_no_line_is_too_long_for_a_board(tmp_path: Path) -> None:

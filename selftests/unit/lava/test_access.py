@@ -62,9 +62,7 @@ def test_an_identity_of_lavacli(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["[", "- list", "default: 5", "default: {uri: 'x', token: t}", ""])
-def test_a_strange_lavacli_yaml_is_no_disaster(
-    tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_strange_lavacli_yaml_is_no_disaster(tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rtgate.lava.access.LAB_TOKEN", Path("/nowhere"))
     (tmp_path / "lavacli.yaml").write_text(content)
     with pytest.raises(ConfigError):

@@ -140,14 +140,15 @@ def _attached(request: ArmRequest, board: Board, console: str, stop: threading.E
 def _in_job(request: ArmRequest, board: Board, stop: threading.Event) -> Arm:
     """Return the arm that a LAVA job has booted."""
     job = environment.read()
+    chosen = profile(request.profile, TOOLS)
     return Arm(
         name=job.arm,
         board=board,
         kernel=job.kernel or _running(request.flavour),
-        profile=profile(request.profile, TOOLS),
+        profile=chosen,
         tuning=board.tuning(request.tuning),
         time=time_of(board),
-        target=JobTarget.of(board, job, stop),
+        target=JobTarget.of(board, job, chosen, stop),
     )
 
 

@@ -33,6 +33,7 @@ from rtgate.cli import (
     where,
 )
 from rtgate.errors import RtgateError
+from rtgate.report.text import plain
 
 _COMMANDS = (
     *(gate, demo, soak, submit, jobs, cancel, fetch, in_job),
@@ -79,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = int(module.run(arguments))
         sys.stdout.flush()
     except RtgateError as error:
-        print(f"rtgate: {error}", file=sys.stderr)
+        print(f"rtgate: {plain(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("rtgate: interrupted", file=sys.stderr)

@@ -32,17 +32,20 @@ from rtgate.lava import environment, signals
 from rtgate.lava.expected import Expected
 from rtgate.lava.frames import frames
 from rtgate.lava.plain import plain
+from rtgate.lava.target import refused
 from rtgate.measure import Arm, Case, plan, recorded
 from rtgate.profiles import profile
 from rtgate.record import Place
 from rtgate.target.outcome import LineQuality, Outcome, State, collected, last_lines
 from rtgate.target.plan import Plan, measured, script, started
+from rtgate.target.session import PROGRAMS
 from rtgate.tools.registry import TOOLS
 
 COPIES = 3
 _PAYLOAD = 600  # a board's line may be slow and noisy: short frames
 _FRAME = re.compile(r"(F[0-9a-f]{9}) (?:[0-9]|end ).*")
 _BEGINS = "rtgate: case"
+_LACKS = "rtgate: the target lacks"
 _ENDED = "rtgate: every case was carried out"
 
 
@@ -120,6 +123,13 @@ carry_out() {
 }
 cat context
 copies context
+for program in @PROGRAMS@; do
+    command -v $program >/dev/null || lacking="$lacking $program"
+done
+if [ -n "$lacking" ]; then
+    echo "@LACKS@$lacking"
+    exit
+fi
 @CASES@
 echo "@ENDED@"
 """
@@ -130,7 +140,15 @@ def _go(work: str, plans: Sequence[Plan]) -> str:
         f"carry_out {index} {one.nonce} {shlex.quote(signals.case_id(one.case.replace('/', '.').replace(':', '.')))}"
         for index, one in enumerate(plans, 1)
     ]
-    values = {"COPIES": str(COPIES), "BEGINS": _BEGINS, "ENDED": _ENDED, "WORK": work, "CASES": "\n".join(calls)}
+    values = {
+        "COPIES": str(COPIES),
+        "BEGINS": _BEGINS,
+        "ENDED": _ENDED,
+        "LACKS": _LACKS,
+        "PROGRAMS": PROGRAMS,
+        "WORK": work,
+        "CASES": "\n".join(calls),
+    }
     return re.sub("@([A-Z]+)@", lambda match: values[match[1]], _SCRIPT)
 
 
@@ -198,7 +216,7 @@ def write(found: Context, lines: Sequence[str], records: Path) -> tuple[tuple[Pa
             )
         place = Place(records=records, board=found.expected.board.name, arm=found.arm.name, case=case.name)
         planned.add(place, [], 1)
-        outcome = log.outcome(nonce)
+        outcome = refused(made, log.outcome(nonce), found.expected.profile)
         record = recorded(case, found.arm, made, outcome)
         path = records_file.write(record, outcome.files, outcome.console, records)
         problem = outcome.message if outcome.state is State.UNREADABLE else ""
@@ -243,6 +261,9 @@ class _Log:
             elif self._last:
                 self._parts[self._last].append(line)
             self._hung = self._hung or re.search(r"lava-test-\S+ timed out after", line) is not None
+            if line.startswith(_LACKS):
+                lacking = plain(line.removeprefix("rtgate: "))[:200]
+                self._died = f"{lacking}, which a plan cannot do without"
 
     def outcome(self, nonce: str) -> Outcome:
         """Return what came of the plan of a nonce."""
