@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from rtgate import __version__
 from rtgate.cli import (
+    board_health,
     build,
     cancel,
     check,
@@ -25,6 +26,7 @@ from rtgate.cli import (
     hub,
     in_job,
     jobs,
+    lab_check,
     repeat,
     report,
     rootfs,
@@ -36,8 +38,8 @@ from rtgate.errors import RtgateError
 from rtgate.report.text import plain
 
 _COMMANDS = (
-    *(gate, demo, soak, submit, jobs, cancel, fetch, in_job),
-    *(build, repeat, report, console, hub, compare_env, where, check, rootfs),
+    *(gate, demo, soak, build, repeat, report, console, compare_env, where, check, rootfs),
+    *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),
 )
 _EPILOG = """\
 exit codes:

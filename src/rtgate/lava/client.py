@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rtgate import strict_yaml
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.access import Access
@@ -228,6 +229,18 @@ class Lava:
             named = tuple(tags.get(tag, str(tag)) for tag in entry.get("tags") or ())
             found.append(_device(entry, online=workers.get(worker, False), tags=named))
         return tuple(one for one in found if one.health != "Retired")
+
+    def dictionary(self, device: str) -> Mapping[str, Any]:
+        """Return a device's dictionary as the server renders it. Raises ConfigError: it is broken, or hidden."""
+        reply = self._http.repeat("GET", self._url(f"devices/{device}/dictionary/"), params={"render": "true"})
+        if reply.status != 200:
+            raise ConfigError(f"the dictionary of {device} cannot be read: {_message(reply, 'the dictionary')}")
+        found = strict_yaml.data(reply.text)
+        return found if isinstance(found, dict) else {}
+
+    def has_health_check(self, device_type: str) -> bool:
+        """Return whether devices of a type are checked by a job of the lab's own."""
+        return self._http.repeat("GET", self._url(f"devicetypes/{device_type}/health_check/")).status == 200
 
     def waiting(self, device_type: str) -> int:
         """Return how many jobs wait for a device of a type."""
