@@ -246,5 +246,5 @@ def test_the_boot_that_broke_is_named() -> None:
     turns = (deploy(1), booted(2), lava_log.shell(3), deploy(4), PRODUCT_AT_BOOT)
     found = classify(job(), lines(*turns, ended("Job", "Kernel panic")))
     assert (found.boot, found.blame) == (2, Blame.PRODUCT)
-    assert found.sentence.startswith("boot 2: ")
+    assert found.told.startswith("boot 2: panic: ")
     assert [fault.kind.value for fault in found.faults] == ["panic"]

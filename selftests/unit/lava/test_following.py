@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import pytest
-from selftests.lava_log import booted, deploy, ended, line, shell, target
+from selftests.lava_log import KERNEL, boot, booted, deploy, ended, line, shell, target
 from selftests.lava_server import LavaServer, Story
 from selftests.unit.lava.test_client import job
 
 from rtgate.errors import DeadlineError
+from rtgate.lava.classify import Blame, classify
 from rtgate.lava.client import Job, Lava
 from rtgate.lava.following import Followed, Following, Waits
 from rtgate.lava.log import LogLine
@@ -93,3 +94,20 @@ def test_a_job_that_even_cancelling_does_not_end(lava: Lava, server: LavaServer)
     server.stories.append(Story(endless=True))
     with pytest.raises(DeadlineError, match="its worker may be away"):
         follow(lava, Waits(running=0.1, ending=0.2, busy=0.01, idle=0.01))
+
+
+def test_a_kernel_that_died_while_booting_is_not_waited_for(lava: Lava, server: LavaServer) -> None:
+    """It restarts at once, and LAVA 2023.01 goes on waiting for `end Kernel panic` until its own limit."""
+    died = boot(2, *KERNEL, "[    0.8] Kernel panic - not syncing: VFS: no root", "U-Boot 2023.01")
+    server.stories.append(Story(log=[deploy(1), died], endless=True))
+    found, _ = follow(lava, Waits(panic=0.1, ending=1.0, busy=0.01, idle=0.01))
+    assert found.job.health == "Canceled"
+    ending = classify(found.job, found.lines)
+    assert (ending.blame, ending.state) == (Blame.PRODUCT, "no boot")
+
+
+def test_a_boot_that_worked_the_second_time_goes_on(lava: Lava, server: LavaServer) -> None:
+    died = boot(2, *KERNEL, "[    0.8] Kernel panic - not syncing: VFS: no root")
+    server.stories.append(Story(log=[deploy(1), died + shell(3), *[target("measuring")] * 30, ended()]))
+    found, _ = follow(lava, Waits(panic=0.1, ending=1.0, busy=0.01, idle=0.01))
+    assert found.job.health == "Complete"

@@ -95,3 +95,10 @@ def test_the_console_is_the_boards() -> None:
 def test_a_job_that_never_began() -> None:
     assert boots(lines(lava_log.start(0, "validate"), lava_log.ended("Job", "invalid"))) == ()
     assert boots(()) == ()
+
+
+def test_what_a_board_said_last_is_read_after_the_test() -> None:
+    late = lava_log.start(4, "finalize") + feedback("[   99.0] Kernel panic - not syncing: late")
+    for parts in ((deploy(1), booted(2), lava_log.shell(3), late), (deploy(1), boot(2, *KERNEL), late)):
+        (found,) = boots(lines(*parts))
+        assert "Kernel panic - not syncing: late" in found.console

@@ -45,7 +45,7 @@ def test_a_job_that_came_to_its_end_says_nothing_by_itself() -> None:
 def test_whose_fault_decides(blame: Blame, state: str, status: Status, kind: Kind, code: int) -> None:
     (verdict,) = verdicts(ALONE, [ending(blame, state=state, boot=1, line=42)])
     assert (verdict.status, verdict.kind, verdict.case) == (status, kind, CASE)
-    assert verdict.sentence == "what happened; job 7, log line 42"
+    assert verdict.sentence == "boot 1: what happened; job 7, log line 42"
     assert exit_code([verdict]) == code
 
 

@@ -100,6 +100,10 @@ def boots(lines: Iterable[LogLine]) -> tuple[Boot, ...]:
     """Return a job's boots as far as they came."""
     found: list[dict[Phase, list[LogLine]]] = []
     for begun, part in _parts(lines):
+        if begun.phase is Phase.AFTER and found:
+            # What the board said last is read only now.
+            last = found[-1].get(Phase.TEST) or found[-1].setdefault(Phase.BOOT, [])
+            last += [line for line in part if line.level == "feedback"]
         if begun.phase not in {Phase.DEPLOY, Phase.BOOT, Phase.TEST}:
             continue
         if not found or _again(begun.phase, found[-1]):

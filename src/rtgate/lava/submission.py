@@ -84,7 +84,7 @@ class Submission:
             ending, job = done[-1].ending, done[-1].job
             if not ending.again or ending.panics or len(done) >= self.attempts:
                 return tuple(done)
-            self.watch.say(f"the lab failed, trying again ({len(done)} of {self.attempts - 1}): {ending.sentence}")
+            self.watch.say(f"the lab failed, trying again ({len(done)} of {self.attempts - 1}): {ending.told}")
             tags = elsewhere(self.lava.devices(self.device_type), job.device, self.tags)
 
     def leave(self) -> int:
@@ -142,7 +142,7 @@ class Submission:
         """Find out whose fault a silent boot was: by a boot of this job that worked, or by the lab's health check."""
         if self._other_booted(ending, lines):
             return decided(ending, good=True)
-        self.watch.say(f"{ending.sentence}: asking whether a known-good kernel boots on {job.device}")
+        self.watch.say(f"{ending.told}: asking whether a known-good kernel boots on {job.device}")
         try:
             definition, nonce = self._health_check(job)
             followed = self._followed(definition, nonce)

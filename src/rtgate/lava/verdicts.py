@@ -48,7 +48,7 @@ def _verdicts(order: Order, attempts: Sequence[Attempt]) -> Iterator[Verdict]:
             status = status if _judged(order, arm) else Status.MISS
         tried = f" ({len(attempts)} attempts)" if len(attempts) > 1 else ""
         where = f"job {told[1]}" + (f", log line {told[0]}" if told[0] >= 0 else "")
-        yield _verdict(order, status, kind, f"{last.ending.sentence}{tried}; {where}")
+        yield _verdict(order, status, kind, f"{last.ending.told}{tried}; {where}")
 
 
 def _death(order: Order, attempt: Attempt, panic: Panic, arm: str) -> Verdict:
