@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""LAVA: jobs, what runs inside them, and what comes back."""
+"""LAVA: job definitions, submission, the log of a job, what runs inside it, what a lab supports."""
