@@ -33,6 +33,7 @@ from rtgate.lava import environment
 from rtgate.measure import Case
 from rtgate.profiles import profile, seeds
 from rtgate.record import Record
+from rtgate.report.text import plain
 from rtgate.run import Beside, Run, stored
 from rtgate.tools import Tool
 from rtgate.tools.registry import TOOLS
@@ -242,7 +243,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         cases = _selected(config, items, session.profile if session else _PROFILE)
         if session and session.run:
             for case in cases.values():
-                session.run.prepare(case)
+                session.run.plan(case)
     except RtgateError as error:
         pytest.exit(str(error), returncode=4 if error.exit_code == 2 else 3)
     if listed:
@@ -307,12 +308,14 @@ def _records(session: Session, case: Case, progress: Progress) -> tuple[Record, 
         return session.records_of(case, progress)
     except InfrastructureError as error:
         session.verdicts.append(_verdict(Status.MISS, Kind.LAB, str(error), case.name))
-        pytest.fail(f"MISS: {error}", pytrace=False)
+        pytest.fail(f"MISS: {plain(str(error))}", pytrace=False)
 
 
 def _conclude(verdicts: list[Verdict]) -> None:
     status = worst(verdicts)
-    sentences = [f"{verdict.status.value}: {verdict.sentence}" for verdict in verdicts if verdict.status is status]
+    sentences = [
+        f"{verdict.status.value}: {plain(verdict.sentence)}" for verdict in verdicts if verdict.status is status
+    ]
     if status in {Status.FAIL, Status.ERROR, Status.MISS}:
         pytest.fail("\n".join(sentences), pytrace=False)
     if status is Status.SKIP:

@@ -197,6 +197,19 @@ def write(record: Record, files: Mapping[str, bytes], console: bytes, records: P
         raise InfrastructureError(f"the record could not be written to {case}: {error}") from error
 
 
+def rewrite(record: Record, files: Mapping[str, bytes]) -> None:
+    """Write a record anew in its directory, with further files beside it. Raises InfrastructureError."""
+    assert record.directory is not None
+    try:
+        for name, data in files.items():
+            (record.directory / Path(name).name).write_bytes(data)
+        staged = record.directory / ".record.json.writing"
+        staged.write_text(json.dumps(_encoded(record), indent=1) + "\n", encoding="utf-8")
+        staged.replace(record.directory / "record.json")
+    except OSError as error:
+        raise InfrastructureError(f"the record in {record.directory} could not be written: {error}") from error
+
+
 def _placed(staged: Path, case: Path, record: Record) -> Path:
     """Rename to the number of the seed or chunk, in place of an older record of it, or to the next free number."""
     named = record.seed if record.chunk is None else record.chunk.number

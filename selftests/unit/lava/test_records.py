@@ -16,7 +16,7 @@ from selftests.fake_target import FakeTarget, arm
 
 from rtgate import planned
 from rtgate import record as records_file
-from rtgate.lava import records
+from rtgate.lava import frames, records
 from rtgate.measure import Case
 from rtgate.record import Place
 from rtgate.run import Run
@@ -55,7 +55,7 @@ def test_what_was_sent_arrives(sent: Path, lines: list[str], tmp_path: Path) -> 
 
 
 def test_no_line_is_longer_than_it_may(lines: list[str]) -> None:
-    assert max(len(line) for line in lines) < records.PAYLOAD + 60
+    assert max(len(line) for line in lines) < frames.PAYLOAD + 60
     assert all(line.isascii() and line.isprintable() and '"' not in line for line in lines)
 
 
@@ -173,7 +173,7 @@ GOOD = "virt-arm64/candidate/latency.cyclictest:idle/001"
         (unit_of(GOOD, {"raw/dmesg": b"x"}), "record.json"),
         (unit_of(GOOD, {"record.json": b"{}"}) + b"more", "does not match"),
         (json.dumps({"path": GOOD, "files": [["a", -3], ["b", 3]]}).encode() + b"\n", "does not match"),
-        (b"0" * (records._LARGEST + 1), "too large"),
+        (b"0" * (frames._LARGEST + 1), "too large"),
     ],
 )
 def test_what_somebody_made_up_is_refused(content: bytes, says: str, tmp_path: Path) -> None:

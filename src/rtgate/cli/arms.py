@@ -98,7 +98,7 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
         Arm(
             name=name,
             board=board,
-            kernel=_identity(kernel, request.flavour),
+            kernel=identity(kernel, request.flavour),
             profile=chosen,
             tuning=board.tuning(request.tuning),
             time="virtual" if console == "virtual" else "host",
@@ -125,11 +125,11 @@ def _images(board: Board) -> Callable[[Plan], RootfsImage]:
 
 def _attached(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> Arm:
     directory = request.kernels.get("candidate")
-    identity = _identity(artefacts.load(directory), request.flavour) if directory else _running(request.flavour)
+    kernel = identity(artefacts.load(directory), request.flavour) if directory else _running(request.flavour)
     return Arm(
         name="candidate",
         board=board,
-        kernel=identity,
+        kernel=kernel,
         profile=profile(request.profile, TOOLS),
         tuning=board.tuning(request.tuning),
         time="real",
@@ -140,18 +140,20 @@ def _attached(request: ArmRequest, board: Board, console: str, stop: threading.E
 def _in_job(request: ArmRequest, board: Board, stop: threading.Event) -> Arm:
     """Return the arm that a LAVA job has booted."""
     job = environment.read()
+    chosen = profile(request.profile, TOOLS)
     return Arm(
         name=job.arm,
         board=board,
         kernel=job.kernel or _running(request.flavour),
-        profile=profile(request.profile, TOOLS),
+        profile=chosen,
         tuning=board.tuning(request.tuning),
         time=time_of(board),
-        target=JobTarget.of(board, job, stop),
+        target=JobTarget.of(board, job, chosen, stop),
     )
 
 
-def _identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
+def identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
+    """Return which kernel a build is. Raises ConfigError: it is of another flavour than it should be."""
     if flavour and kernel.flavour and flavour != kernel.flavour:
         raise ConfigError(f"{kernel.directory} was built as {kernel.flavour}, --flavour says {flavour}")
     return KernelIdentity(

@@ -21,6 +21,9 @@ from rtgate.errors import ConfigError
 URL = "RTGATE_LAVA_URL"
 TOKEN = "RTGATE_LAVA_TOKEN"  # noqa: S105 - the name of a variable
 TOKEN_FILE = "RTGATE_LAVA_TOKEN_FILE"  # noqa: S105
+# The lab of ci/lab on this machine; its own page of paths has the same (ci/lab/paths).
+LAB_URL = "http://127.0.0.1:28000"
+LAB_TOKEN = Path("/var/lib/rtgate-lab/token")
 _ALLOWED = re.compile(r"[\x21-\x7e]{8,512}")
 
 
@@ -63,7 +66,8 @@ def access(server: str | None = None, environment: Mapping[str, str] | None = No
     """Return the server that is meant: the one named, else `RTGATE_LAVA_URL`, else lavacli's identity `default`.
 
     `server` is a URL, or the name of an identity in `~/.config/lavacli.yaml`. The token is that of the identity, else
-    `RTGATE_LAVA_TOKEN`, else the content of the file `RTGATE_LAVA_TOKEN_FILE`.
+    `RTGATE_LAVA_TOKEN`, else the content of the file `RTGATE_LAVA_TOKEN_FILE`. If nothing says which server, it is the
+    lab that `make lab` has brought up on this machine.
 
     Raises:
         ConfigError: no server is known, or the token's file can be read by others.
@@ -71,6 +75,8 @@ def access(server: str | None = None, environment: Mapping[str, str] | None = No
     variables = os.environ if environment is None else environment
     identities = _identities(variables)
     named = server or variables.get(URL) or ("default" if "default" in identities else "")
+    if not named and os.access(LAB_TOKEN, os.R_OK):
+        return Access(LAB_URL, read_token(LAB_TOKEN))
     if not named:
         raise ConfigError(f"which LAVA server? Name it with --server URL or {URL}, its token with {TOKEN}_FILE")
     if named in identities:
@@ -78,7 +84,11 @@ def access(server: str | None = None, environment: Mapping[str, str] | None = No
     if "://" not in named:
         known = ", ".join(sorted(identities)) or "none"
         raise ConfigError(f"--server {named} is neither a URL nor an identity of lavacli.yaml (there: {known})")
-    return Access(base(named), _token(variables))
+    url = base(named)
+    token = _token(variables)
+    if token is None and url == LAB_URL and os.access(LAB_TOKEN, os.R_OK):
+        token = read_token(LAB_TOKEN)
+    return Access(url, token)
 
 
 def base(url: str) -> str:

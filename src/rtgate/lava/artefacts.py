@@ -24,7 +24,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.lava.http import Http, NoAnswer
+from rtgate.lava.http import Http
 
 _LOG = logging.getLogger(__name__)
 _BLOCK = 1 << 18
@@ -281,14 +281,6 @@ def check(urls: Iterable[str], http: Http) -> None:
             raise ConfigError(f"{url}: HTTP {reply.status}: the lab could not fetch it either")
         if reply.headers.get("content-length") == "0":
             raise ConfigError(f"{url}: the file is empty")
-
-
-def reachable(url: str, http: Http) -> bool:
-    """Return whether a URL answers at all."""
-    try:
-        return http.once("HEAD", url, follow=True).status < 500
-    except (InfrastructureError, NoAnswer):
-        return False
 
 
 def _name(path: Path) -> str:

@@ -66,6 +66,11 @@ class Ending:
     panics: tuple[Panic, ...] = ()
 
     @property
+    def told(self) -> str:
+        """The sentence with the boot that it is about."""
+        return f"boot {self.boot}: {self.sentence}" if self.boot else self.sentence
+
+    @property
     def again(self) -> bool:
         """Whether another attempt may help: a lab's faults pass, a kernel's do not."""
         return self.blame is Blame.LAB
@@ -102,6 +107,9 @@ def classify(job: Job, lines: Sequence[LogLine], *, queue: bool = False) -> Endi
     panics = tuple(_panics(found))
     if queue:
         return Ending(blame=Blame.QUEUE, sentence="no board became free in time", panics=panics)
+    if job.health == "Canceled" and found and _deadly(found[-1]):
+        # It was cancelled because nothing could come any more: LAVA waits minutes for a kernel that has restarted.
+        return _in_boot(found[-1], _Failed("Canceled", "cancelled", "", -1), panics)
     if job.health == "Canceled":
         return Ending(blame=Blame.CANCELLED, sentence="the job was cancelled", boot=len(found), panics=panics)
     failed = _failed(lines)
@@ -132,10 +140,9 @@ _KINDS = {
 
 def _in_boot(boot: Boot, failed: _Failed, panics: tuple[Panic, ...]) -> Ending:
     blame, state, sentence = _decide(boot, failed)
-    where = f"boot {boot.number}"
     return Ending(
         blame=blame,
-        sentence=f"{where}: {sentence}",
+        sentence=sentence,
         state=state,
         boot=boot.number,
         line=failed.line,
@@ -146,8 +153,7 @@ def _in_boot(boot: Boot, failed: _Failed, panics: tuple[Panic, ...]) -> Ending:
 
 def _decide(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:
     """Return blame, state and sentence of the boot in which a job ended."""
-    faults = scan(boot.console)
-    deadly = next((fault for fault in faults if fault.kind in FATAL), None)
+    deadly = _deadly(boot)
     if deadly is not None:
         state = "kernel fault" if boot.booted else "no boot"
         return Blame.PRODUCT, state, f"{deadly.kind.value}: {_clean(deadly.line)}"
@@ -156,6 +162,10 @@ def _decide(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:
     if failed.kind == "Test":
         return _while_testing(boot, failed)
     return Blame.LAB, "lab", f"{_KINDS.get(failed.kind, 'the lab failed')} during the test: {failed.message}"
+
+
+def _deadly(boot: Boot) -> Fault | None:
+    return next((fault for fault in scan(boot.console) if fault.kind in FATAL), None)
 
 
 def _while_booting(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:

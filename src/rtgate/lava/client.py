@@ -151,6 +151,13 @@ class Lava:
             time.sleep(wait)
         raise AssertionError  # waits() never ends
 
+    def submit_once(self, definition: str) -> int:
+        """Submit a job that has no nonce of ours: nobody could tell whether it arrived, so it is not repeated."""
+        try:
+            return self._submit(definition)
+        except NoAnswer as error:
+            raise InfrastructureError(f"{error}: the job may have been submitted, look at {self.access.url}") from error
+
     def _submit(self, definition: str) -> int:
         reply = self._http.once("POST", self._url("jobs/"), json={"definition": definition})
         if reply.status == 201:
@@ -205,6 +212,11 @@ class Lava:
         """Return whether the server has a device type."""
         return self._http.repeat("GET", self._url(f"devicetypes/{device_type}/")).status == 200
 
+    def health_check(self, device_type: str) -> str:
+        """Return the definition of a device type's health check, empty without one (which LAVA answers with 400)."""
+        reply = self._http.repeat("GET", self._url(f"devicetypes/{device_type}/health_check/"))
+        return reply.text if reply.status == 200 else ""
+
     def devices(self, device_type: str) -> tuple[Device, ...]:
         """Return the devices of a type that are not retired."""
         tags = {entry["id"]: str(entry["name"]) for entry in self._list("tags/", 1000, {})}
@@ -244,7 +256,7 @@ class Lava:
         seen, size = 0, min(count, 100)
         while seen < count:
             page = self._get(path, limit=str(size), offset=str(seen), **query)
-            entries = page.get("results", ())
+            entries = page.get("results", ())[: count - seen]
             yield from entries
             seen += len(entries)
             if not entries or not page.get("next"):

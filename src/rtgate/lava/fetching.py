@@ -6,19 +6,21 @@ What was to come and did not is planned all the same, so that judging misses it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rtgate import boards, planned
+from rtgate import planned
 from rtgate import record as records_file
-from rtgate.environment import Environment
-from rtgate.lava import records
+from rtgate.errors import InfrastructureError
+from rtgate.lava import boot_log, records
 from rtgate.lava.classify import Blame, Ending
+from rtgate.lava.expected import Expected, died, with_boots
 from rtgate.lava.log import LogLine
-from rtgate.lava.order import Order
 from rtgate.lava.phases import Boot, boots
-from rtgate.record import Evidence, FaultSeen, Place, Record
+from rtgate.record import Place, Record
+from rtgate.target.outcome import State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,81 +38,96 @@ class Fetched:
     notes: tuple[str, ...]
 
 
-def fetch(order: Order, lines: Sequence[LogLine], ending: Ending, into: Path) -> Fetched:
-    """Write the records of a job into a directory.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A job after its end.
 
-    Args:
-        order: what the job was to measure.
+    Attributes:
+        device: the board of the lab that it ran on.
         lines: its whole log.
-        ending: how it ended.
-        into: the directory of records; it may hold those of other jobs.
+    """
+
+    device: str
+    lines: Sequence[LogLine]
+    ending: Ending
+
+
+def fetch(expected: Expected, job: Ended, into: Path) -> Fetched:
+    """Write the records of a job into a directory, which may hold those of other jobs.
 
     Raises:
         InfrastructureError: the directory cannot be written.
-        ConfigError: the directory holds something damaged.
+        ConfigError: the directory holds something damaged, or the job's plans are not those of this rtgate.
     """
-    found = boots(lines)
+    seen = boot_log.boots(job.lines)
     measured, broken, notes = 0, 0, []
-    for boot, arm in zip(found, order.boots, strict=False):
-        came, said = _decoded(boot, into)
+    for boot, arm in zip(boots(job.lines), expected.boots, strict=False):
+        came, said = _decoded(expected, arm, boot, into)
         measured += len(came)
         notes += [f"boot {boot.number} ({arm}): {note}" for note in said]
-        if boot.number == ending.boot and ending.state:
-            broken += _broken(order, arm, boot, (ending, came), into)
-    for arm in order.kernels:
-        _plan(order, arm, into)
+        if boot.number == job.ending.boot and job.ending.state:
+            broken += _broken(expected, job.ending, boot, came, into)
+    with_boots(into, seen, job.device)
     return Fetched(measured=measured, broken=broken, notes=tuple(notes))
 
 
-def _decoded(boot: Boot, into: Path) -> tuple[list[Record], Sequence[str]]:
-    """Return the records that a boot brought, and what is lacking. One that names another case or arm is kept out."""
+def _decoded(expected: Expected, arm: str, boot: Boot, into: Path) -> tuple[list[Record], Sequence[str]]:
+    """Return the records that a boot brought, and what is lacking. One that names another arm is refused."""
     if not boot.booted:
         return [], ()
     decoded = records.decode((line.text for line in boot.shell), into)
-    return [records_file.read(path) for path in decoded.records], (*decoded.damaged, *decoded.missing)
+    found, notes = [], [*decoded.damaged, *decoded.missing]
+    for path in decoded.records:
+        record = records_file.read(path)
+        if (record.board, record.arm) == (expected.board.name, arm):
+            found.append(record)
+        else:
+            shutil.rmtree(path)
+            notes.append(f"a record of {record.arm} on {record.board} does not belong here: refused")
+    return found, notes
 
 
-def _broken(order: Order, arm: str, boot: Boot, result: tuple[Ending, Iterable[Record]], into: Path) -> int:
+def _broken(expected: Expected, ending: Ending, boot: Boot, came: Sequence[Record], into: Path) -> int:
     """Write a record for each case that a boot did not come to; return how many."""
-    ending, came = result
     there = {record.case for record in came}
-    lacking = [one.case for one in order.cases if one.case not in there]
-    for case in lacking:
-        records_file.write(_record(order, arm, case, ending), {}, boot.console.encode(), into)
-    return len(lacking)
-
-
-def _record(order: Order, arm: str, case: str, ending: Ending) -> Record:
-    board = boards.board(order.board)
+    lacking = tuple(case for case in expected.cases if case.name not in there)
     # A silent boot is not yet anybody's fault: it counts for the lab until a known-good kernel has booted there.
-    state = "lab" if ending.blame is Blame.SILENT else ending.state
-    return Record(
-        case=case,
-        board=order.board,
-        arm=arm,
-        profile=order.profile,
-        seed=None,
-        boot_id="",
-        state=state,
-        message=ending.sentence,
-        argv=(),
-        kernel=order.kernels[arm],
-        environment=Environment(board=board.name, soc=board.soc, arch=board.arch, time="real", tuning=order.tuning),
-        evidence=Evidence(),
-        measurements=(),
-        faults=tuple(FaultSeen(kind=one.kind.value, line=one.line, text=one.text) for one in ending.faults),
-        line={"received": 0, "damaged": 0, "repeated": 0},
-        seconds={},
-        machine={},
+    state = State.LAB if ending.blame is Blame.SILENT else State(ending.state)
+    seen = boot_log.Boot(
+        number=boot.number,
+        attempts=0,
+        starting=boot.kernel_began,
+        firmware=(),
+        faults=ending.faults,
+        console=boot.console,
+        tested=boot.booted,
     )
+    return len(died(replace(expected, cases=lacking), seen, state, ending.sentence, into))
 
 
-def _plan(order: Order, arm: str, into: Path) -> None:
-    """Plan what was asked for, where the log did not announce it."""
-    wanted = sum(one == arm for one in order.boots)
-    for one in order.cases:
-        place = Place(records=into, board=order.board, arm=arm, case=one.case)
-        planned.at_least(place, wanted)
+def merge(part: Path, into: Path) -> None:
+    """Move the records of a part, and what was planned for it, to those of other parts.
+
+    Raises:
+        InfrastructureError: a directory cannot be written.
+        ConfigError: one holds something damaged.
+    """
+    for path in sorted(part.glob("*/*/*/planned.json")):
+        board, arm, _ = path.relative_to(part).parts[:3]
+        place = Place(records=into, board=board, arm=arm, case=path.parent.name)
+        told = planned.read(Place(records=part, board=board, arm=arm, case=path.parent.name))
+        planned.add(place, told["seeds"], told["boots"])
+    try:
+        for path in sorted(part.glob("*/*/*/*/record.json")):
+            directory = into / path.parent.parent.relative_to(part)
+            directory.mkdir(parents=True, exist_ok=True)
+            number = int(path.parent.name)
+            while (directory / f"{number:03d}").exists():
+                number += 1
+            path.parent.rename(directory / f"{number:03d}")
+        shutil.rmtree(part)
+    except OSError as error:
+        raise InfrastructureError(f"records could not be moved to {into}: {error}") from error
 
 
 def decided(ending: Ending, *, good: bool) -> Ending:

@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rtgate.console.faults import FATAL, scan
 from rtgate.deadline import Deadline
 from rtgate.errors import DeadlineError
 from rtgate.lava import log
 from rtgate.lava.client import Job, Lava
 from rtgate.lava.log import LogLine
+from rtgate.lava.phases import Phase, section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +27,15 @@ class Waits:
     Attributes:
         queue: for a board to become free.
         running: from the start of the job to its end; LAVA's own limit comes first if it works.
+        panic: for a kernel that died while booting, for LAVA to end the job or to boot it once more; it looks for the
+            end of a panic, which a kernel that restarts at once never prints, and then waits for minutes.
         ending: after a job was cancelled, for LAVA to say so.
         busy, idle: between two questions, while the job runs and while it waits.
     """
 
     queue: float = 4 * 3600.0
     running: float = 12 * 3600.0
+    panic: float = 30.0
     ending: float = 120.0
     busy: float = 1.0
     idle: float = 2.0
@@ -65,6 +70,8 @@ class Following:
     state: Callable[[Job], None]
     _next: int = 0
     _told: set[tuple[str, str]] = field(default_factory=set)
+    _phase: Phase = Phase.BEFORE
+    _died: Deadline | None = None
 
     def follow(self) -> Followed:
         """Return the job when it has ended.
@@ -84,7 +91,7 @@ class Following:
                 running = Deadline.after(self.waits.running)
             else:
                 return self._given_up(job, queue=True)
-            if running.expired:
+            if running.expired or (self._died is not None and self._died.expired):
                 return self._given_up(job, queue=False)
             time.sleep(self.waits.idle if job.queued else self.waits.busy)
             job = self._job(job.state)
@@ -117,7 +124,16 @@ class Following:
         key = (line.time, line.text or repr(line.message))
         if key not in self._told:
             self._told.add(key)
+            self._watch_boot(line)
             self.seen(line)
+
+    def _watch_boot(self, line: LogLine) -> None:
+        """Note that a kernel died while it booted; a test that begins after all is worth waiting for."""
+        begun = section(line)
+        if begun is not None:
+            self._phase, self._died = begun.phase, None
+        elif self._phase is Phase.BOOT and self._died is None and _deadly(line):
+            self._died = Deadline.after(self.waits.panic)
 
     def _whole(self) -> tuple[LogLine, ...]:
         """Return the whole log; read it again while it grows or ends in something that is no line of a log."""
@@ -127,6 +143,10 @@ class Following:
         return lines
 
 
+def _deadly(line: LogLine) -> bool:
+    return line.level == "target" and any(fault.kind in FATAL for fault in scan(line.text))
+
+
 def whole(lava: Lava, number: int, wait: float = 1.0) -> tuple[LogLine, ...]:
     """Return the whole log of a job that has ended, each line once.
 
@@ -134,7 +154,9 @@ def whole(lava: Lava, number: int, wait: float = 1.0) -> tuple[LogLine, ...]:
     """
     lines: tuple[LogLine, ...] = ()
     for attempt in range(5):
-        now = tuple(log.once(log.parse(lava.log(number))))
+        # A last line that was cut off stays one that nobody understands: there will be no rest of it.
+        text = lava.log(number)
+        now = tuple(log.once(log.parse(text if text.endswith("\n") else f"{text}\n" if text else "")))
         settled = attempt > 0 and len(now) <= len(lines)
         lines = max(lines, now, key=len)
         if lines and (_ended(lines) or settled):

@@ -144,8 +144,8 @@ class Http:
             raise kind(f"{_host(url)} does not answer: {_reason(error)}") from None
         except requests.exceptions.Timeout:
             raise NoAnswer(f"{_host(url)} gave no answer in {self.patience.answer:.0f} s") from None
-        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema) as error:
-            raise ConfigError(f"{url} is no URL: {error}") from None
+        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
+            raise ConfigError(f"{url} is no URL that rtgate can ask") from None
         except requests.exceptions.RequestException as error:
             raise NoAnswer(f"{_host(url)}: {_reason(error)}") from None
         return self._checked(url, reply)
@@ -156,7 +156,8 @@ class Http:
             raise ConfigError(f"{_host(url)} refused {who} (HTTP {reply.status}: {_said(reply)})")
         if 300 <= reply.status < 400:
             raise ConfigError(f"{url} sends us to {reply.headers.get('location', 'nowhere')}: name that server instead")
-        if reply.status >= 500 or reply.status in {408, 429}:
+        # 501 is an answer: a server that does not know the method will not learn it.
+        if (reply.status >= 500 and reply.status != 501) or reply.status in {408, 429}:
             raise NoAnswer(f"{_host(url)} is in trouble: HTTP {reply.status}")
         return reply
 

@@ -86,14 +86,27 @@ def _line(text: str, number: int) -> LogLine:
     data = _read(text.removeprefix("- "))
     if not isinstance(data, dict):
         return LogLine(number, "", "unreadable", text, "")
-    message = data.get("msg", "")
+    message, level = data.get("msg", ""), str(data.get("lvl", ""))
+    if isinstance(message, str) and level in _PRINTED:
+        message = _as_printed(message)
     return LogLine(
         number=number,
         time=str(data.get("dt", "")),
-        level=str(data.get("lvl", "")),
+        level=level,
         message=message if isinstance(message, str | dict) else str(message),
         namespace=str(data.get("ns", "")),
     )
+
+
+_PRINTED = frozenset({"target", "feedback"})
+
+
+def _as_printed(text: str) -> str:
+    """Return what a board printed. LAVA 2023.01 (`lava_dispatcher/shell.py`) puts a backslash before each quote."""
+    return text if '"' not in text or _BARE_QUOTE.search(text) else text.replace('\\"', '"')
+
+
+_BARE_QUOTE = re.compile(r'(?<!\\)"')
 
 
 def _read(text: str) -> Any:

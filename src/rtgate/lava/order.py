@@ -7,26 +7,27 @@ LAVA shows metadata to all who may see the job, so nothing secret is in it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rtgate import strict_yaml
+from rtgate import boards, strict_yaml
 from rtgate.errors import ConfigError
+from rtgate.lava import cases as cases_file
+from rtgate.lava.expected import Expected
+from rtgate.measure import Case
+from rtgate.profiles import profile
 from rtgate.record import KernelIdentity
+from rtgate.tools.registry import TOOLS
 
 NONCE = "rtgate.nonce"
 _KEY = "rtgate.order"
 _FORMAT = 1
+_CASE_S = 120.0  # uploading a plan, its frames over a slow line, deadlines of its own
+_AROUND_S = 300.0  # deploying, booting, starting and ending the test
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9_.:+-]{0,199})?")
 _PART = 1500  # characters: a value of metadata stays below what templates and databases cut off
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """A case that the job was to measure in each boot; `duration_s` is what its tool measures, in target time."""
-
-    case: str
-    duration_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +42,39 @@ class Order:
     board: str
     kernels: Mapping[str, KernelIdentity]
     boots: tuple[str, ...]
-    cases: tuple[Expected, ...]
+    cases: tuple[Case, ...]
     suites: tuple[str, ...]
     profile: str
     tuning: str
     transport: str
+
+    def expected(self) -> Expected:
+        """Return what the job brings if all goes well. Raises ConfigError: names in it that nobody knows here."""
+        board = boards.board(self.board)
+        board.tuning(self.tuning)
+        return Expected(
+            board=board,
+            profile=profile(self.profile, TOOLS),
+            tuning=self.tuning,
+            cases=self.cases,
+            boots=self.boots,
+            kernels=self.kernels,
+        )
+
+    @property
+    def boot_s(self) -> int:
+        """Seconds that the tests of one boot may take: each tool's time, half as much again, and what is around it."""
+        chosen = profile(self.profile, TOOLS)
+        return int(_AROUND_S + sum(chosen.of(case.tool.name).duration_s * 1.5 + _CASE_S for case in self.cases))
+
+    def parts(self, longest_s: float = 3600.0) -> tuple[Order, ...]:
+        """Return the order in parts of one job each, so that no job holds a board longer than an hour.
+
+        Boots that belong together, one of each arm, stay together.
+        """
+        together = len(self.kernels)
+        many = max(1, int(longest_s / (self.boot_s + _AROUND_S)) // together) * together
+        return tuple(replace(self, boots=self.boots[start : start + many]) for start in range(0, len(self.boots), many))
 
     def as_metadata(self) -> dict[str, str]:
         """Return the order as entries of a job's metadata."""
@@ -53,11 +82,18 @@ class Order:
             "format": _FORMAT,
             **{name: getattr(self, name) for name in ("board", "boots", "suites", "profile", "tuning", "transport")},
             "kernels": {arm: asdict(kernel) for arm, kernel in self.kernels.items()},
-            "cases": {one.case: one.duration_s for one in self.cases},
+            "cases": [cases_file.as_json(case) for case in self.cases],
         }
         text = json.dumps(data, separators=(",", ":"))
         parts = [text[start : start + _PART] for start in range(0, len(text), _PART)]
         return {f"{_KEY}.{number}": part for number, part in enumerate(parts, 1)}
+
+
+def in_turns(arms: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Return the arm of each boot, `count` boots of each: B C C B B C ..., so that drift hits both alike."""
+    if len(arms) == 1:
+        return arms * count
+    return tuple(arm for number in range(count) for arm in (arms if number % 2 == 0 else arms[::-1]))
 
 
 def metadata(definition: str) -> dict[str, str]:
@@ -85,11 +121,16 @@ def read(definition: str, what: str) -> Order:
 def _decoded(data: dict[str, Any], what: str) -> Order:
     if data["format"] != _FORMAT:
         raise ConfigError(f"{what}: order format {data['format']}, this rtgate reads {_FORMAT}")
+    cases = tuple(cases_file.from_json(entry) for entry in data["cases"])
+    # These become names of directories, and whoever submitted the job has chosen them.
+    for name in (data["board"], *data["kernels"], *(f"{case.suite}/{case.name.partition('/')[2]}" for case in cases)):
+        if not _NAME.fullmatch(str(name)):
+            raise ConfigError(f"{what}: {str(name)[:60]!r} is no name of a board, an arm or a case")
     return Order(
         board=str(data["board"]),
         kernels={str(arm): KernelIdentity(**kernel) for arm, kernel in data["kernels"].items()},
         boots=tuple(str(arm) for arm in data["boots"]),
-        cases=tuple(Expected(case=str(case), duration_s=float(length)) for case, length in data["cases"].items()),
+        cases=cases,
         suites=tuple(str(suite) for suite in data["suites"]),
         profile=str(data["profile"]),
         tuning=str(data["tuning"]),

@@ -15,6 +15,7 @@ from enum import Enum
 from rtgate.lava.log import LogLine
 
 _START = re.compile(r"start: (\d{1,4}) ([a-z0-9-]{1,80}) \(timeout ([0-9:]{1,20})\)")
+_ON_BOARD = re.compile(r"start: \d+ lava-test-")
 # What boot loaders and kernels say when the kernel takes over: U-Boot, EFI stub (arm64, x86), init/version-timestamp.c,
 # arch/arm64/kernel/setup.c, arch/x86/boot.
 _KERNEL = re.compile(
@@ -44,12 +45,18 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boot:
-    """One boot of a job: its lines by phase. `number` counts from 1, in the order of the job's definition."""
+    """One boot of a job: its lines by phase.
+
+    Attributes:
+        number: counts from 1, in the order of the job's definition.
+        on_board: the shell of the test is the board's own; else it is that of a container on the worker.
+    """
 
     number: int
     deploy: tuple[LogLine, ...] = ()
     boot: tuple[LogLine, ...] = ()
     test: tuple[LogLine, ...] = ()
+    on_board: bool = False
 
     @property
     def lines(self) -> tuple[LogLine, ...]:
@@ -70,11 +77,12 @@ class Boot:
     def console(self) -> str:
         """What the board printed, as far as LAVA has it: little while a test uses the console."""
         booting = [line for line in (*self.deploy, *self.boot) if line.level in {"target", "feedback"}]
-        return "".join(f"{line.text}\n" for line in (*booting, *(one for one in self.test if one.level == "feedback")))
+        said = {"feedback", "target"} if self.on_board else {"feedback"}
+        return "".join(f"{line.text}\n" for line in (*booting, *(one for one in self.test if one.level in said)))
 
     @property
     def shell(self) -> tuple[LogLine, ...]:
-        """What the shell of the test printed, and not the board: only what is marked as feedback came from it then."""
+        """What the shell of the test printed; what a board says beside a container is marked as feedback."""
         return tuple(line for line in self.test if line.level == "target")
 
 
@@ -92,6 +100,10 @@ def boots(lines: Iterable[LogLine]) -> tuple[Boot, ...]:
     """Return a job's boots as far as they came."""
     found: list[dict[Phase, list[LogLine]]] = []
     for begun, part in _parts(lines):
+        if begun.phase is Phase.AFTER and found:
+            # What the board said last is read only now.
+            last = found[-1].get(Phase.TEST) or found[-1].setdefault(Phase.BOOT, [])
+            last += [line for line in part if line.level == "feedback"]
         if begun.phase not in {Phase.DEPLOY, Phase.BOOT, Phase.TEST}:
             continue
         if not found or _again(begun.phase, found[-1]):
@@ -103,6 +115,7 @@ def boots(lines: Iterable[LogLine]) -> tuple[Boot, ...]:
             deploy=tuple(one.get(Phase.DEPLOY, ())),
             boot=tuple(one.get(Phase.BOOT, ())),
             test=tuple(one.get(Phase.TEST, ())),
+            on_board=any(_ON_BOARD.match(line.text) for line in one.get(Phase.TEST, ())[:1]),
         )
         for number, one in enumerate(found, 1)
     )
@@ -115,7 +128,7 @@ def _parts(lines: Iterable[LogLine]) -> Iterator[tuple[Section, list[LogLine]]]:
         if begun is not None:
             if current is not None:
                 yield current
-            current = (begun, [])
+            current = (begun, [line])
         elif current is not None:
             current[1].append(line)
     if current is not None:

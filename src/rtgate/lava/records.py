@@ -1,14 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Records through a job's log: a directory of records as lines that a log can truncate, repeat and mix with others.
+"""Records through a job's log: the only way back that every LAVA lab has.
 
-Every line is a frame that is taken whole or not at all::
-
-    @rtgate1 SET UNIT SEQ/COUNT PAYLOAD CRC
-
-SET is a random word, one for each directory that is sent; UNIT is a record's number, `a` for the announcement (which
-records are going to come, sent before anything is measured) or `z` for the closing (which came, with their SHA-256).
-PAYLOAD is base64 of part SEQ of COUNT of the compressed unit; CRC is that of everything between the first space and
-it. A unit is complete or damaged: nothing is taken from half a unit, and two different frames of one number spoil it.
+Records are sent as frames (`rtgate.lava.frames`). A record is taken whole or refused; which ones are going to come is
+announced before anything is measured, so that what did not arrive is missed.
 
 A job's log holds what the board printed too, and a kernel under test may print frames. Whoever decodes should pass
 only lines of the shell that `rtgate in-job` ran in; frames that contradict each other are refused in any case.
@@ -16,16 +10,13 @@ only lines of the shell that `rtgate in-job` ran in; frames that contradict each
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
-import lzma
 import re
 import secrets
 import shutil
 import tempfile
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,17 +24,12 @@ from typing import Any
 from rtgate import planned
 from rtgate import record as records_file
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.lava import on_board
+from rtgate.lava.frames import Unit, collected, frames
 from rtgate.record import Place, Record
 
-PAYLOAD = 3000  # characters; a log's line costs LAVA some hundred bytes beside its text
-_LARGEST = 1 << 26  # bytes of a unit
-_MOST = 100_000  # frames of a unit
 _TWICE = 2  # announcement and closing say what should be there: each is sent so often
 
-_FRAME = re.compile(
-    r"@rtgate1 (?P<body>(?P<set>[0-9a-f]{12}) (?P<unit>a|z|[0-9]{1,6}) (?P<seq>[0-9]{1,6})/(?P<count>[0-9]{1,6}) "
-    rf"(?P<payload>[A-Za-z0-9+/=]{{1,{PAYLOAD}}})) (?P<crc>[0-9a-f]{{8}})"
-)
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.:+-]{0,120}"
 _PATH = re.compile(rf"{_WORD}/{_WORD}/{_WORD}/[0-9]{{1,9}}")
 _PLACE = re.compile(rf"{_WORD}/{_WORD}/{_WORD}")
@@ -88,7 +74,7 @@ class Sender:
             for path in sorted(self._root.glob("*/*/*/planned.json"))
         }
         for _ in range(_TWICE):
-            yield from _frames(self._set, "a", _as_json({"planned": plans}))
+            yield from frames(self._set, "a", _as_json({"planned": plans}))
 
     def record(self, directory: Path, number: int | None = None) -> Iterator[str]:
         """Return the lines of one record; `number` is the one it should have. Raises InfrastructureError."""
@@ -97,12 +83,12 @@ class Sender:
         path = str(named.relative_to(self._root))
         data = _packed(directory, path)
         self._sent[unit] = (path, hashlib.sha256(data).hexdigest())
-        yield from _frames(self._set, unit, data)
+        yield from frames(self._set, unit, data)
 
     def closed(self) -> Iterator[str]:
         """Return the lines that say what was sent."""
         for _ in range(_TWICE):
-            yield from _frames(self._set, "z", _as_json({"units": self._sent}))
+            yield from frames(self._set, "z", _as_json({"units": self._sent}))
 
 
 def encode(directory: Path) -> Iterator[str]:
@@ -115,21 +101,34 @@ def encode(directory: Path) -> Iterator[str]:
     yield from sender.closed()
 
 
-def decode(lines: Iterable[str], into: Path) -> Decoded:
+def decode(lines: Iterable[str], into: Path, *, hung: bool = False) -> Decoded:
     """Write the records in a job's log into a directory, beside those that it has.
 
-    Lines may be damaged, truncated, repeated, or not ours. What was announced and did not arrive is planned
-    there (`rtgate.planned`), so that judging misses it.
+    They were sent by `rtgate in-job`, or measured on the board itself (`rtgate.lava.on_board`). Lines may be damaged,
+    truncated, repeated, or not ours. What was announced and did not arrive is planned there (`rtgate.planned`), so that
+    judging misses it.
+
+    Args:
+        lines: the job's log.
+        into: the directory.
+        hung: LAVA's time was over while a test ran: a board that measures by itself and ends in the middle of a case
+            hung. Without it the log may just as well have been cut off.
 
     Raises:
         InfrastructureError: the directory cannot be written.
     """
-    sets = _collected(lines)
+    log = list(lines)
+    sets = collected(log)
     found = _Found()
     try:
         into.mkdir(parents=True, exist_ok=True)
         for name, units in sets.items():
-            _Set(name, units, into, found).write()
+            if "b" not in units:
+                _Set(name, units, into, found).write()
+        boots = sorted((units["b"].line, name) for name, units in sets.items() if "b" in units)
+        ends = [*(line for line, _ in boots[1:]), len(log)]
+        for (line, name), end in zip(boots, ends, strict=False):
+            _on_board(name, sets[name]["b"], log[line:end], found, into, hung=hung)
     except OSError as error:
         raise InfrastructureError(f"records could not be written to {into}: {error}") from error
     if not sets:
@@ -143,16 +142,18 @@ def decode(lines: Iterable[str], into: Path) -> Decoded:
     )
 
 
+def _on_board(name: str, unit: Unit, lines: Sequence[str], found: _Found, into: Path, *, hung: bool) -> None:
+    """Write the records of what a board measured by itself."""
+    try:
+        for path, problem in on_board.write(on_board.context(unit.data()), lines, into, hung=hung):
+            found.records.append(path)
+            found.damaged += [f"{path.relative_to(into)}: {problem}"] if problem else []
+    except (ValueError, ConfigError) as error:
+        found.damaged.append(f"the boot of set {name}: {error}")
+
+
 def _as_json(data: Mapping[str, Any]) -> bytes:
     return json.dumps(data, sort_keys=True).encode()
-
-
-def _frames(name: str, unit: str, data: bytes) -> Iterator[str]:
-    text = base64.b64encode(lzma.compress(data, format=lzma.FORMAT_XZ)).decode("ascii")
-    parts = [text[start : start + PAYLOAD] for start in range(0, len(text), PAYLOAD)]
-    for number, part in enumerate(parts, 1):
-        body = f"{name} {unit} {number}/{len(parts)} {part}"
-        yield f"@rtgate1 {body} {zlib.crc32(body.encode()):08x}"
 
 
 def _packed(directory: Path, named: str) -> bytes:
@@ -167,52 +168,6 @@ def _packed(directory: Path, named: str) -> bytes:
 
 
 @dataclass(slots=True)
-class _Unit:
-    """The frames of one unit."""
-
-    count: int
-    parts: dict[int, str] = field(default_factory=dict)
-    spoilt: bool = False
-
-    def take(self, seq: int, count: int, payload: str) -> None:
-        """Take a frame, which may be there already; one that differs from it spoils the unit."""
-        if count != self.count or self.parts.setdefault(seq, payload) != payload:
-            self.spoilt = True
-
-    def data(self) -> bytes:
-        """Return the unit. Raises ValueError: it is not whole, or not what we compress."""
-        if self.spoilt:
-            raise ValueError("its frames contradict each other")
-        lacking = self.count - len(self.parts)
-        if lacking:
-            raise ValueError(f"{lacking} of {self.count} frames are missing or damaged")
-        text = "".join(self.parts[number] for number in range(1, self.count + 1))
-        reader = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=1 << 28)
-        try:
-            data = reader.decompress(base64.b64decode(text, validate=True), max_length=_LARGEST)
-        except lzma.LZMAError as error:
-            raise ValueError(f"it cannot be decompressed: {error}") from error
-        if not reader.eof:
-            raise ValueError("it is not whole, or too large")
-        return data
-
-
-def _collected(lines: Iterable[str]) -> dict[str, dict[str, _Unit]]:
-    """Return the frames by set and unit, sets in the order in which they began."""
-    sets: dict[str, dict[str, _Unit]] = {}
-    for line in lines:
-        if "@rtgate1 " not in line:
-            continue
-        for found in _FRAME.finditer(line):
-            seq, count = int(found["seq"]), int(found["count"])
-            good = zlib.crc32(found["body"].encode()) == int(found["crc"], 16)
-            if good and 1 <= seq <= count <= _MOST:
-                units = sets.setdefault(found["set"], {})
-                units.setdefault(found["unit"], _Unit(count)).take(seq, count, found["payload"])
-    return sets
-
-
-@dataclass(slots=True)
 class _Found:
     records: list[Path] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
@@ -224,7 +179,7 @@ class _Set:
     """The units of one directory of records, to be written into another one."""
 
     name: str
-    units: dict[str, _Unit]
+    units: dict[str, Unit]
     into: Path
     found: _Found
 

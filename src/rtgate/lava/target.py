@@ -7,12 +7,15 @@ so at once instead of waiting for a shell, and the fault stays with the case in 
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import dataclass, field, replace
 
 from rtgate.boards import Board
 from rtgate.errors import InfrastructureError
+from rtgate.lava.cooling import cool
 from rtgate.lava.environment import InJob
+from rtgate.profiles import Profile
 from rtgate.target.live import LiveTarget
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
@@ -25,6 +28,22 @@ def time_of(board: Board) -> str:
     return "host" if board.virtual or board.soc == "none" else "real"
 
 
+_NETWORK_ROOT = re.compile(rb"^/proc/cmdline:(?:.* )?(?:root=/dev/nfs|nfsroot=)", re.MULTILINE)
+
+
+def refused(plan: Plan, outcome: Outcome, profile: Profile) -> Outcome:
+    """Return the outcome, or the refusal of one that holds latencies of a board whose root file system is NFS.
+
+    A page that has to come over the network is a latency of the network, and its interrupts are a load.
+    """
+    if profile.nfs or not plan.case.startswith("latency/") or not _NETWORK_ROOT.search(outcome.files.get("facts", b"")):
+        return outcome
+    message = (
+        f"latency on a root file system over NFS is refused; boot a ramdisk, or allow it: `nfs: true` in {profile.name}"
+    )
+    return replace(outcome, state=State.LAB, message=message)
+
+
 @dataclass(slots=True)
 class JobTarget:
     """The board of a job.
@@ -32,23 +51,38 @@ class JobTarget:
     Attributes:
         live: carries out plans on the job's console.
         job: what the job tells.
+        profile: what may be measured.
     """
 
     live: LiveTarget
     job: InJob
+    profile: Profile
     _died: str = field(default="")
+    _cooled: bool = False
 
     @classmethod
-    def of(cls, board: Board, job: InJob, stop: threading.Event) -> JobTarget:
+    def of(cls, board: Board, job: InJob, profile: Profile, stop: threading.Event) -> JobTarget:
         """Return the board of this job."""
-        return cls(LiveTarget.attached(board, job.console, stop), job)
+        return cls(LiveTarget.attached(board, job.console, stop), job, profile)
 
     def run(self, plan: Plan) -> Outcome:
         """Carry out a plan. Raises Interrupted as `LiveTarget.run`."""
+        if not self._cooled:
+            self._cooled = True
+            try:
+                self._cool(plan)
+            except InfrastructureError as error:
+                self._died = str(error)
         outcome = self._revived(plan) if self._died else self.live.run(plan)
         if outcome.state in _DIED:
             self._died = f"{_DIED[outcome.state]} during {plan.case}, earlier in this boot"
-        return replace(outcome, machine=self.job.machine)
+        return refused(plan, replace(outcome, machine=self.job.machine), self.profile)
+
+    def _cool(self, plan: Plan) -> None:
+        """Wait until the board is as cool as its file asks. Raises InfrastructureError."""
+        limit = self.live.board.cool_to
+        if limit is not None:
+            cool(self.live, plan, limit)
 
     def _revived(self, plan: Plan) -> Outcome:
         """Carry out a plan on a board that died before: after a power cycle where that brings it back."""
