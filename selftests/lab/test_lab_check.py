@@ -37,8 +37,10 @@ def test_an_image_that_is_not_there_is_found_out(known: Lab, capsys: pytest.Capt
 def test_a_board_passes_its_health_check(
     known: Lab, files: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    urls = {kind: f"file://{files[f'lab-virt-arm64 {kind}']}" for kind in ("kernel", "ramdisk")}
-    argv = ["lab-check", "--health-check", "lab-virt-arm64", "--kernel", urls["kernel"], "--ramdisk", urls["ramdisk"]]
+    kernel, ramdisk = (files[f"lab-virt-arm64 {kind}"] for kind in ("kernel", "ramdisk"))
+    known.inside("cp", str(ramdisk), f"{ramdisk}.cpio.gz")
+    urls = ["--kernel", f"file://{kernel}", "--ramdisk", f"file://{ramdisk}.cpio.gz"]
+    argv = ["lab-check", "--health-check", "lab-virt-arm64", *urls]
     assert main(argv) == 0
     number = known.submit(yaml.safe_load(capsys.readouterr().out))
     job = known.wait(number, 400)

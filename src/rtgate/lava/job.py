@@ -207,8 +207,7 @@ def _files(request: JobRequest, found: Template, arm: JobArm) -> dict[str, objec
     for name in found.required:
         if not given.get(name):
             raise ConfigError(f"{arm.name}: booting by {found.name} needs a {name}, and none is given ({found.path})")
-    if request.transport == "board":
-        _check_ramdisk(arm.files.ramdisk)
+    _check_ramdisk(arm.files.ramdisk)
     used = {*found.required, *found.optional}
     for name, url in given.items():
         if url and name not in used:
@@ -218,10 +217,10 @@ def _files(request: JobRequest, found: Template, arm: JobArm) -> dict[str, objec
 
 
 def _check_ramdisk(url: str | None) -> None:
-    """Raise ConfigError for a ramdisk to which LAVA cannot add its test shell: it must know how to unpack it."""
+    """Raise ConfigError for a ramdisk that LAVA cannot unpack; it does that even when it has nothing to add."""
     if url and url.rpartition(".")[2] not in {*_COMPRESSIONS, "cpio"}:
         raise ConfigError(
-            f"{url!r} does not say how it is compressed, and transport board adds LAVA's test shell to it "
+            f"{url!r} does not say how it is compressed, and LAVA unpacks it "
             f"(allowed: .cpio, .{', .'.join(_COMPRESSIONS)})"
         )
 
