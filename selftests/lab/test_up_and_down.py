@@ -80,7 +80,9 @@ def test_a_lab_comes_up_dies_and_goes(run: Run, state: Path) -> None:
     run("exec", "pkill", "-KILL", "dockerd")
     run("up")
     run("stop", "hub-lab-virt-arm64-01")
-    assert "stopped" in run("status").stdout
+    assert "stopped" in run("status", code=1).stdout
+    run("up")
+    run("status")
 
     # A lab that died half-way is another one afterwards.
     os.kill(before, signal.SIGKILL)
