@@ -161,7 +161,8 @@ def _decide(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:
         return _while_booting(boot, failed)
     if failed.kind == "Test":
         return _while_testing(boot, failed)
-    return Blame.LAB, "lab", f"{_KINDS.get(failed.kind, 'the lab failed')} during the test: {failed.message}"
+    hint = " (docker does not run there, or has no such image)" if "'docker'" in failed.message else ""
+    return Blame.LAB, "lab", f"{_KINDS.get(failed.kind, 'the lab failed')} during the test{hint}: {failed.message}"
 
 
 def _deadly(boot: Boot) -> Fault | None:
