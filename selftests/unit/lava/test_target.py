@@ -126,3 +126,5 @@ def test_the_board_of_a_job_is_behind_its_console() -> None:
     job = environment.read(TOLD)
     made = JobTarget.of(BOARD, job, profile("smoke"), threading.Event())
     assert (made.live.boots, made.live.machine) == (False, {"console": "tcp:h:1"})
+    real = JobTarget.of(replace(BOARD, qemu=None, soc="RK3568"), job, profile("smoke"), threading.Event())
+    assert made.live.waits.hang > real.live.waits.hang

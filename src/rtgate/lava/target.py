@@ -12,6 +12,7 @@ import threading
 from dataclasses import dataclass, field, replace
 
 from rtgate.boards import Board
+from rtgate.console.shell import Waits
 from rtgate.errors import InfrastructureError
 from rtgate.lava.cooling import cool
 from rtgate.lava.environment import InJob
@@ -20,6 +21,8 @@ from rtgate.target.live import LiveTarget
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 
+# An emulated board gets what its host has left: minutes of silence say nothing about its kernel.
+_PATIENT = Waits(target=4.0, hang=180.0, spare=180.0)
 _DIED = {State.FAULT: "the kernel died", State.HANG: "the target hung"}
 
 
@@ -63,7 +66,8 @@ class JobTarget:
     @classmethod
     def of(cls, board: Board, job: InJob, profile: Profile, stop: threading.Event) -> JobTarget:
         """Return the board of this job."""
-        return cls(LiveTarget.attached(board, job.console, stop), job, profile)
+        live = LiveTarget.attached(board, job.console, stop)
+        return cls(live if time_of(board) == "real" else replace(live, waits=_PATIENT), job, profile)
 
     def run(self, plan: Plan) -> Outcome:
         """Carry out a plan. Raises Interrupted as `LiveTarget.run`."""
