@@ -12,12 +12,13 @@ import threading
 from dataclasses import dataclass, field, replace
 
 from rtgate.boards import Board
+from rtgate.console.faults import FATAL
 from rtgate.console.shell import Waits
 from rtgate.errors import InfrastructureError
 from rtgate.lava.cooling import cool
 from rtgate.lava.environment import InJob
 from rtgate.profiles import Profile
-from rtgate.target.live import LiveTarget
+from rtgate.target.live import NO_SHELL, LiveTarget
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 
@@ -45,6 +46,14 @@ def refused(plan: Plan, outcome: Outcome, profile: Profile) -> Outcome:
         f"latency on a root file system over NFS is refused; boot a ramdisk, or allow it: `nfs: true` in {profile.name}"
     )
     return replace(outcome, state=State.LAB, message=message)
+
+
+def _blamed(outcome: Outcome) -> Outcome:
+    """Return an outcome in which the kernel is blamed for a panic that was seen between two cases."""
+    fatal = [fault for fault in outcome.faults if fault.kind in FATAL]
+    if outcome.state is State.LAB and fatal:
+        return replace(outcome, state=State.FAULT, message=f"the kernel died before the measurement: {fatal[0].line}")
+    return outcome
 
 
 @dataclass(slots=True)
@@ -77,9 +86,11 @@ class JobTarget:
                 self._cool(plan)
             except InfrastructureError as error:
                 self._died = str(error)
-        outcome = self._revived(plan) if self._died else self.live.run(plan)
+        outcome = _blamed(self._revived(plan) if self._died else self.live.run(plan))
         if outcome.state in _DIED:
             self._died = f"{_DIED[outcome.state]} during {plan.case}, earlier in this boot"
+        elif outcome.message.startswith(NO_SHELL):
+            self._died = f"{NO_SHELL} for {plan.case}, earlier in this boot"
         return refused(plan, replace(outcome, machine=self.job.machine), self.profile)
 
     def _cool(self, plan: Plan) -> None:
