@@ -146,10 +146,11 @@ class Record:
 
     @property
     def boot(self) -> str:
-        """How people name the boot: `seed 3`, `chunk 7`, or the boot's id."""
+        """How people name the boot: `seed 3`, `chunk 7`, the boot's id, or its number in a job."""
         if self.chunk is not None:
             return f"chunk {self.chunk.number}"
-        return f"seed {self.seed}" if self.seed is not None else f"boot {self.boot_id[:8] or 'unknown'}"
+        known = self.boot_id[:8] or self.machine.get("boot", "unknown")
+        return f"seed {self.seed}" if self.seed is not None else f"boot {known}"
 
     @property
     def virtual_time(self) -> bool:
