@@ -77,7 +77,7 @@ def test_two_arms_in_the_docker_test_action(lab: Lab, kernel: Path, tmp_path: Pa
         result = results[f"{suite}/latency.cyclictest.{load}.latency.max.cpu0"]
         worst = next(one for one in record.measurements if one.name == "latency.max" and one.labels["cpu"] == "0")
         assert worst.quantity is not None
-        assert (result["units"], float(result["measurement"])) == ("us", worst.quantity.value)
+        assert (result["unit"], float(result["measurement"])) == ("us", worst.quantity.value)
 
 
 def test_the_board_itself(lab: Lab, kernel: Path, tmp_path: Path) -> None:
