@@ -23,7 +23,7 @@ from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 
 # An emulated board gets what its host has left: minutes of silence say nothing about its kernel.
-_PATIENT = Waits(target=4.0, hang=180.0, spare=180.0)
+_PATIENT = Waits(target=2.0, hang=90.0)
 _DIED = {State.FAULT: "the kernel died", State.HANG: "the target hung"}
 
 
