@@ -74,6 +74,8 @@ class _Client:
     sending: bytes = b""
     dropped: int = 0
     took: float = 0.0  # monotonic seconds
+    recent: int = 0  # bytes sent in this second
+    before: int = 0  # and in the one before
 
     def queue(self, data: bytes) -> bool:
         """Have bytes wait for the client; return whether bytes had to be dropped for the first time in a row."""
@@ -104,6 +106,7 @@ class _Client:
                 return
             self.sending = self.sending[sent:]
             self.took = time.monotonic()
+            self.recent += sent
 
     def _next(self) -> bytes:
         if self.dropped:
@@ -161,6 +164,7 @@ class Hub:
         self._typed = bytearray()
         self._clients: list[_Client] = []
         self._stopped = False
+        self._second = 0.0
         # A signal handler or another thread ends the loop by a byte in this pipe.
         self._bell = os.pipe()
         self._selector.register(self._bell[0], selectors.EVENT_READ, None)
@@ -209,13 +213,18 @@ class Hub:
         return max(0.0, self._retry_at - time.monotonic())
 
     def _ahead(self) -> bool:
-        """Whether the line is faster than the fastest client, and that one is reading."""
-        if not self._clients:
+        """Whether the line is faster than the fastest client that is reading."""
+        now = time.monotonic()
+        if now - self._second >= 1.0:
+            self._second = now
+            for client in self._clients:
+                client.before, client.recent = client.recent, 0
+        reading = [client for client in self._clients if now - client.took < _READING_S]
+        if not reading:
             return False
-        fastest = min(self._clients, key=lambda client: client.waiting_size)
-        if fastest.waiting_size <= fastest.limit // 2:
-            return False
-        return time.monotonic() - fastest.took < _READING_S
+        # By what it takes: one that has just lost its oldest bytes has few waiting, too.
+        fastest = max(reading, key=lambda client: client.before + client.recent)
+        return fastest.waiting_size > fastest.limit // 2
 
     def _serve(self, key: selectors.SelectorKey, events: int) -> None:
         if key.data is None:
