@@ -26,7 +26,7 @@ from rtgate.console import faults
 from rtgate.console.frames import FrameReader, cksum, encode
 from rtgate.errors import ConfigError, ParseError
 from rtgate.judge.thresholds import load_thresholds
-from rtgate.lava import boot_log
+from rtgate.lava import boot_log, template
 from rtgate.lava import frames as job_frames
 from rtgate.lava import records as job_records
 from rtgate.measurement import Histogram, Measurement
@@ -266,6 +266,7 @@ TARGETS = {
     "faults": Target(_faults, _bytes((DATA / "console").glob("*.log"))),
     "yaml": Target(partial(_file, _yaml, "any.yaml"), (*_BOARDS, *_PROFILES, *_THRESHOLDS)),
     "boards": Target(partial(_file, boards.read, "board.yaml"), _BOARDS),
+    "job templates": Target(partial(_file, template.read, "way.yaml"), _bytes((ROOT / "lava-jobs").glob("*.yaml"))),
     "profiles": Target(partial(_file, partial(profiles.read, tools=TOOLS), "profiles.yaml"), _PROFILES),
     "thresholds": Target(
         partial(_file, lambda path: load_thresholds([path], _VIRTUAL), "thresholds.yaml"), _THRESHOLDS
