@@ -93,6 +93,7 @@ class LavaServer:
     version: str = "2023.01"
     types: dict[str, str] = field(default_factory=lambda: {"board": ""})  # health check by device type
     devices: list[dict[str, Any]] = field(default_factory=list)
+    dictionaries: dict[str, str] = field(default_factory=dict)  # rendered, by device
     tags: dict[int, str] = field(default_factory=dict)
     workers: dict[str, tuple[str, str]] = field(default_factory=lambda: {"worker1": ("Online", "Active")})
     stories: deque[Story] = field(default_factory=deque)
@@ -205,6 +206,11 @@ class LavaServer:
         wanted = query.get("device_type")
         return _page([one for one in self.devices if wanted in {None, one["device_type"]}], query)
 
+    def _dictionary(self, query: dict[str, str], _body: Any, name: str) -> Any:
+        if name not in self.dictionaries:
+            return 400, {"detail": f"Device '{name}' does not have a configuration"}
+        return 200, self.dictionaries[name] if query.get("render") else "{% extends 'x.jinja2' %}"
+
     def _tags(self, query: dict[str, str], _body: Any) -> Any:
         return _page([{"id": number, "name": name} for number, name in self.tags.items()], query)
 
@@ -225,6 +231,7 @@ _ROUTES = (
     ("GET", r"devicetypes/([\w.-]+)/", "type"),
     ("GET", r"devicetypes/([\w.-]+)/health_check/", "health_check"),
     ("GET", "devices/", "devices"),
+    ("GET", r"devices/([\w.-]+)/dictionary/", "dictionary"),
     ("GET", "tags/", "tags"),
     ("GET", r"workers/([\w.-]+)/", "worker"),
 )

@@ -27,6 +27,7 @@ from rtgate.tools.cyclictest import Cyclictest
 
 pytestmark = [
     pytest.mark.skipif(bool(lacking()), reason=lacking()),
+    pytest.mark.xdist_group("on board"),
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 KERNEL = KernelIdentity(
@@ -168,6 +169,13 @@ def test_silence_that_lava_timed_out_is_a_hang(tmp_path: Path) -> None:
     log = carried_out(Target(blow=Blow()), limit_s=15)
     _, cases = found([*log, "lava-test-shell timed out after 20 seconds"], tmp_path)
     assert cases["latency/cyclictest:idle"].state == "hang"
+    records.decode(log, tmp_path / "told", hung=True)
+    assert {one.case: one.state for one in records_file.read_all(tmp_path / "told")} == {
+        "latency/cyclictest:idle": "hang",
+        "latency/cyclictest:hackbench": "lab",
+    }
+    _, cases = found(log, tmp_path / "cut")
+    assert cases["latency/cyclictest:idle"].state == "unreadable"
 
 
 def test_plans_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

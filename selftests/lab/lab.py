@@ -17,7 +17,9 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "ci" / "lab" / "lab"
-STATE = Path("/var/lib/rtgate-lab")
+# As ci/lab/paths has them: for a second lab beside the first.
+STATE = Path(os.environ.get("RTGATE_LAB_STATE", "/var/lib/rtgate-lab"))
+PORT = os.environ.get("RTGATE_LAB_PORT", "28000")
 
 
 def why_not() -> str:
@@ -40,7 +42,7 @@ def is_up() -> bool:
 class Lab:
     """A lab that is up."""
 
-    url: str = "http://127.0.0.1:28000"
+    url: str = f"http://127.0.0.1:{PORT}"
     user: str = "lab"
     token_file: Path = STATE / "token"
 

@@ -20,16 +20,11 @@ TYPES = Path("/usr/share/lava-server/device-types")
 DISPATCHER = "dispatcher_ip: 127.0.0.1\n"
 
 
-def schema(job: dict[str, Any]) -> str:
-    """Return what the server's strict schema has against a job."""
-    from lava_common.schemas import validate  # type: ignore[import-not-found]  # noqa: PLC0415
-    from voluptuous import Invalid  # type: ignore[import-not-found]  # noqa: PLC0415
-
-    try:
-        validate(job, strict=True, extra_context_variables=[])
-    except Invalid as error:
-        return f"{'.'.join(map(str, error.path))}: {error.msg}"
-    return ""
+def schema(job: Path) -> str:
+    """Return what LAVA's own checker has against a job, strictly: keys that it would ignore are mistakes."""
+    argv = ["/usr/bin/python3", "/usr/share/lava-common/lava-schema.py", "job", "--strict", str(job)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    return "" if done.returncode == 0 else f"exit code {done.returncode}: {done.stdout}{done.stderr}"
 
 
 def engine(types: Path, devices: Path) -> Any:
@@ -50,7 +45,7 @@ def engine(types: Path, devices: Path) -> Any:
 def device_schema(text: str) -> str:
     """Return what the device's schema has against a rendered dictionary."""
     from lava_common.schemas.device import validate  # type: ignore[import-not-found]  # noqa: PLC0415
-    from voluptuous import Invalid  # noqa: PLC0415
+    from voluptuous import Invalid  # type: ignore[import-not-found]  # noqa: PLC0415
 
     try:
         validate(yaml.safe_load(text))
@@ -68,8 +63,11 @@ def dispatcher(name: str, job: Path, device: Path, directory: Path) -> str:
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode == 0:
         return ""
-    said = [line for line in done.stderr.splitlines() if "error" in line or "exception" in line or "result" in line]
-    return "\n".join(said[-20:]) or f"exit code {done.returncode}: {done.stderr[-500:]}"
+    said = [yaml.safe_load(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    results = [one["msg"] for one in said if one.get("lvl") == "results"]
+    told = [str(one.get("error_msg")) for one in results if "error_msg" in one]
+    traces = [str(one["msg"]) for one in said if one.get("lvl") == "exception"]
+    return "\n".join([*traces, *told]) or f"exit code {done.returncode}: {done.stderr[-500:]}"
 
 
 def main(directory: Path) -> dict[str, dict[str, str]]:
@@ -79,7 +77,7 @@ def main(directory: Path) -> dict[str, dict[str, str]]:
     for path in sorted((directory / "jobs").glob("*.yaml")):
         job = yaml.safe_load(path.read_text())
         said = found.setdefault(path.stem, {})
-        said["schema"] = schema(job)
+        said["schema"] = schema(path)
         rendered = directory / f"{path.stem}.device.yaml"
         rendered.write_text(templates.get_template(f"{path.stem}.jinja2").render(**job.get("context", {})))
         said["device"] = device_schema(rendered.read_text())

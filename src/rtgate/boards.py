@@ -98,6 +98,7 @@ class Board:
         cpu_classes: CPUs by the name of their kind, where a board has several kinds (`little`, `big`).
         undeclared: reasons, by validity check, why a check is not applicable on this board.
         qemu: set for virtual boards only.
+        cool_to: degrees Celsius that a board in a lab must have cooled down to before it measures.
         lava: set for boards that labs have.
     """
 
@@ -118,6 +119,7 @@ class Board:
     cpu_classes: dict[str, tuple[int, ...]]
     undeclared: dict[str, str]
     qemu: Qemu | None
+    cool_to: int | None = None
     lava: Lava | None = None
 
     def tuning(self, name: str) -> Tuning:
@@ -137,7 +139,7 @@ class Board:
 _REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console")
 _OPTIONAL = (
     *("build", "command_line", "rootfs", "work_directory", "scratch", "tunings", "cpu_classes", "not_applicable"),
-    *("qemu", "lava"),
+    *("qemu", "lava", "cool_to"),
 )
 CHECKS = (
     *("flavour", "kernel", "cpus", "log", "threads", "affinity", "cycles", "counts", "duration", "clock", "load"),
@@ -176,6 +178,7 @@ def read(path: Path) -> Board:
         cpu_classes=_cpu_classes(data.get("cpu_classes")),
         undeclared=_not_applicable(data),
         qemu=_qemu(data),
+        cool_to=data["cool_to"].integer(minimum=0, maximum=120) if "cool_to" in data else None,
         lava=_lava(data.get("lava"), console),
     )
 

@@ -48,8 +48,8 @@ class FakeLab:
     def devices(self, device_type: str) -> tuple[Device, ...]:
         return self.types[device_type]
 
-    def has_health_check(self, device_type: str) -> bool:
-        return device_type in self.checks
+    def health_check(self, device_type: str) -> str:
+        return "job_name: check" if device_type in self.checks else ""
 
     def dictionary(self, device: str) -> Mapping[str, Any]:
         found = self.dictionaries[device]

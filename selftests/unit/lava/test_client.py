@@ -188,3 +188,13 @@ def test_device_types_and_their_health_checks(lava: Lava, server: LavaServer) ->
     server.types["checked"] = "job_name: check\n"
     assert (lava.knows("board"), lava.knows("toaster")) == (True, False)
     assert (lava.health_check("checked"), lava.health_check("board")) == ("job_name: check\n", "")
+
+
+def test_a_device_s_dictionary_is_asked_for_as_lava_renders_it(lava: Lava, server: LavaServer) -> None:
+    server.dictionaries = {"board-01": "commands: {hard_reset: reset}\n", "board-02": "- 1\n", "board-03": "a: ["}
+    assert lava.dictionary("board-01") == {"commands": {"hard_reset": "reset"}}
+    assert lava.dictionary("board-02") == {}
+    with pytest.raises(ConfigError, match="not YAML"):
+        lava.dictionary("board-03")
+    with pytest.raises(ConfigError, match="the dictionary of board-04 cannot be read: Device 'board-04' does not"):
+        lava.dictionary("board-04")

@@ -199,6 +199,7 @@ def test_a_login_is_made_where_the_board_asks_for_one() -> None:
         ({"visibility": "secret"}, "unknown visibility 'secret'"),
         ({"transport": "ssh"}, "unknown transport 'ssh'"),
         ({"transport": "board"}, "needs a script for each boot: 1 boots, 0 scripts"),
+        ({"arms": (arm("candidate", ramdisk=f"{URL}/ramdisk"),)}, "does not say how it is compressed"),
         ({"family": "vendor"}, "unknown kernel family 'vendor'"),
         ({"image": "rtgate:1;id"}, "no name of a container image"),
         ({"metadata": {"a\nb": "x"}}, "allowed are letters"),

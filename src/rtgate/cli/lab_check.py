@@ -118,7 +118,7 @@ class _Look:
         if not devices:
             print("  there is no device of this type")
             return False
-        if not self.server.has_health_check(self.device_type):
+        if not self.server.health_check(self.device_type):
             print("  no health check: faults of the lab look like faults of a kernel (rtgate lab-check --health-check)")
         ways = {way for device in devices for way in self._device(device)}
         for unconfirmed in self.board.lava.unconfirmed if self.board.lava else ():

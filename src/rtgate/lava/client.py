@@ -238,10 +238,6 @@ class Lava:
         found = strict_yaml.data(reply.text)
         return found if isinstance(found, dict) else {}
 
-    def has_health_check(self, device_type: str) -> bool:
-        """Return whether devices of a type are checked by a job of the lab's own."""
-        return self._http.repeat("GET", self._url(f"devicetypes/{device_type}/health_check/")).status == 200
-
     def waiting(self, device_type: str) -> int:
         """Return how many jobs wait for a device of a type."""
         query = {"state": "Submitted", "requested_device_type": device_type, "limit": "1"}

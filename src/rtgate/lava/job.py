@@ -207,12 +207,22 @@ def _files(request: JobRequest, found: Template, arm: JobArm) -> dict[str, objec
     for name in found.required:
         if not given.get(name):
             raise ConfigError(f"{arm.name}: booting by {found.name} needs a {name}, and none is given ({found.path})")
+    _check_ramdisk(arm.files.ramdisk)
     used = {*found.required, *found.optional}
     for name, url in given.items():
         if url and name not in used:
             raise ConfigError(f"{arm.name}: booting by {found.name} has no use for a {name} ({found.path})")
     files: dict[str, object] = {name: _url(name, url) if url else None for name, url in given.items() if name in used}
     return {**files, **{f"{name}_compression": _compression(name, given[name]) for name in files}}
+
+
+def _check_ramdisk(url: str | None) -> None:
+    """Raise ConfigError for a ramdisk that LAVA cannot unpack; it does that even when it has nothing to add."""
+    if url and url.rpartition(".")[2] not in {*_COMPRESSIONS, "cpio"}:
+        raise ConfigError(
+            f"{url!r} does not say how it is compressed, and LAVA unpacks it "
+            f"(allowed: .cpio, .{', .'.join(_COMPRESSIONS)})"
+        )
 
 
 def _compression(name: str, url: str | None) -> str | None:

@@ -24,11 +24,13 @@ from pathlib import Path
 
 from rtgate import __version__, boards, planned
 from rtgate import record as records_file
+from rtgate.boards import Board
 from rtgate.console.faults import FATAL, scan
 from rtgate.console.frames import FrameReader
 from rtgate.errors import ConfigError
 from rtgate.lava import cases as cases_file
 from rtgate.lava import environment, signals
+from rtgate.lava.cooling import LONGEST_S, SENSORS
 from rtgate.lava.expected import Expected
 from rtgate.lava.frames import frames
 from rtgate.lava.plain import plain
@@ -45,7 +47,7 @@ COPIES = 3
 _PAYLOAD = 600  # a board's line may be slow and noisy: short frames
 _FRAME = re.compile(r"(F[0-9a-f]{9}) (?:[0-9]|end ).*")
 _BEGINS = "rtgate: case"
-_LACKS = "rtgate: the target lacks"
+_CANNOT = "rtgate: the target"
 _ENDED = "rtgate: every case was carried out"
 
 
@@ -59,7 +61,7 @@ def steps(expected: Expected, number: int) -> tuple[str, ...]:
     directory = shlex.quote(f"{expected.board.work_directory}/on-board")
     files = {f"{index}.sh": script(one).encode() for index, one in enumerate(plans, 1)}
     files["context"] = "".join(f"{line}\n" for line in _context(expected, number, plans)).encode()
-    files["go.sh"] = _go(expected.board.work_directory, plans).encode()
+    files["go.sh"] = _go(expected.board, plans).encode()
     packed = base64.encodebytes(_archive(files)).decode().strip()
     # What stands in a heredoc is not printed by `set -x`, which LAVA has switched on.
     return (
@@ -121,21 +123,36 @@ carry_out() {
     rm -rf "@WORK@/$2"
     command -v lava-test-case >/dev/null 2>&1 && lava-test-case "$3" --result $result
 }
+hot() {
+    for sensor in @SENSORS@; do
+        [ -r "$sensor" ] && read -r degrees <"$sensor" && [ "$degrees" -gt @HOT@ ] && return 0
+    done 2>/dev/null
+    return 1
+}
 cat context
 copies context
 for program in @PROGRAMS@; do
     command -v $program >/dev/null || lacking="$lacking $program"
 done
 if [ -n "$lacking" ]; then
-    echo "@LACKS@$lacking"
+    echo "@CANNOT@ lacks$lacking"
     exit
 fi
+waited=0
+while hot; do
+    if [ $waited -ge @LONGEST@ ]; then
+        echo "@CANNOT@ is still too hot"
+        exit
+    fi
+    sleep 10
+    waited=$((waited + 10))
+done
 @CASES@
 echo "@ENDED@"
 """
 
 
-def _go(work: str, plans: Sequence[Plan]) -> str:
+def _go(board: Board, plans: Sequence[Plan]) -> str:
     calls = [
         f"carry_out {index} {one.nonce} {shlex.quote(signals.case_id(one.case.replace('/', '.').replace(':', '.')))}"
         for index, one in enumerate(plans, 1)
@@ -144,9 +161,12 @@ def _go(work: str, plans: Sequence[Plan]) -> str:
         "COPIES": str(COPIES),
         "BEGINS": _BEGINS,
         "ENDED": _ENDED,
-        "LACKS": _LACKS,
+        "CANNOT": _CANNOT,
+        "SENSORS": SENSORS,
+        "HOT": str(1000 * (1000 if board.cool_to is None else board.cool_to)),
+        "LONGEST": f"{LONGEST_S:.0f}",
         "PROGRAMS": PROGRAMS,
-        "WORK": work,
+        "WORK": board.work_directory,
         "CASES": "\n".join(calls),
     }
     return re.sub("@([A-Z]+)@", lambda match: values[match[1]], _SCRIPT)
@@ -190,22 +210,23 @@ def context(data: bytes) -> Context:
         raise ValueError(f"what the board carried out cannot be read: {error}") from error
 
 
-def write(found: Context, lines: Sequence[str], records: Path) -> tuple[tuple[Path, str], ...]:
+def write(found: Context, lines: Sequence[str], records: Path, *, hung: bool = False) -> tuple[tuple[Path, str], ...]:
     """Write the records of one boot from its part of a job's log.
-
-    Returns:
-        The directory of each record, and a sentence about results that arrived damaged.
 
     Args:
         found: what was carried out.
         lines: all that the log has from the boot's context on, up to the next boot's.
         records: the directory that they go to.
+        hung: LAVA's time was over while the test ran.
+
+    Returns:
+        The directory of each record, and a sentence about results that arrived damaged.
 
     Raises:
         ConfigError: this rtgate, or its board file, makes other plans than the one that wrote the job.
         InfrastructureError: the records cannot be written.
     """
-    log = _Log(found, lines)
+    log = _Log(found, lines, hung=hung)
     written = []
     for case, nonce in found.cases:
         made = plan(case, found.arm, found.number)
@@ -233,14 +254,14 @@ def _numbered(directory: Path, number: int) -> Path:
 class _Log:
     """The part of a job's log in which one boot carried out its plans."""
 
-    def __init__(self, found: Context, lines: Sequence[str]) -> None:
+    def __init__(self, found: Context, lines: Sequence[str], *, hung: bool) -> None:
         self._nonces = [nonce for _, nonce in found.cases]
         self._machine = {"console": "lava-test-shell", "boot": str(found.number)}
         self._readers = {nonce: FrameReader(nonce) for nonce in self._nonces}
         self._parts: dict[str, list[str]] = {nonce: [] for nonce in self._nonces}
         self._died = ""
         self._last = ""
-        self._hung = False
+        self._hung = hung
         self._take(lines)
         for reader in self._readers.values():
             reader.finish()
@@ -261,9 +282,8 @@ class _Log:
             elif self._last:
                 self._parts[self._last].append(line)
             self._hung = self._hung or re.search(r"lava-test-\S+ timed out after", line) is not None
-            if line.startswith(_LACKS):
-                lacking = plain(line.removeprefix("rtgate: "))[:200]
-                self._died = f"{lacking}, which a plan cannot do without"
+            if line.startswith(_CANNOT) and not self._last:
+                self._died = plain(line.removeprefix("rtgate: "))[:200]
 
     def outcome(self, nonce: str) -> Outcome:
         """Return what came of the plan of a nonce."""

@@ -101,12 +101,18 @@ def encode(directory: Path) -> Iterator[str]:
     yield from sender.closed()
 
 
-def decode(lines: Iterable[str], into: Path) -> Decoded:
+def decode(lines: Iterable[str], into: Path, *, hung: bool = False) -> Decoded:
     """Write the records in a job's log into a directory, beside those that it has.
 
     They were sent by `rtgate in-job`, or measured on the board itself (`rtgate.lava.on_board`). Lines may be damaged,
     truncated, repeated, or not ours. What was announced and did not arrive is planned there (`rtgate.planned`), so that
     judging misses it.
+
+    Args:
+        lines: the job's log.
+        into: the directory.
+        hung: LAVA's time was over while a test ran: a board that measures by itself and ends in the middle of a case
+            hung. Without it the log may just as well have been cut off.
 
     Raises:
         InfrastructureError: the directory cannot be written.
@@ -122,7 +128,7 @@ def decode(lines: Iterable[str], into: Path) -> Decoded:
         boots = sorted((units["b"].line, name) for name, units in sets.items() if "b" in units)
         ends = [*(line for line, _ in boots[1:]), len(log)]
         for (line, name), end in zip(boots, ends, strict=False):
-            _on_board(name, sets[name]["b"], log[line:end], found, into)
+            _on_board(name, sets[name]["b"], log[line:end], found, into, hung=hung)
     except OSError as error:
         raise InfrastructureError(f"records could not be written to {into}: {error}") from error
     if not sets:
@@ -136,10 +142,10 @@ def decode(lines: Iterable[str], into: Path) -> Decoded:
     )
 
 
-def _on_board(name: str, unit: Unit, lines: Sequence[str], found: _Found, into: Path) -> None:
+def _on_board(name: str, unit: Unit, lines: Sequence[str], found: _Found, into: Path, *, hung: bool) -> None:
     """Write the records of what a board measured by itself."""
     try:
-        for path, problem in on_board.write(on_board.context(unit.data()), lines, into):
+        for path, problem in on_board.write(on_board.context(unit.data()), lines, into, hung=hung):
             found.records.append(path)
             found.damaged += [f"{path.relative_to(into)}: {problem}"] if problem else []
     except (ValueError, ConfigError) as error:
