@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,10 @@ GOLDEN = Path(__file__).with_name("golden")
 Golden = Callable[[str, str], None]
 
 # Another program on the machine must not fail a test.
-settings.register_profile("rtgate", deadline=None)
+# In CI the same examples every time: a merge request is not to blame for what chance finds. `pytest
+# --hypothesis-profile=deep` looks further than `make test` does.
+settings.register_profile("rtgate", deadline=None, derandomize="RTGATE_CI_RUN" in os.environ)
+settings.register_profile("deep", deadline=None, max_examples=3000)
 settings.load_profile("rtgate")
 
 

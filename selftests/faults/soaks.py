@@ -143,7 +143,7 @@ class Bench:
         return line
 
     def _arm(self) -> Arm:
-        board = replace(boards.board(BOARD), work_directory=WORK)
+        board = replace(boards.board(BOARD), work_directory=WORK, cpus=os.cpu_count() or 1)
         lengths = Lengths(duration_s=0.2, seeds=(1,), boots=1)
         release, ran = os.uname().release, flavour(os.uname().version)
         return Arm(

@@ -10,6 +10,7 @@ from selftests.faults.carried import Judged, Result, Trial, all_carried_out, tri
 from selftests.faults.targets import lacking
 
 pytestmark = [
+    pytest.mark.xdist_group("faults"),  # one worker has them all: it runs them beside each other
     pytest.mark.skipif(bool(lacking()), reason=lacking()),
     # Python 3.12 warns of what pexpect does in a program with threads; what it starts is another program at once.
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),

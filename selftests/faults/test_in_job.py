@@ -22,6 +22,7 @@ from rtgate.record import KernelIdentity, Record
 
 pytestmark = [
     pytest.mark.skipif(bool(lacking()), reason=lacking()),
+    pytest.mark.xdist_group("in job"),
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 KERNEL = KernelIdentity(

@@ -27,6 +27,7 @@ from rtgate.tools.cyclictest import Cyclictest
 
 pytestmark = [
     pytest.mark.skipif(bool(lacking()), reason=lacking()),
+    pytest.mark.xdist_group("on board"),
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 KERNEL = KernelIdentity(

@@ -34,6 +34,7 @@ from rtgate.measurement import Better, Measurement
 from rtgate.needs import Need
 from rtgate.record import LoadSeen, Record, Thread
 from rtgate.target.outcome import LineQuality, Outcome, State
+from rtgate.target.soak import LOG_GOES_ON, LOG_LOST
 from rtgate.threads import SCHED_DEADLINE, SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.cyclictest import Cyclictest
@@ -505,6 +506,9 @@ def test_cobalt_shows_itself_beside_uname() -> None:
         (b"[    0.000000] Linux version 6.12\n", "virtual", "whole"),
         (b"[    9.000000] late\n", "virtual", "late"),
         (b"[    9.000000] late\n", "real", "some"),
+        (f"{LOG_GOES_ON}\n".encode(), "host", "some"),
+        (f"{LOG_GOES_ON}\n[    9.000000] new\n".encode(), "real", "some"),
+        (f"{LOG_LOST}\n[    9.000000] new\n".encode(), "real", "late"),
         (b"", "real", ""),
         (None, "virtual", ""),
     ],

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,21 @@ def test_a_board_has_its_tunings_and_the_default() -> None:
     assert board.tuning("isolated").cpus == "1"
     with pytest.raises(ConfigError, match=r"has no tuning 'fast' \(allowed: default, isolated\)"):
         board.tuning("fast")
+
+
+@pytest.mark.parametrize(
+    ("listed", "mask", "shown"),
+    [
+        ("31", "80000000", "00000000,80000000"),
+        ("32", "1,00000000", "1,00000000"),
+        ("0,63-64", "1,80000000,00000001", "00000000,00000001,80000000,00000001"),
+    ],
+)
+def test_masks_are_those_of_machines_with_many_cpus(path: Path, listed: str, mask: str, shown: str) -> None:
+    path.write_text(GOOD.replace("irq_affinity: 0,4-5", f"irq_affinity: '{listed}'"))
+    written = {write.path: write for write in tuning.read(load(path))["isolated"].writes}
+    write = written["/proc/irq/default_smp_affinity"]
+    assert write.value == mask
+    assert write.reads is not None
+    assert re.search(write.reads, shown)
+    assert not re.search(write.reads, f"1{shown}")

@@ -9,19 +9,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
-from rtgate import loads
+from rtgate import loads, observed
 from rtgate.boards import Board
-from rtgate.console.faults import scan
 from rtgate.environment import Environment
 from rtgate.errors import ParseError
 from rtgate.measurement import Measurement
 from rtgate.needs import Need
 from rtgate.profiles import Profile
-from rtgate.record import Evidence, FaultSeen, KernelIdentity, LoadSeen, Record, Thread
+from rtgate.record import Evidence, KernelIdentity, Record
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
-from rtgate.threads import Seen
-from rtgate.tools import Expected, Output, Setting, Tool
+from rtgate.tools import Output, Setting, Tool
 from rtgate.tuning import DEFAULT, Tuning, cpus
 
 
@@ -125,14 +123,14 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
     state, message = outcome.state, outcome.message
     measurements: tuple[Measurement, ...] = ()
     if state is State.MEASURED and outcome.files.get("skip"):
-        state, message = State.SKIPPED, "; ".join(_text(outcome.files, "skip").splitlines())
+        state, message = State.SKIPPED, "; ".join(observed.text(outcome.files, "skip").splitlines())
     elif state is State.MEASURED:
         try:
             parsed = case.tool.parse(_output(outcome, setting(case, arm)))
             measurements = tuple(_classed(measurement, arm.board) for measurement in parsed)
         except ParseError as error:
             # A tool that never ends, and cannot say why, was left waiting by the kernel.
-            state = State.HANG if _text(outcome.files, "tool.deadline") else State.UNREADABLE
+            state = State.HANG if observed.text(outcome.files, "tool.deadline") else State.UNREADABLE
             message = str(error)
     return _record(case, arm, made, _Result(outcome, state, message, measurements))
 
@@ -162,7 +160,7 @@ def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
         arm=arm.name,
         profile=arm.profile.name,
         seed=made.seed if arm.time == "virtual" else None,
-        boot_id=_facts(outcome.files, "facts").get("/proc/sys/kernel/random/boot_id", ""),
+        boot_id=observed.facts(outcome.files, "facts").get("/proc/sys/kernel/random/boot_id", ""),
         state=result.state.value,
         message=result.message,
         argv=made.argv,
@@ -170,7 +168,7 @@ def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
         environment=_environment(arm, outcome),
         evidence=_evidence(case, arm, outcome.files),
         measurements=result.measurements,
-        faults=_faults(outcome),
+        faults=observed.faults(outcome),
         line={"received": outcome.line.received, "damaged": outcome.line.damaged, "repeated": outcome.line.repeated},
         seconds=outcome.seconds,
         machine=outcome.machine,
@@ -184,41 +182,10 @@ def _classed(measurement: Measurement, board: Board) -> Measurement:
     return replace(measurement, labels={**measurement.labels, "class": kinds[0]}) if kinds else measurement
 
 
-def _faults(outcome: Outcome) -> tuple[FaultSeen, ...]:
-    """Return the faults of the console and of the kernel log, those that stand in both once."""
-    seen: dict[str, FaultSeen] = {}
-    log = outcome.files.get("dmesg", b"").decode("utf-8", errors="replace")
-    for fault in (*outcome.faults, *scan(log)):
-        seen.setdefault(fault.line, FaultSeen(kind=fault.kind.value, line=fault.line, text=fault.text))
-    return tuple(seen.values())
-
-
-def _log(files: Mapping[str, bytes], *, ours: bool) -> str:
-    """Return how much of the kernel's log there is (see `record.Evidence`); a boot of ours has its first lines."""
-    log = files.get("dmesg", b"")
-    if not log.strip():
-        return ""
-    return ("whole" if b"Linux version " in log else "late") if ours else "some"
-
-
-def _text(files: Mapping[str, bytes], name: str) -> str:
-    return files.get(name, b"").decode("utf-8", errors="replace").strip()
-
-
-def _facts(files: Mapping[str, bytes], name: str) -> dict[str, str]:
-    """Return what /proc and /sys said, by path, from lines `PATH:CONTENT`."""
-    found: dict[str, list[str]] = {}
-    for line in files.get(name, b"").decode("utf-8", errors="replace").splitlines():
-        path, colon, content = line.partition(":")
-        if colon:
-            found.setdefault(path, []).append(content)
-    return {path: "\n".join(lines).strip() for path, lines in found.items()}
-
-
 def _environment(arm: Arm, outcome: Outcome) -> Environment:
     files, board = outcome.files, arm.board
     qemu = board.qemu if arm.time != "real" else None
-    facts, before = _facts(files, "facts"), _facts(files, "facts.start")
+    facts, before = observed.facts(files, "facts"), observed.facts(files, "facts.start")
     version = facts.get("/proc/sys/kernel/version", "")
     return Environment(
         board=board.name,
@@ -236,10 +203,10 @@ def _environment(arm: Arm, outcome: Outcome) -> Environment:
         flavour=_flavour(facts),
         kernel_release=facts.get("/proc/sys/kernel/osrelease", ""),
         kernel_version=version,
-        config_sha256=_text(files, "config.sha256").split(" ")[0],
+        config_sha256=observed.text(files, "config.sha256").split(" ")[0],
         command_line=facts.get("/proc/cmdline", ""),
         tuning=arm.tuning.name,
-        clocksource=before.get(_CLOCK, ""),
+        clocksource=before.get(observed.CLOCK, ""),
         rt_runtime_us=before.get("/proc/sys/kernel/sched_rt_runtime_us", ""),
         isolated=facts.get(f"{_CPU}/isolated", ""),
         nohz_full=facts.get(f"{_CPU}/nohz_full", ""),
@@ -253,7 +220,6 @@ def _environment(arm: Arm, outcome: Outcome) -> Environment:
 
 
 _CPU = "/sys/devices/system/cpu"
-_CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
 def _listed(facts: Mapping[str, str], start: str, end: str = "") -> str:
@@ -304,7 +270,7 @@ def _tools(facts: Mapping[str, str]) -> str:
 def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
     moments = ("start", "middle", "late", "end")
     expected = case.tool.expected(setting(case, arm))
-    before, after = _settings(files, "facts.start"), _settings(files, "facts.end")
+    before, after = observed.settings(files, "facts.start"), observed.settings(files, "facts.end")
     return Evidence(
         asked={
             **asdict(expected),
@@ -315,89 +281,19 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
         },
         load=case.load,
         load_processes=loads.load(case.load, arm.board).processes,
-        threads=tuple(thread for moment in moments for thread in _threads(files, moment, expected)),
-        load_seen=tuple(_load_seen(files, moment) for moment in moments if f"processes.{moment}" in files),
-        elapsed_s=_elapsed(files),
+        threads=tuple(thread for moment in moments for thread in observed.threads(files, moment, expected)),
+        load_seen=tuple(observed.load_seen(files, moment) for moment in moments if f"processes.{moment}" in files),
+        elapsed_s=observed.elapsed_s(files),
         settings={path: (before.get(path, ""), after.get(path, "")) for path in sorted({*before, *after, *_COMPARED})},
         writes={
             write.path: write.reads or f"^{re.escape(write.value)}$"
             for write in (*case.tool.writes, *arm.tuning.writes)
         },
-        kernel_threads=_kernel_threads(files, arm.tuning),
-        log=_log(files, ours=arm.time != "real"),
-        processes=tuple(dict.fromkeys(_text(files, "processes").splitlines())),
+        kernel_threads=observed.kernel_threads(files, arm.tuning),
+        log=observed.kernel_log(files, ours=arm.time != "real"),
+        processes=tuple(dict.fromkeys(observed.text(files, "processes").splitlines())),
     )
 
 
 # Settings that every target has: one that was not read is missing, not unchanged.
-_COMPARED = ("/proc/sys/kernel/printk", "/proc/sys/kernel/sched_rt_runtime_us", _CLOCK)
-
-
-def _settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
-    """Return the settings; `tsc-early` is the same counter as `tsc`, before its calibration (arch/x86/kernel/tsc.c)."""
-    found = _facts(files, name)
-    if found.get(_CLOCK) == "tsc-early":
-        found[_CLOCK] = "tsc"
-    return found
-
-
-_STAT = re.compile(r"\d+ \((?P<name>.*)\) (?P<fields>\S(?: -?[0-9]{1,20}){38,})\s*")
-
-
-def _stats(files: Mapping[str, bytes], name: str) -> list[tuple[str, list[str]]]:
-    """Return name and fields 3, 4, ... of each `/proc/PID/stat` line (proc(5)); names may hold spaces and brackets."""
-    found = []
-    for line in files.get(name, b"").decode("utf-8", errors="replace").splitlines():
-        match = _STAT.fullmatch(line)
-        if match:
-            found.append((match["name"], match["fields"].split()))
-    return found
-
-
-def _threads(files: Mapping[str, bytes], moment: str, expected: Expected) -> list[Thread]:
-    """Return the tool's threads; fields 39 to 41 of proc(5) are processor, real-time priority and policy."""
-    session = _text(files, "tool.pid")
-
-    def ours(name: str, fields: list[str]) -> bool:
-        if expected.seen is Seen.SYSTEM:
-            return name.startswith(expected.name)
-        return expected.seen is Seen.OWN or (fields[3] == session and fields[0] not in {"Z", "X"})
-
-    return [
-        Thread(moment=moment, name=name, processor=int(fields[36]), priority=int(fields[37]), policy=int(fields[38]))
-        for name, fields in _stats(files, f"threads.{moment}")
-        if ours(name, fields)
-    ]
-
-
-def _kernel_threads(files: Mapping[str, bytes], tuning: Tuning) -> tuple[Thread, ...]:
-    """Return the kernel's threads whose priority the tuning sets."""
-    starts = tuple(start for start, _ in tuning.priorities)
-    return tuple(
-        Thread(moment="end", name=name, processor=int(fields[36]), priority=int(fields[37]), policy=int(fields[38]))
-        for name, fields in _stats(files, "kthreads")
-        if starts and name.startswith(starts)
-    )
-
-
-def _load_seen(files: Mapping[str, bytes], moment: str) -> LoadSeen:
-    session = _load_session(files)
-    ours = [fields for _, fields in _stats(files, f"processes.{moment}") if session and fields[3] == session]
-    alive = [fields for fields in ours if fields[0] not in {"Z", "X"}]
-    # utime, stime, and those of children that were waited for (fields 14 to 17 of proc(5))
-    return LoadSeen(
-        moment=moment, processes=len(alive), ticks=sum(int(value) for fields in ours for value in fields[11:15])
-    )
-
-
-def _load_session(files: Mapping[str, bytes]) -> str:
-    """Return the session id of the load, which is the process id that the plan wrote down."""
-    return _text(files, "load.pid")
-
-
-def _elapsed(files: Mapping[str, bytes]) -> float | None:
-    try:
-        start, end = (float(_text(files, f"uptime.{moment}").split()[0]) for moment in ("start", "end"))
-    except (IndexError, ValueError):
-        return None
-    return round(end - start, 2)
+_COMPARED = ("/proc/sys/kernel/printk", "/proc/sys/kernel/sched_rt_runtime_us", observed.CLOCK)

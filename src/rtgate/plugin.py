@@ -76,6 +76,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--thresholds", metavar="FILE", help="limits, instead of those of the site and of rtgate")
     group.addoption("--verdict", metavar="FILE", help="where verdicts go (default: verdict.json beside the records)")
     group.addoption(
+        "--power-cycle", metavar="CMD", help="shell command that turns an attached board off and on, after a death"
+    )
+    group.addoption(
         "--console",
         metavar="C",
         help="virtual (default on virtual boards), host, host-pty, serial:DEVICE:BAUD, tcp:HOST:PORT, command:CMD; "
@@ -193,6 +196,7 @@ def _run(config: pytest.Config, board: str, records: Path) -> Run:
         console=config.getoption("--console"),
         tuning=config.getoption("--tuning"),
         flavour=config.getoption("--flavour"),
+        power_cycle=config.getoption("--power-cycle"),
     )
     arms, stop = make_arms(request)
     return Run(arms=arms, seeds=_boots(config, virtual=arms[0].time == "virtual"), records=records, stop=stop)

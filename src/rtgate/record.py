@@ -57,8 +57,8 @@ class Evidence:
         settings: settings of the target by path, as read before and after the measurement; empty if they were not.
         kernel_threads: those whose priority the tuning sets.
         processes: names of all processes, as read after the measurement.
-        log: what was read of the kernel's log: `whole`; `late`, without the first lines of a boot that was ours;
-            `some`, of a board that was running before; empty for nothing.
+        log: what was read of the kernel's log: `whole`; `late`, without the first lines of a boot that was ours, or
+            with lines lost since the chunk before; `some`, of a board that was running before; empty for nothing.
         writes: what settings that were written had to read back as, by path, as regular expressions.
     """
 
@@ -146,10 +146,11 @@ class Record:
 
     @property
     def boot(self) -> str:
-        """How people name the boot: `seed 3`, `chunk 7`, or the boot's id."""
+        """How people name the boot: `seed 3`, `chunk 7`, the boot's id, or its number in a job."""
         if self.chunk is not None:
             return f"chunk {self.chunk.number}"
-        return f"seed {self.seed}" if self.seed is not None else f"boot {self.boot_id[:8] or 'unknown'}"
+        known = self.boot_id[:8] or self.machine.get("boot", "unknown")
+        return f"seed {self.seed}" if self.seed is not None else f"boot {known}"
 
     @property
     def virtual_time(self) -> bool:

@@ -100,7 +100,10 @@ def cpu_list(value: Value) -> str:
 
 
 def _mask(listed: str) -> str:
-    return f"{sum(1 << cpu for cpu in cpus(listed)):x}"
+    """Return a mask as the kernel prints it: groups of 32 bits with commas between (lib/bitmap-str.c)."""
+    mask = f"{sum(1 << cpu for cpu in cpus(listed)):x}"
+    first = len(mask) % 8 or 8
+    return ",".join([mask[:first], *(mask[start : start + 8] for start in range(first, len(mask), 8))])
 
 
 def _priorities(value: Value | None) -> tuple[tuple[str, int], ...]:

@@ -19,6 +19,7 @@ from rtgate.loads import Load
 from rtgate.target import rootfs
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
+from rtgate.target.power import PowerCycle, Revived
 from rtgate.target.rootfs import RootfsImage
 from rtgate.target.virtual import VirtualBoard
 
@@ -32,8 +33,11 @@ def _request(
     console: str | None = None,
     flavour: str | None = None,
     profile: str = "smoke",
+    power_cycle: str | None = None,
 ) -> ArmRequest:
-    return ArmRequest(board=board, kernels=kernels, profile=profile, console=console, flavour=flavour)
+    return ArmRequest(
+        board=board, kernels=kernels, profile=profile, console=console, flavour=flavour, power_cycle=power_cycle
+    )
 
 
 def test_a_virtual_board_runs_on_virtual_time(lab: Lab) -> None:
@@ -127,9 +131,14 @@ def test_a_virtual_board_may_run_on_host_time(lab: Lab, console: str) -> None:
 def test_a_console_has_a_kernel_of_its_own(lab: Lab) -> None:
     (arm,), _ = make_arms(_request({}, console="command:sh"))
     assert (arm.name, arm.time, arm.kernel.name, arm.kernel.flavour) == ("candidate", "real", "running", "preempt_rt")
-    assert isinstance(arm.target, LiveTarget)
-    assert not arm.target.boots
-    (arm,), _ = make_arms(_request({"candidate": lab.kernel}, console="command:sh", flavour="generic"))
+    assert isinstance(arm.target, Revived)
+    assert not arm.target.live.boots
+    assert arm.target.cycle is None
+    (arm,), _ = make_arms(
+        _request({"candidate": lab.kernel}, console="command:sh", flavour="generic", power_cycle="socket 3 cycle")
+    )
+    assert isinstance(arm.target, Revived)
+    assert arm.target.cycle == PowerCycle("socket 3 cycle")
     assert (arm.kernel.name, arm.kernel.flavour) == ("kernel", "generic")
 
 
@@ -137,6 +146,7 @@ def test_a_console_has_a_kernel_of_its_own(lab: Lab) -> None:
     ("changes", "message"),
     [
         ({"board": "virt-mips"}, r"unknown name 'virt-mips' in boards \(allowed: .*virt-arm64"),
+        ({"console": "host", "power_cycle": "true"}, r"--power-cycle is for boards that are attached"),
         ({"profile": "daily"}, r"unknown profile 'daily' \(allowed: .*smoke"),
         ({"flavour": "fast"}, r"unknown flavour 'fast' \(allowed: preempt_rt, "),
         ({"kernels": {}}, "a virtual board needs a kernel: --kernel DIR"),

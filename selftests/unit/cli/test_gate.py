@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
+import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rtgate import record
 from rtgate.cli import build, demo, gate, main
+from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel import source
 from rtgate.kernel.identity import SourceIdentity
@@ -286,6 +290,36 @@ def test_two_gates_cannot_have_one_report_directory(lab: Lab, capsys: pytest.Cap
 def test_a_report_directory_that_cannot_be_made_is_no_defect(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main([*COMMON, "--kernel", "kernel", "-o", "limits.yaml/report"]) == 3
     assert "limits.yaml/report cannot be written: Not a directory" in capsys.readouterr().err
+
+
+def test_the_suites_do_not_fail_for_their_log(lab: Lab, tmp_path: Path) -> None:
+    """Their output is read to its end on a full disk too: a pipe that nobody reads would stop them."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as said, os.fdopen(writing, "wb") as suites:
+        keeping = threading.Thread(target=gate._keep, args=(said, Path("/dev/full")))
+        keeping.start()
+        suites.write(b"a line\n" * 100_000)
+        suites.close()
+        keeping.join(timeout=10)
+        assert not keeping.is_alive()
+
+
+def test_a_disk_that_filled_up_ends_it_before_anything_is_judged(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = _steps(monkeypatch, PASSED, measured=1)
+
+    def room(directory: Path, needed_mib: int = 64) -> None:
+        if steps.asked:
+            raise InfrastructureError(f"{directory} has 0 MiB left")
+
+    monkeypatch.setattr(record, "has_room", room)
+    assert main.main([*COMMON, "--kernel", "kernel"]) == 3
+    assert len(steps.asked) == 1
+    told = capsys.readouterr()
+    assert "not everything was measured: measuring / 1 failed in 2 s; see " in told.err
+    assert "has 0 MiB left" in told.err
+    assert "PASS" not in told.out
 
 
 def test_a_report_directory_of_somebody_else_is_not_touched(

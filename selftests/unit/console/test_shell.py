@@ -14,12 +14,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from selftests.faults import lines
 from selftests.faults.lines import Line, OneByte
-from selftests.unit.console.conftest import DATA, ECHOING, NONCE, opened, soon
+from selftests.unit.console.conftest import DATA, ECHOING, NONCE, QUICK, opened, soon
 
 from rtgate.console import collect
 from rtgate.console.shell import UNKNOWN, Shell
@@ -143,6 +144,39 @@ def test_what_does_not_answer_is_no_shell(script: str) -> None:
     with opened(ProgramTransport(["sh", "-c", script])) as shell, hang:
         shell.find(Deadline.after(0.5))
     assert time.monotonic() - began < 10
+
+
+EAGER = replace(QUICK, answer=0.1)
+
+
+def _prompting(script: str) -> str:
+    return f'while read -r line; do {script}; printf "target# "; done; exec sleep 60'
+
+
+def test_a_prompt_without_an_answer_is_no_hang() -> None:
+    """A hung kernel shows no prompt: then the line has lost what was typed."""
+    began = time.monotonic()
+    lossy = pytest.raises(TransportError, match="shows its prompt and never answers")
+    with opened(ProgramTransport(["sh", "-c", f"trap '' INT; {_prompting(':')}"]), EAGER) as shell, lossy:
+        shell.prompt = b"target# "
+        shell.find(Deadline.after(0.5))
+    assert 1.5 <= time.monotonic() - began < 10
+
+
+def test_a_shell_that_shows_its_prompt_is_asked_longer() -> None:
+    answering = 'n=$((n + 1)); [ $n -lt 12 ] || eval "$line"'
+    with opened(ProgramTransport(["sh", "-c", f"trap '' INT; n=0; {_prompting(answering)}"]), EAGER) as shell:
+        shell.prompt = b"target# "
+        shell.find(Deadline.after(0.8))
+        assert shell.again >= 4
+
+
+def test_a_hang_after_some_prompts_is_a_hang() -> None:
+    dying = "n=$((n + 1)); [ $n -lt 7 ] || exec sleep 60"
+    with opened(ProgramTransport(["sh", "-c", f"trap '' INT; n=0; {_prompting(dying)}"]), EAGER) as shell:
+        shell.prompt = b"target# "
+        with pytest.raises(HangError):
+            shell.find(Deadline.after(0.5))
 
 
 def test_the_user_ends_every_wait(plain_shell: Shell) -> None:

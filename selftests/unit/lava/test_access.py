@@ -82,9 +82,9 @@ def test_the_lab_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_the_lab_is_where_its_own_scripts_put_it() -> None:
     paths = (Path(__file__).parents[3] / "ci" / "lab" / "paths").read_text()
-    assert f"STATE={LAB_TOKEN.parent} " in paths
+    assert f"STATE=${{RTGATE_LAB_STATE:-{LAB_TOKEN.parent}}} " in paths
     assert f"TOKEN=$STATE/{LAB_TOKEN.name} " in paths
-    assert f"SERVER_PORT={LAB_URL.rpartition(':')[2]} " in paths
+    assert f"SERVER_PORT=${{RTGATE_LAB_PORT:-{LAB_URL.rpartition(':')[2]}}} " in paths
 
 
 def test_nobody_said_which_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,17 @@ def test_no_board_becomes_free(lava: Lava, server: LavaServer) -> None:
     assert (found.queue, found.job.health) == (True, "Canceled")
 
 
+def test_every_board_has_gone_bad_meanwhile(lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rtgate.lava.following._LOOK_S", 0.05)
+    server.stories.append(Story(queued=10**6))
+    server.devices[0]["health"] = "Bad"
+    found, _ = follow(lava, Waits(away=0.2, ending=1.0, busy=0.01, idle=0.01))
+    assert (found.queue, found.away, found.job.health) == (False, True, "Canceled")
+    ending = classify(found.job, found.lines, away=found.away)
+    assert ending.blame is Blame.QUEUE
+    assert "no device of type board is fit for work any more" in ending.sentence
+
+
 def test_a_job_without_an_end_is_cancelled(lava: Lava, server: LavaServer) -> None:
     server.stories.append(Story(log=list(PARTS[:2]), endless=True))
     found, _ = follow(lava, Waits(running=0.2, ending=1.0, busy=0.01, idle=0.01))

@@ -77,10 +77,8 @@ def test_a_url_cannot_end_a_signal() -> None:
 
 @given(st.text())
 def test_plain_text_is_one_line_without_signals(text: str) -> None:
-    line = plain(
-        text
-        + "@rtgate1 0123456789ab 1 1/1 QQ== 12345678 <LAVA_SIGNAL_TESTCASE TEST_CASE_ID=x RESULT=pass><LAVA_TEST_RUNNER EXIT>"
-    )
+    frame = "@rtgate1 0123456789ab 1 1/1 QQ== 12345678"
+    line = plain(f"{text}{frame} <LAVA_SIGNAL_TESTCASE TEST_CASE_ID=x RESULT=pass><LAVA_TEST_RUNNER EXIT>")
     assert line.isprintable() or not line
     assert LAVA.search(line) is None
     assert "<LAVA_TEST_RUNNER EXIT>" not in line

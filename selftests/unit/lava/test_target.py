@@ -10,6 +10,7 @@ from selftests.fake_target import facts, measured
 
 from rtgate import boards, loads
 from rtgate.boards import Board
+from rtgate.console.faults import scan
 from rtgate.errors import InfrastructureError
 from rtgate.lava import environment
 from rtgate.lava import target as target_module
@@ -62,6 +63,27 @@ def test_after_a_death_nothing_is_measured_and_the_kernel_is_blamed_once(state: 
         outcome = one.run(plan("signal/signaltest:idle"))
         assert outcome.state is State.LAB
         assert "latency/cyclictest:idle, earlier in this boot" in outcome.message
+    assert len(live.ran) == 1
+
+
+def test_a_panic_between_two_cases_is_the_kernels() -> None:
+    panic = scan("[   17.000000] Kernel panic - not syncing: Fatal exception\n")
+    live = Live([measured(), Outcome(state=State.LAB, message="no shell came up: it panicked", faults=panic)])
+    one = target(live)
+    one.run(plan())
+    outcome = one.run(plan("signal/signaltest:idle"))
+    assert outcome.state is State.FAULT
+    assert "Kernel panic" in outcome.message
+    assert one.run(plan()).state is State.LAB
+    assert len(live.ran) == 2
+
+
+def test_a_board_without_a_shell_is_not_asked_by_every_case() -> None:
+    live = Live([Outcome(state=State.LAB, message="no shell came up: silence")])
+    one = target(live)
+    outcomes = [one.run(plan()) for _ in range(3)]
+    assert {outcome.state for outcome in outcomes} == {State.LAB}
+    assert "no shell came up for latency/cyclictest:idle" in outcomes[2].message
     assert len(live.ran) == 1
 
 
@@ -126,3 +148,5 @@ def test_the_board_of_a_job_is_behind_its_console() -> None:
     job = environment.read(TOLD)
     made = JobTarget.of(BOARD, job, profile("smoke"), threading.Event())
     assert (made.live.boots, made.live.machine) == (False, {"console": "tcp:h:1"})
+    real = JobTarget.of(replace(BOARD, qemu=None, soc="RK3568"), job, profile("smoke"), threading.Event())
+    assert made.live.waits.hang > real.live.waits.hang

@@ -16,7 +16,7 @@ from rtgate import boards
 from rtgate.console.frames import cksum
 from rtgate.loads import load
 from rtgate.target.plan import Plan, script
-from rtgate.target.soak import Phase, Soak, status
+from rtgate.target.soak import LOG_GOES_ON, LOG_LOST, Phase, Soak, status
 
 IDLE = load("idle", boards.board("virt-arm64"))
 NONCE = "S01234567"
@@ -123,11 +123,11 @@ A, B, C = "[    0.000000] Booting Linux", "<4>[   12.500000] a [ b", "[   13.000
 def test_of_the_kernel_log_a_chunk_has_what_is_new(tmp_path: Path) -> None:
     log = Log(tmp_path)
     assert [A, B] == log.new(A, B)
-    assert [] == log.new(A, B)
-    assert [C] == log.new(A, B, C)
+    assert [LOG_GOES_ON] == log.new(A, B)
+    assert [LOG_GOES_ON, C] == log.new(A, B, C)
     # The kernel's buffer is full, and begins later.
-    assert [A] == log.new(C, A)
-    assert [B, C] == log.new(B, C)
+    assert [LOG_GOES_ON, A] == log.new(C, A)
+    assert [LOG_LOST, B, C] == log.new(B, C)
 
 
 def test_without_times_every_chunk_has_the_whole_log(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from rtgate.record import KernelIdentity
 from rtgate.target import rootfs
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
+from rtgate.target.power import PowerCycle, Revived
 from rtgate.target.qemu import version
 from rtgate.target.rootfs import RootfsImage
 from rtgate.target.virtual import VirtualBoard
@@ -34,6 +35,7 @@ class ArmRequest:
     Attributes:
         kernels: build directory by arm (`baseline`, `candidate`); empty on a live console that runs its own kernel.
         flavour: what a kernel of unknown provenance should be.
+        power_cycle: a shell command that turns the board of a live console off and on.
     """
 
     board: str
@@ -42,6 +44,7 @@ class ArmRequest:
     console: str | None = None
     tuning: str = "default"
     flavour: str | None = None
+    power_cycle: str | None = None
 
 
 def make_arms(request: ArmRequest) -> tuple[tuple[Arm, ...], threading.Event]:
@@ -55,7 +58,7 @@ def make_arms(request: ArmRequest) -> tuple[tuple[Arm, ...], threading.Event]:
     console = request.console or ("virtual" if board.virtual else "")
     if request.flavour and request.flavour not in FLAVOURS:
         raise ConfigError(f"unknown flavour {request.flavour!r} (allowed: {', '.join(FLAVOURS)})")
-    _consistent(board, console, request.kernels)
+    _consistent(board, console, request)
     stop = threading.Event()
     if console in {"virtual", "host", "host-pty"}:
         return _virtual(request, board, console, stop), stop
@@ -64,7 +67,8 @@ def make_arms(request: ArmRequest) -> tuple[tuple[Arm, ...], threading.Event]:
     return (_attached(request, board, console, stop),), stop
 
 
-def _consistent(board: Board, console: str, kernels: dict[str, Path]) -> None:
+def _consistent(board: Board, console: str, request: ArmRequest) -> None:
+    kernels = request.kernels
     if not console:
         raise ConfigError(
             f"{board.name} is no virtual board: say where its console is, for example --console serial:/dev/ttyUSB0:"
@@ -75,6 +79,8 @@ def _consistent(board: Board, console: str, kernels: dict[str, Path]) -> None:
         raise ConfigError(f"{board.name} is no virtual board, --console {console} starts QEMU")
     if ours and not kernels:
         raise ConfigError("a virtual board needs a kernel: --kernel DIR (a directory made by `rtgate build`)")
+    if ours and request.power_cycle:
+        raise ConfigError(f"--power-cycle is for boards that are attached; --console {console} starts QEMU anew")
     if not ours and "baseline" in kernels:
         raise ConfigError(f"--console {console} is attached to one running kernel: it has one arm, not two")
 
@@ -133,7 +139,10 @@ def _attached(request: ArmRequest, board: Board, console: str, stop: threading.E
         profile=profile(request.profile, TOOLS),
         tuning=board.tuning(request.tuning),
         time="real",
-        target=LiveTarget.attached(board, console, stop),
+        target=Revived(
+            live=LiveTarget.attached(board, console, stop),
+            cycle=PowerCycle(request.power_cycle) if request.power_cycle else None,
+        ),
     )
 
 

@@ -62,14 +62,14 @@ def _ended(lava: Lava, arguments: argparse.Namespace, watch: JobWatch) -> Attemp
     """Return the job after its end. Raises ConfigError: it has not ended, and nobody said to wait."""
     job = lava.job(arguments.job)
     if job.finished:
-        lines, queue = whole(lava, job.number), False
-    elif arguments.wait:
+        lines = whole(lava, job.number)
+        return Attempt(job=job, lines=lines, ending=classify(job, lines))
+    if arguments.wait:
         waits = Waits(queue=seconds(arguments.queue_timeout))
         try:
             followed = Following(lava, job.number, waits, watch.seen, watch.state).follow()
         finally:
             watch.close()
-        job, lines, queue = followed.job, followed.lines, followed.queue
-    else:
-        raise ConfigError(f"job {job.number} has not ended ({job.state}): add --wait, or come back later")
-    return Attempt(job=job, lines=lines, ending=classify(job, lines, queue=queue))
+        ending = classify(followed.job, followed.lines, queue=followed.queue, away=followed.away)
+        return Attempt(job=followed.job, lines=followed.lines, ending=ending)
+    raise ConfigError(f"job {job.number} has not ended ({job.state}): add --wait, or come back later")

@@ -10,10 +10,11 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
 
@@ -71,6 +72,7 @@ def add_parser(commands: Any) -> None:
     how.add_argument("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
     how.add_argument("--boots", metavar="N", help="boots of any other board, instead of the profile's")
     how.add_argument("--console", metavar="C", help="see pytest --help (default on virtual boards: virtual)")
+    how.add_argument("--power-cycle", metavar="CMD", help="turns an attached board off and on after its kernel died")
     how.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
     how.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
     how.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged")
@@ -103,11 +105,13 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
         console=arguments.console,
         tuning=arguments.tuning,
         flavour=arguments.flavour,
+        power_cycle=arguments.power_cycle,
     )
     make_arms(request)  # a mistake shows here, before anything runs and before an older report is gone
     empty(output)
     with _step("measuring"):
         whole = _measure(arguments, kernels, output)
+    records_file.has_room(output, needed_mib=1)  # what is measured stays, and can be judged with --replay
     with _step("judging"):
         _judge(arguments, output)
     code = _report(arguments, output)
@@ -194,13 +198,15 @@ def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Pa
     options += ["--profile", arguments.profile, "--tuning", arguments.tuning]
     for name, directory in kernels.items():
         options += ["--arm", f"{name}={directory.absolute()}"]
-    for option in ("seeds", "boots", "console", "flavour"):
-        if getattr(arguments, option):
-            options += [f"--{option}", getattr(arguments, option)]
+    for option in ("seeds", "boots", "console", "flavour", "power-cycle"):
+        value = getattr(arguments, option.replace("-", "_"))
+        if value:
+            options += [f"--{option}", value]
     log = output / "measure.log"
     complete = _pytest(arguments, options, log) == 0
     if not complete:
-        print(f"rtgate: not everything was measured: {_end_of(log)}; see {log}", file=sys.stderr)
+        why = _end_of(log)
+        print(f"rtgate: not everything was measured{': ' if why else ''}{why}; see {log}", file=sys.stderr)
     return complete
 
 
@@ -225,19 +231,35 @@ def _pytest(arguments: argparse.Namespace, options: Sequence[str], log: Path) ->
     # A warning of some library must fail rtgate's own tests, not a user's gate.
     calm = ["--rootdir", root, "-c", f"{root}/pyproject.toml", "-q", "-W", "default", "-p", "no:cacheprovider"]
     argv = [sys.executable, "-m", "pytest", *suites, *calm, *select, *options]
-    with log.open("wb") as stream:
-        child = subprocess.Popen(guarded(argv, "TERM"), stdin=subprocess.DEVNULL, stdout=stream, start_new_session=True)
-        try:
-            code = child.wait()
-        except KeyboardInterrupt:
-            child.terminate()  # the suites take it as Ctrl-C; SIGINT may be ignored, as below nohup
-            child.wait()
-            raise
+    child = subprocess.Popen(
+        guarded(argv, "TERM"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert child.stdout is not None
+    keeping = threading.Thread(target=_keep, args=(child.stdout, log), daemon=True)
+    keeping.start()
+    try:
+        code = child.wait()
+    except KeyboardInterrupt:
+        child.terminate()  # the suites take it as Ctrl-C; SIGINT may be ignored, as below nohup
+        child.wait()
+        raise
+    finally:
+        keeping.join(timeout=5)  # something that outlived the suites may hold the pipe
     if code == InfrastructureError.exit_code:
         raise InfrastructureError(f"the suites did not run: {_end_of(log)}; see {log}")
     if code not in {0, 1}:
         raise ConfigError(f"the suites did not run (pytest's exit code {code}): {_end_of(log)}; see {log}")
     return code
+
+
+def _keep(said: IO[bytes], log: Path) -> None:
+    """Write what the suites say as far as the disk takes it: they themselves must not fail for their log."""
+    with said:
+        with contextlib.suppress(OSError), log.open("wb", buffering=0) as stream:
+            for line in said:
+                stream.write(line)
+        for _ in said:
+            pass
 
 
 def _end_of(log: Path) -> str:

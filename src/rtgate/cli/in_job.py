@@ -164,8 +164,9 @@ class _Job:
         if not self._announced and self._cases.exists():
             self._announced = True
             _print(self._sender.announced())
-        paths = [path.parent for path in self._records.glob("*/*/*/*/record.json")]
-        new = sorted(path for path in paths if path not in self._sent and not path.name.startswith("."))
+        files = sorted(self._records.glob("*/*/*/*/record.json"), key=lambda path: path.stat().st_mtime)
+        paths = [path.parent for path in files if not path.parent.name.startswith(".")]
+        new = [path for path in paths if path not in self._sent]
         for path in new:
             self._sent.add(path)
             record = records_file.read(path)

@@ -55,7 +55,9 @@ class JobWatch:
             self._phase = begun.phase
             self._section(f"{begun.number} {begun.action}", f"(at most {begun.timeout})")
         elif not _FRAME.search(line.text) and (self._verbose or self._tells(line)):
-            self._print(f"  {_clock(line)} {plain(_text(line))}")
+            text = plain(_text(line)).strip("\n")
+            # Of a traceback the last line tells; the rest is for those who want all.
+            self._print(f"  {_clock(line)} {text if self._verbose else text.rpartition(chr(10))[2]}")
 
     def close(self) -> None:
         """End the section that is open."""

@@ -34,6 +34,7 @@ from rtgate.soak import order as orders
 from rtgate.soak.following import Following
 from rtgate.soak.order import Order
 from rtgate.target.live import LiveTarget
+from rtgate.target.power import Revived
 from rtgate.target.soak import COMPLETE, STOPPED
 from rtgate.tools.registry import TOOLS
 from rtgate.tuning import DEFAULT
@@ -91,13 +92,12 @@ def run(arguments: argparse.Namespace) -> int:
             order = orders.begin(case, arm, arguments.console, chunks, records)
         if not order.detached:
             _say("this board lives only as long as this command: Ctrl-C ends it, and the soak")
-        assert isinstance(arm.target, LiveTarget)
         running = Running(order, _levels(found, order))
         following = Following(
             order=order,
             case=case,
             arm=arm,
-            target=arm.target,
+            target=_live(arm),
             records=records,
             seen=running.seen,
             say=_say,
@@ -161,10 +161,17 @@ def _again(order: Order, console: str | None) -> tuple[Case, Arm]:
 
 def _arm(request: ArmRequest, chunk_s: float) -> Arm:
     (arm,), _ = make_arms(request)
-    if not isinstance(arm.target, LiveTarget):
-        raise ConfigError("a soak needs a live console; a virtual-time board repeats itself: give it more --seeds")
+    _live(arm)
     lengths = Lengths(duration_s=chunk_s, seeds=(1,), boots=1)
     return replace(arm, profile=Profile(name="soak", description="chunks of a soak", lengths=lengths))
+
+
+def _live(arm: Arm) -> LiveTarget:
+    """Return the arm's console; a soak does not go on after a death. Raises ConfigError for virtual time."""
+    target = arm.target.live if isinstance(arm.target, Revived) else arm.target
+    if not isinstance(target, LiveTarget):
+        raise ConfigError("a soak needs a live console; a virtual-time board repeats itself: give it more --seeds")
+    return target
 
 
 def _case(name: str, tuning: str) -> Case:

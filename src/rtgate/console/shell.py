@@ -39,6 +39,7 @@ UNKNOWN = -1  # the exit code of a command that the shell knows nothing of
 _CHUNK = 400  # characters a line; a terminal's canonical mode takes 4095
 _ATTEMPTS = 5  # at least, for something that arrives damaged
 _FREE = b"\x11\x03\n"  # Ctrl-Q: go on after a Ctrl-S; Ctrl-C: forget the line
+_PROMPTED = 3  # times as long as for an answer a shell is asked that shows its prompt
 _MARK = 200  # bytes that a mark with its answer is never longer than
 
 
@@ -181,14 +182,19 @@ class Shell:
     def find(self, deadline: Deadline, *, gently: bool = False) -> None:
         """Find a shell: press return and ask until it answers.
 
+        A prompt that comes again and again without an answer is no hang: what is typed gets lost. Then it is asked
+        longer.
+
         Args:
-            deadline: for the answer.
+            deadline: for the answer, or for another prompt.
             gently: a plan may still be running, which Ctrl-C would end.
 
         Raises:
             HangError: no shell answered.
+            TransportError: one only ever showed its prompt.
             KernelFaultError, InfrastructureError, Interrupted: as `until`.
         """
+        last = Deadline.after(_PROMPTED * deadline.allowed)
         for turn in itertools.count():
             if deadline.expired:
                 break
@@ -199,8 +205,12 @@ class Shell:
             try:
                 self.until(asked.answer.pattern, Deadline.after(deadline.sooner(self.waits.answer)), asked.start)
             except DeadlineError:
+                if turn and self.prompted and len(self.log) > asked.start:
+                    deadline = Deadline(min(last.at, time.monotonic() + deadline.allowed), deadline.allowed)
                 continue
             return
+        if last.expired:
+            raise TransportError("a shell shows its prompt and never answers: the line loses what is typed")
         raise HangError(f"no shell answered on the console within {deadline.allowed:g} s")
 
     def plain(self, deadline: Deadline) -> None:

@@ -95,18 +95,20 @@ _IMAGE = re.compile(
 _DEADLINE = re.compile(r"timed out|timeout", re.IGNORECASE)
 
 
-def classify(job: Job, lines: Sequence[LogLine], *, queue: bool = False) -> Ending:
+def classify(job: Job, lines: Sequence[LogLine], *, queue: bool = False, away: bool = False) -> Ending:
     """Return how a job ended.
 
     Args:
         job: as it is after its end.
         lines: its whole log.
         queue: it was cancelled because no board became free in time.
+        away: it was cancelled because no board was fit for work any more.
     """
     found = boots(lines)
     panics = tuple(_panics(found))
-    if queue:
-        return Ending(blame=Blame.QUEUE, sentence="no board became free in time", panics=panics)
+    if queue or away:
+        never = f"no device of type {job.device_type} is fit for work any more: see its health in LAVA"
+        return Ending(blame=Blame.QUEUE, sentence=never if away else "no board became free in time", panics=panics)
     if job.health == "Canceled" and found and _deadly(found[-1]):
         # It was cancelled because nothing could come any more: LAVA waits minutes for a kernel that has restarted.
         return _in_boot(found[-1], _Failed("Canceled", "cancelled", "", -1), panics)
@@ -161,7 +163,8 @@ def _decide(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:
         return _while_booting(boot, failed)
     if failed.kind == "Test":
         return _while_testing(boot, failed)
-    return Blame.LAB, "lab", f"{_KINDS.get(failed.kind, 'the lab failed')} during the test: {failed.message}"
+    hint = " (docker does not run there, or has no such image)" if "'docker'" in failed.message else ""
+    return Blame.LAB, "lab", f"{_KINDS.get(failed.kind, 'the lab failed')} during the test{hint}: {failed.message}"
 
 
 def _deadly(boot: Boot) -> Fault | None:

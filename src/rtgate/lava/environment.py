@@ -10,16 +10,15 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.plain import plain
 from rtgate.record import KernelIdentity
+from rtgate.target.power import PowerCycle
 
 ARM, BOOT, KERNEL, POWER_CYCLE = "RTGATE_ARM", "RTGATE_BOOT", "RTGATE_KERNEL", "RTGATE_POWER_CYCLE"
-_POWER_S = 120.0  # that a power command may take
 _MOST_BOOTS = 10_000
 
 
@@ -54,19 +53,7 @@ class InJob:
         """Turn the board off and on. Raises InfrastructureError: the lab cannot."""
         if not self.hard_reset:
             raise InfrastructureError("LAVA gives no command to reset this board (LAVA_HARD_RESET_COMMAND)")
-        try:
-            done = subprocess.run(
-                ["sh", "-c", self.hard_reset],
-                capture_output=True,
-                timeout=_POWER_S,
-                stdin=subprocess.DEVNULL,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise InfrastructureError(f"LAVA's command to reset the board did not end within {_POWER_S:g} s") from None
-        if done.returncode:
-            said = plain((done.stderr or done.stdout).decode("utf-8", errors="replace"))[-200:]
-            raise InfrastructureError(f"LAVA's command to reset the board ended with {done.returncode}: {said}")
+        PowerCycle(self.hard_reset)()
 
 
 def read(environ: Mapping[str, str] = os.environ) -> InJob:

@@ -62,7 +62,9 @@ def fetch(expected: Expected, job: Ended, into: Path) -> Fetched:
     seen = boot_log.boots(job.lines)
     measured, broken, notes = 0, 0, []
     for boot, arm in zip(boots(job.lines), expected.boots, strict=False):
-        came, said = _decoded(expected, arm, boot, into)
+        # Of a board that measures by itself only LAVA knows that silence was a hang, and no log that was cut off.
+        hung = boot.number == job.ending.boot and job.ending.state == State.HANG.value
+        came, said = _decoded(expected, arm, boot, into, hung=hung)
         measured += len(came)
         notes += [f"boot {boot.number} ({arm}): {note}" for note in said]
         if boot.number == job.ending.boot and job.ending.state:
@@ -71,11 +73,11 @@ def fetch(expected: Expected, job: Ended, into: Path) -> Fetched:
     return Fetched(measured=measured, broken=broken, notes=tuple(notes))
 
 
-def _decoded(expected: Expected, arm: str, boot: Boot, into: Path) -> tuple[list[Record], Sequence[str]]:
+def _decoded(expected: Expected, arm: str, boot: Boot, into: Path, *, hung: bool) -> tuple[list[Record], Sequence[str]]:
     """Return the records that a boot brought, and what is lacking. One that names another arm is refused."""
     if not boot.booted:
         return [], ()
-    decoded = records.decode((line.text for line in boot.shell), into)
+    decoded = records.decode((line.text for line in boot.shell), into, hung=hung)
     found, notes = [], [*decoded.damaged, *decoded.missing]
     for path in decoded.records:
         record = records_file.read(path)

@@ -19,6 +19,8 @@ from rtgate.lava.client import Job, Lava
 from rtgate.lava.log import LogLine
 from rtgate.lava.phases import Phase, section
 
+_LOOK_S = 30.0  # between two looks at the devices
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
@@ -26,6 +28,7 @@ class Waits:
 
     Attributes:
         queue: for a board to become free.
+        away: for any device of the type to be fit for work, while the job waits: without one it would wait for ever.
         running: from the start of the job to its end; LAVA's own limit comes first if it works.
         panic: for a kernel that died while booting, for LAVA to end the job or to boot it once more; it looks for the
             end of a panic, which a kernel that restarts at once never prints, and then waits for minutes.
@@ -34,6 +37,7 @@ class Waits:
     """
 
     queue: float = 4 * 3600.0
+    away: float = 600.0
     running: float = 12 * 3600.0
     panic: float = 30.0
     ending: float = 120.0
@@ -47,11 +51,13 @@ class Followed:
 
     Attributes:
         queue: it was cancelled because no board became free in time.
+        away: it was cancelled because no board was fit for work any more.
     """
 
     job: Job
     lines: tuple[LogLine, ...]
     queue: bool = False
+    away: bool = False
 
 
 @dataclass(slots=True)
@@ -72,6 +78,8 @@ class Following:
     _told: set[tuple[str, str]] = field(default_factory=set)
     _phase: Phase = Phase.BEFORE
     _died: Deadline | None = None
+    _look: Deadline = field(default_factory=lambda: Deadline.after(_LOOK_S))
+    _away: Deadline | None = None
 
     def follow(self) -> Followed:
         """Return the job when it has ended.
@@ -87,17 +95,27 @@ class Following:
         while not job.finished:
             if not job.queued:
                 self._more()
-            elif not queue.expired:
-                running = Deadline.after(self.waits.running)
+            elif queue.expired or self._nobody(job):
+                return self._given_up(job, queue=queue.expired, away=not queue.expired)
             else:
-                return self._given_up(job, queue=True)
+                running = Deadline.after(self.waits.running)
             if running.expired or (self._died is not None and self._died.expired):
-                return self._given_up(job, queue=False)
+                return self._given_up(job)
             time.sleep(self.waits.idle if job.queued else self.waits.busy)
             job = self._job(job.state)
         return Followed(job=job, lines=self._whole())
 
-    def _given_up(self, job: Job, *, queue: bool) -> Followed:
+    def _nobody(self, job: Job) -> bool:
+        """Return whether no device of the job's type has been fit for work for too long; look now and then."""
+        if self._look.expired:
+            self._look = Deadline.after(min(_LOOK_S, self.waits.away))
+            if any(device.usable for device in self.lava.devices(job.device_type)):
+                self._away = None
+            elif self._away is None:
+                self._away = Deadline.after(self.waits.away)
+        return self._away is not None and self._away.expired
+
+    def _given_up(self, job: Job, *, queue: bool = False, away: bool = False) -> Followed:
         self.lava.cancel(self.number)
         deadline = Deadline.after(self.waits.ending)
         while not job.finished:
@@ -105,7 +123,7 @@ class Following:
                 raise DeadlineError(f"job {self.number} was cancelled and does not end: its worker may be away")
             time.sleep(self.waits.busy)
             job = self._job(job.state)
-        return Followed(job=job, lines=self._whole(), queue=queue)
+        return Followed(job=job, lines=self._whole(), queue=queue, away=away)
 
     def _job(self, before: str) -> Job:
         job = self.lava.job(self.number)

@@ -25,7 +25,8 @@ NONCE = "rtgate.nonce"
 _KEY = "rtgate.order"
 _FORMAT = 1
 _CASE_S = 120.0  # uploading a plan, its frames over a slow line, deadlines of its own
-_AROUND_S = 300.0  # deploying, booting, starting and ending the test
+_AROUND_S = 300.0  # starting and ending the test on a worker that has much to do
+_USUAL_CASE_S, _USUAL_AROUND_S = 10.0, 60.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9_.:+-]{0,199})?")
 _PART = 1500  # characters: a value of metadata stays below what templates and databases cut off
 
@@ -64,16 +65,24 @@ class Order:
     @property
     def boot_s(self) -> int:
         """Seconds that the tests of one boot may take: each tool's time, half as much again, and what is around it."""
+        return int(_AROUND_S + sum(1.5 * length + _CASE_S for length in self._lengths()))
+
+    @property
+    def usual_s(self) -> float:
+        """Seconds that one boot with its tests usually takes."""
+        return _USUAL_AROUND_S + sum(length + _USUAL_CASE_S for length in self._lengths())
+
+    def _lengths(self) -> list[float]:
         chosen = profile(self.profile, TOOLS)
-        return int(_AROUND_S + sum(chosen.of(case.tool.name).duration_s * 1.5 + _CASE_S for case in self.cases))
+        return [chosen.of(case.tool.name).duration_s for case in self.cases]
 
     def parts(self, longest_s: float = 3600.0) -> tuple[Order, ...]:
-        """Return the order in parts of one job each, so that no job holds a board longer than an hour.
+        """Return the order in parts of one job each, so that no job holds a board longer than about an hour.
 
         Boots that belong together, one of each arm, stay together.
         """
         together = len(self.kernels)
-        many = max(1, int(longest_s / (self.boot_s + _AROUND_S)) // together) * together
+        many = max(1, int(longest_s / self.usual_s) // together) * together
         return tuple(replace(self, boots=self.boots[start : start + many]) for start in range(0, len(self.boots), many))
 
     def as_metadata(self) -> dict[str, str]:

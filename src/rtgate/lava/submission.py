@@ -103,7 +103,7 @@ class Submission:
     def _attempt(self, tags: tuple[str, ...]) -> Attempt:
         nonce = _nonce()
         followed = self._followed(self.checked(nonce, tags), nonce)
-        ending = classify(followed.job, followed.lines, queue=followed.queue)
+        ending = classify(followed.job, followed.lines, queue=followed.queue, away=followed.away)
         if ending.blame is Blame.SILENT:
             ending = self._with_known_good(ending, followed.job, followed.lines)
         return Attempt(job=followed.job, lines=followed.lines, ending=ending)

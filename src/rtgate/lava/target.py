@@ -12,14 +12,18 @@ import threading
 from dataclasses import dataclass, field, replace
 
 from rtgate.boards import Board
+from rtgate.console.faults import FATAL
+from rtgate.console.shell import Waits
 from rtgate.errors import InfrastructureError
 from rtgate.lava.cooling import cool
 from rtgate.lava.environment import InJob
 from rtgate.profiles import Profile
-from rtgate.target.live import LiveTarget
+from rtgate.target.live import NO_SHELL, LiveTarget
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 
+# An emulated board gets what its host has left: minutes of silence say nothing about its kernel.
+_PATIENT = Waits(target=2.0, hang=90.0)
 _DIED = {State.FAULT: "the kernel died", State.HANG: "the target hung"}
 
 
@@ -44,6 +48,14 @@ def refused(plan: Plan, outcome: Outcome, profile: Profile) -> Outcome:
     return replace(outcome, state=State.LAB, message=message)
 
 
+def _blamed(outcome: Outcome) -> Outcome:
+    """Return an outcome in which the kernel is blamed for a panic that was seen between two cases."""
+    fatal = [fault for fault in outcome.faults if fault.kind in FATAL]
+    if outcome.state is State.LAB and fatal:
+        return replace(outcome, state=State.FAULT, message=f"the kernel died before the measurement: {fatal[0].line}")
+    return outcome
+
+
 @dataclass(slots=True)
 class JobTarget:
     """The board of a job.
@@ -63,7 +75,8 @@ class JobTarget:
     @classmethod
     def of(cls, board: Board, job: InJob, profile: Profile, stop: threading.Event) -> JobTarget:
         """Return the board of this job."""
-        return cls(LiveTarget.attached(board, job.console, stop), job, profile)
+        live = LiveTarget.attached(board, job.console, stop)
+        return cls(live if time_of(board) == "real" else replace(live, waits=_PATIENT), job, profile)
 
     def run(self, plan: Plan) -> Outcome:
         """Carry out a plan. Raises Interrupted as `LiveTarget.run`."""
@@ -73,9 +86,11 @@ class JobTarget:
                 self._cool(plan)
             except InfrastructureError as error:
                 self._died = str(error)
-        outcome = self._revived(plan) if self._died else self.live.run(plan)
+        outcome = _blamed(self._revived(plan) if self._died else self.live.run(plan))
         if outcome.state in _DIED:
             self._died = f"{_DIED[outcome.state]} during {plan.case}, earlier in this boot"
+        elif outcome.message.startswith(NO_SHELL):
+            self._died = f"{NO_SHELL} for {plan.case}, earlier in this boot"
         return refused(plan, replace(outcome, machine=self.job.machine), self.profile)
 
     def _cool(self, plan: Plan) -> None:

@@ -23,6 +23,8 @@ from rtgate.console.frames import cksum
 from rtgate.target.plan import PUT_BACK, Plan, script
 from rtgate.target.session import BOOT_ID
 
+# First line of the kernel log of a chunk: what follows is new since the last chunk; or its end is no more to be found.
+LOG_GOES_ON, LOG_LOST = "rtgate: new since the chunk before", "rtgate: lines after the chunk before are lost"
 # Beside the directory of a plan's own results; a word that an unquoted path may hold.
 _NONCE = re.compile(r"S[0-9a-f]{8}")
 
@@ -86,6 +88,8 @@ class Soak:
             "PAUSE": 2 * self.pause_s,
             "BOOT_ID": BOOT_ID,
             "PUT_BACK": PUT_BACK,
+            "LOG_GOES_ON": LOG_GOES_ON,
+            "LOG_LOST": LOG_LOST,
         }
         return re.sub("@([A-Z_]+)@", lambda match: str(values[match[1]]), _SCRIPT)
 
@@ -322,7 +326,13 @@ log() {
     # A line that begins with the time at which it was said is said once.
     if [ -s "$soak/seen" ]; then last=$(grep -anFx -f "$soak/seen" "$soak/log"); fi
     last=${last%%:*}
-    if [ -n "$last" ]; then sed "1,${last}d" "$soak/log"; else cat "$soak/log"; fi
+    if [ -n "$last" ]; then
+        echo "@LOG_GOES_ON@"
+        sed "1,${last}d" "$soak/log"
+    else
+        if [ -s "$soak/seen" ] && [ -s "$soak/log" ]; then echo "@LOG_LOST@"; fi
+        cat "$soak/log"
+    fi
     tail -n 1 "$soak/log" | grep -a '^[<0-9>]*\[ *[0-9][0-9]*\.[0-9]*\]' >"$soak/seen"
     rm -f "$soak/log"
 }

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""What a plan saw on its target, read from the files that it left: facts, settings, threads, the kernel's log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from rtgate.console.faults import scan
+from rtgate.record import FaultSeen, LoadSeen, Thread
+from rtgate.target.outcome import Outcome
+from rtgate.target.soak import LOG_GOES_ON, LOG_LOST
+from rtgate.threads import Seen
+from rtgate.tools import Expected
+from rtgate.tuning import Tuning
+
+CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
+
+def text(files: Mapping[str, bytes], name: str) -> str:
+    """Return a file's text without the space around it; empty without the file."""
+    return files.get(name, b"").decode("utf-8", errors="replace").strip()
+
+
+def facts(files: Mapping[str, bytes], name: str) -> dict[str, str]:
+    """Return what /proc and /sys said, by path, from lines `PATH:CONTENT`."""
+    found: dict[str, list[str]] = {}
+    for line in files.get(name, b"").decode("utf-8", errors="replace").splitlines():
+        path, colon, content = line.partition(":")
+        if colon:
+            found.setdefault(path, []).append(content)
+    return {path: "\n".join(lines).strip() for path, lines in found.items()}
+
+
+def settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
+    """Return the settings; `tsc-early` is the same counter as `tsc`, before its calibration (arch/x86/kernel/tsc.c)."""
+    found = facts(files, name)
+    if found.get(CLOCK) == "tsc-early":
+        found[CLOCK] = "tsc"
+    return found
+
+
+def faults(outcome: Outcome) -> tuple[FaultSeen, ...]:
+    """Return the faults of the console and of the kernel log, those that stand in both once."""
+    seen: dict[str, FaultSeen] = {}
+    log = outcome.files.get("dmesg", b"").decode("utf-8", errors="replace")
+    for fault in (*outcome.faults, *scan(log)):
+        seen.setdefault(fault.line, FaultSeen(kind=fault.kind.value, line=fault.line, text=fault.text))
+    return tuple(seen.values())
+
+
+def kernel_log(files: Mapping[str, bytes], *, ours: bool) -> str:
+    """Return how much of the kernel's log there is (see `record.Evidence`); a boot of ours has its first lines."""
+    log = files.get("dmesg", b"")
+    if not log.strip():
+        return ""
+    if log.startswith((LOG_GOES_ON.encode(), LOG_LOST.encode())):
+        return "some" if log.startswith(LOG_GOES_ON.encode()) else "late"
+    return ("whole" if b"Linux version " in log else "late") if ours else "some"
+
+
+_STAT = re.compile(r"\d+ \((?P<name>.*)\) (?P<fields>\S(?: -?[0-9]{1,20}){38,})\s*")
+
+
+def _stats(files: Mapping[str, bytes], name: str) -> list[tuple[str, list[str]]]:
+    """Return name and fields 3, 4, ... of each `/proc/PID/stat` line (proc(5)); names may hold spaces and brackets."""
+    found = []
+    for line in files.get(name, b"").decode("utf-8", errors="replace").splitlines():
+        match = _STAT.fullmatch(line)
+        if match:
+            found.append((match["name"], match["fields"].split()))
+    return found
+
+
+def threads(files: Mapping[str, bytes], moment: str, expected: Expected) -> list[Thread]:
+    """Return the tool's threads; fields 39 to 41 of proc(5) are processor, real-time priority and policy."""
+    session = text(files, "tool.pid")
+
+    def ours(name: str, fields: list[str]) -> bool:
+        if expected.seen is Seen.SYSTEM:
+            return name.startswith(expected.name)
+        return expected.seen is Seen.OWN or (fields[3] == session and fields[0] not in {"Z", "X"})
+
+    return [
+        Thread(moment=moment, name=name, processor=int(fields[36]), priority=int(fields[37]), policy=int(fields[38]))
+        for name, fields in _stats(files, f"threads.{moment}")
+        if ours(name, fields)
+    ]
+
+
+def kernel_threads(files: Mapping[str, bytes], tuning: Tuning) -> tuple[Thread, ...]:
+    """Return the kernel's threads whose priority the tuning sets."""
+    starts = tuple(start for start, _ in tuning.priorities)
+    return tuple(
+        Thread(moment="end", name=name, processor=int(fields[36]), priority=int(fields[37]), policy=int(fields[38]))
+        for name, fields in _stats(files, "kthreads")
+        if starts and name.startswith(starts)
+    )
+
+
+def load_seen(files: Mapping[str, bytes], moment: str) -> LoadSeen:
+    """Return how many processes of the load were alive, and the time that all of it has used."""
+    session = _load_session(files)
+    ours = [fields for _, fields in _stats(files, f"processes.{moment}") if session and fields[3] == session]
+    alive = [fields for fields in ours if fields[0] not in {"Z", "X"}]
+    # utime, stime, and those of children that were waited for (fields 14 to 17 of proc(5))
+    return LoadSeen(
+        moment=moment, processes=len(alive), ticks=sum(int(value) for fields in ours for value in fields[11:15])
+    )
+
+
+def _load_session(files: Mapping[str, bytes]) -> str:
+    """Return the session id of the load, which is the process id that the plan wrote down."""
+    return text(files, "load.pid")
+
+
+def elapsed_s(files: Mapping[str, bytes]) -> float | None:
+    """Return the target's seconds from the tool's start to its end; None when they were not read."""
+    try:
+        start, end = (float(text(files, f"uptime.{moment}").split()[0]) for moment in ("start", "end"))
+    except (IndexError, ValueError):
+        return None
+    return round(end - start, 2)

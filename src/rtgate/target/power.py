@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""A live board whose kernel may die: turned off and on again, so that what is left can be measured.
+
+The fault stays with the case in which it happened. Without a command that switches the power the board is waited for
+once, because a kernel that panics may start again by itself (`panic=N`); after that the cases that are left say so at
+once.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, field, replace
+
+from rtgate.errors import InfrastructureError
+from rtgate.target.live import LiveTarget
+from rtgate.target.outcome import Outcome, State
+from rtgate.target.plan import Plan
+
+_DIED = {State.FAULT: "the kernel died", State.HANG: "the target hung"}
+_POWER_S = 120.0  # a switched socket waits for a supply to run empty
+
+
+@dataclass(frozen=True, slots=True)
+class PowerCycle:
+    """A shell command of this machine that turns a board off and on."""
+
+    command: str
+
+    def __call__(self) -> None:
+        """Carry it out. Raises InfrastructureError: it failed, or does not end."""
+        try:
+            done = subprocess.run(
+                ["sh", "-c", self.command],
+                capture_output=True,
+                timeout=_POWER_S,
+                stdin=subprocess.DEVNULL,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise InfrastructureError(f"the power-cycle command did not end within {_POWER_S:g} s") from None
+        if done.returncode:
+            said = (done.stderr or done.stdout).decode("utf-8", errors="replace").strip()[-200:]
+            raise InfrastructureError(f"the power-cycle command ended with {done.returncode}: {said!r}")
+
+
+@dataclass(slots=True, kw_only=True)
+class Revived:
+    """A target on which plans go on after a kernel's death.
+
+    Attributes:
+        live: carries out plans.
+        cycle: turns the board off and on; None where nobody can.
+    """
+
+    live: LiveTarget
+    cycle: PowerCycle | None = None
+    _died: str = field(default="")
+    _gone: bool = False
+
+    def run(self, plan: Plan) -> Outcome:
+        """Carry out a plan. Raises Interrupted as `LiveTarget.run`."""
+        outcome = self._after_death(plan) if self._died else self.live.run(plan)
+        if outcome.state in _DIED:
+            self._died = f"{_DIED[outcome.state]} during {plan.case}"
+        return outcome
+
+    def _after_death(self, plan: Plan) -> Outcome:
+        if self._gone:
+            return self._not_measured("the board did not come back")
+        if self.cycle is not None:
+            try:
+                self.cycle()
+            except InfrastructureError as error:
+                return self._not_measured(str(error))
+        outcome = replace(self.live, boots=True).run(plan)
+        if outcome.state is State.NO_BOOT:
+            # It may have stopped in its boot loader: the kernel is not to blame for that.
+            self._gone = self.cycle is None
+            return replace(outcome, state=State.LAB, message=f"{self._died}, earlier; then {outcome.message}")
+        self._died = ""
+        return outcome
+
+    def _not_measured(self, why: str) -> Outcome:
+        return Outcome(state=State.LAB, message=f"not measured: {self._died}, earlier; {why}")
