@@ -233,3 +233,41 @@ def test_there_is_a_bound_on_clients(start: Start, client: Connect, accept: Acce
 def test_an_address_that_is_taken_is_the_labs_fault(board: socket.socket) -> None:
     with pytest.raises(InfrastructureError, match="cannot listen on"):
         Hub(Settings(line="tcp:127.0.0.1:1", raw=(board.getsockname()[:2],)))
+
+
+def test_what_a_stopped_machine_leaves_is_thrown_away(start: Start, client: Connect, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as machine:
+        machine.bind(str(tmp_path / "console"))
+        machine.listen()
+        machine.settimeout(10)
+        hub = start(line=f"unix:{tmp_path}/console", log=tmp_path / "log")
+        typing = client(hub)
+        with machine.accept()[0] as stopped:
+            typing.sendall(b"for a kernel that hangs\n")
+            deadline = Deadline.after(10)
+            while b"thrown away" not in (tmp_path / "log").read_bytes():
+                assert not deadline.expired
+                time.sleep(0.05)
+            assert stopped.recv(100) == b"for a kernel that hangs\n"  # it is in the old connection only
+        with machine.accept()[0] as started:
+            started.sendall(b"U-Boot\n")
+            assert read_until(typing, b"\n") == b"U-Boot\n"
+            typing.sendall(b"\x03")
+            assert started.recv(100) == b"\x03"
+
+
+def test_a_machine_that_prints_and_takes_nothing_keeps_its_line(start: Start, client: Connect, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as machine:
+        machine.bind(str(tmp_path / "console"))
+        machine.listen()
+        machine.settimeout(10)
+        hub = start(line=f"unix:{tmp_path}/console")
+        typing = client(hub)
+        with machine.accept()[0] as busy:
+            typing.sendall(b"x")
+            for _ in range(15):
+                busy.sendall(b"loading\n")
+                time.sleep(0.1)
+            assert busy.recv(100) == b"x"
+            busy.sendall(b"END")
+            read_until(typing, b"END")

@@ -18,23 +18,23 @@ import selectors
 import socket
 import sys
 import time
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate.console import telnet
+from rtgate.console.hub_client import Client, Pace, said
 from rtgate.console.hub_log import TimedLog
 from rtgate.console.line import Line, LineLostError, Opener, opener, watch
 from rtgate.errors import InfrastructureError
 
-_CHUNK = 65536
 # The kernel's own buffer counts too: what lies there can no longer be dropped when it has become old.
 _SEND_BUFFER = 128 * 1024
 _TYPED = 65536  # bytes that wait for the line before clients have to wait
 _RETRY_S = (0.2, 5.0)  # the first pause before a lost line is tried again, and the longest
 _CONNECT_S = 10.0
-_READING_S = 0.5  # a client that took bytes so recently is reading
 _PACE_S = 0.02
+_STUCK_S = 1.0  # for which a silent board does not take what is typed, before it is thrown away
+_SILENT_S = 0.5
 
 Address = tuple[str, int]
 
@@ -61,86 +61,16 @@ class Settings:
     clients: int = 32
 
 
-@dataclass(slots=True, eq=False)
-class _Client:
-    """A connected client: what waits for it, and the encoded bytes that are on their way."""
-
-    connection: socket.socket
-    name: str
-    decoder: telnet.Decoder | None
-    limit: int
-    waiting: deque[bytes] = field(default_factory=deque)
-    waiting_size: int = 0
-    sending: bytes = b""
-    dropped: int = 0
-    took: float = 0.0  # monotonic seconds
-    recent: int = 0  # bytes sent in this second
-    before: int = 0  # and in the one before
-
-    def queue(self, data: bytes) -> bool:
-        """Have bytes wait for the client; return whether bytes had to be dropped for the first time in a row."""
-        self.waiting.append(data)
-        self.waiting_size += len(data)
-        if self.waiting_size <= self.limit:
-            return False
-        first = not self.dropped
-        while self.waiting_size > self.limit // 2 and len(self.waiting) > 1:
-            gone = self.waiting.popleft()
-            self.waiting_size -= len(gone)
-            self.dropped += len(gone)
-        return first
-
-    @property
-    def pending(self) -> bool:
-        """Whether something waits to be sent."""
-        return bool(self.sending or self.waiting or self.dropped)
-
-    def send(self) -> None:
-        """Send what the connection takes. Raises OSError when the client is gone."""
-        while self.pending:
-            if not self.sending:
-                self.sending = self._next()
-            try:
-                sent = self.connection.send(self.sending)
-            except BlockingIOError:
-                return
-            self.sending = self.sending[sent:]
-            self.took = time.monotonic()
-            self.recent += sent
-
-    def _next(self) -> bytes:
-        if self.dropped:
-            said = _said(f"{self.dropped} bytes are missing here: this client did not read them in time")
-            self.dropped = 0
-            return said
-        pieces = []
-        size = 0
-        while self.waiting and size < _CHUNK:
-            pieces.append(self.waiting.popleft())
-            size += len(pieces[-1])
-        self.waiting_size -= size
-        data = b"".join(pieces)
-        return data if self.decoder is None else telnet.encoded(data)
-
-    def received(self) -> bytes | None:
-        """Return what the client typed; None when it has gone."""
-        try:
-            data = self.connection.recv(_CHUNK)
-        except BlockingIOError:
-            return b""
-        except OSError:
-            return None
-        if not data:
-            return None
-        if self.decoder is None:
-            return data
-        data, answer = self.decoder.feed(data)
-        self.sending += answer
-        return data
-
-
-def _said(text: str) -> bytes:
-    return f"\r\n*** rtgate hub: {text} ***\r\n".encode()
+def _listener(place: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+    try:
+        listener = socket.create_server(place, family=family, backlog=16)
+    except OSError as error:
+        raise InfrastructureError(f"cannot listen on {place[0]}:{place[1]}: {error.strerror}") from error
+    listener.settimeout(0)
+    # Connections inherit it; without it the kernel lets the buffer grow to megabytes.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+    return listener
 
 
 class Hub:
@@ -162,9 +92,10 @@ class Hub:
         self._retry_at = 0.0
         self._pause = _RETRY_S[0]
         self._typed = bytearray()
-        self._clients: list[_Client] = []
+        self._clients: list[Client] = []
         self._stopped = False
-        self._second = 0.0
+        self._pace = Pace()
+        self._took = self._spoke = 0.0  # when the line last had taken everything, and when it last said something
         # A signal handler or another thread ends the loop by a byte in this pipe.
         self._bell = os.pipe()
         self._selector.register(self._bell[0], selectors.EVENT_READ, None)
@@ -175,14 +106,7 @@ class Hub:
         )
 
     def _listen(self, place: Address, *, is_telnet: bool) -> Address:
-        family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
-        try:
-            listener = socket.create_server(place, family=family, backlog=16)
-        except OSError as error:
-            raise InfrastructureError(f"cannot listen on {place[0]}:{place[1]}: {error.strerror}") from error
-        listener.settimeout(0)
-        # Connections inherit it; without it the kernel lets the buffer grow to megabytes.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        listener = _listener(place)
         self._selector.register(listener, selectors.EVENT_READ, (listener, is_telnet))
         return listener.getsockname()[0], listener.getsockname()[1]
 
@@ -201,6 +125,7 @@ class Hub:
         try:
             while not self._stopped:
                 self._look_after_line()
+                self._unstick()
                 self._watch_all()
                 for key, events in self._selector.select(self._patience()):
                     self._serve(key, events)
@@ -209,22 +134,10 @@ class Hub:
 
     def _patience(self) -> float | None:
         if self._connected:
-            return _PACE_S if self._ahead() else None
+            if self._pace.exceeded(self._clients):
+                return _PACE_S
+            return _SILENT_S if self._stuck() else None
         return max(0.0, self._retry_at - time.monotonic())
-
-    def _ahead(self) -> bool:
-        """Whether the line is faster than the fastest client that is reading."""
-        now = time.monotonic()
-        if now - self._second >= 1.0:
-            self._second = now
-            for client in self._clients:
-                client.before, client.recent = client.recent, 0
-        reading = [client for client in self._clients if now - client.took < _READING_S]
-        if not reading:
-            return False
-        # By what it takes: one that has just lost its oldest bytes has few waiting, too.
-        fastest = max(reading, key=lambda client: client.before + client.recent)
-        return fastest.waiting_size > fastest.limit // 2
 
     def _serve(self, key: selectors.SelectorKey, events: int) -> None:
         if key.data is None:
@@ -254,6 +167,25 @@ class Hub:
             self._wait_for(self._line.descriptor, selectors.EVENT_WRITE, self._line)
         else:
             self._found()
+
+    def _stuck(self) -> bool:
+        return self._connected and self._line is not None and bool(self._typed or self._line.untaken())
+
+    def _unstick(self) -> None:
+        """Throw away what a hung or stopped virtual machine does not take: no UART keeps it for the next boot."""
+        now = time.monotonic()
+        if not self._stuck():
+            self._took = now
+            return
+        if now - self._took < _STUCK_S or now - self._spoke < _SILENT_S or not self._settings.line.startswith("unix:"):
+            return
+        assert self._line is not None
+        self._event("what was typed is thrown away: the board does not take it")
+        self._wait_for(self._line.descriptor, 0, None)
+        self._line.close()
+        self._line, self._connected, self._took, self._retry_at = None, False, now, now
+        self._typed.clear()
+        self._look_after_line()
 
     def _found(self) -> None:
         self._connected = True
@@ -292,6 +224,7 @@ class Hub:
     def _copy(self, data: bytes) -> None:
         if not data:
             return
+        self._spoke = time.monotonic()
         if self._log:
             self._log.console(data)
         for client in tuple(self._clients):
@@ -309,21 +242,21 @@ class Hub:
         name = f"{place[0]}:{place[1]}"
         if len(self._clients) >= self._settings.clients:
             with contextlib.suppress(OSError):
-                connection.send(_said(f"there are {len(self._clients)} clients already"))
+                connection.send(said(f"there are {len(self._clients)} clients already"))
             connection.close()
             self._event(f"{name} was turned away")
             return
         connection.settimeout(0)
         watch(connection)
-        client = _Client(connection, name, telnet.Decoder() if is_telnet else None, self._settings.pending)
+        client = Client(connection, name, telnet.Decoder() if is_telnet else None, self._settings.pending)
         client.sending = telnet.GREETING if is_telnet else b""
         self._clients.append(client)
         self._event(f"{name} has come ({'telnet' if is_telnet else 'raw'})")
         if not self._connected and self._pause != _RETRY_S[0]:
-            client.queue(_said("the line is gone, trying again"))
+            client.queue(said("the line is gone, trying again"))
         self._send(client)
 
-    def _serve_client(self, client: _Client, events: int) -> None:
+    def _serve_client(self, client: Client, events: int) -> None:
         if events & selectors.EVENT_READ:
             typed = client.received()
             if typed is None:
@@ -333,13 +266,13 @@ class Hub:
                 self._typed += typed
         self._send(client)
 
-    def _send(self, client: _Client) -> None:
+    def _send(self, client: Client) -> None:
         try:
             client.send()
         except OSError:
             self._part(client)
 
-    def _part(self, client: _Client) -> None:
+    def _part(self, client: Client) -> None:
         self._clients.remove(client)
         self._wait_for(client.connection, 0, None)
         client.connection.close()
@@ -348,7 +281,7 @@ class Hub:
     def _watch_all(self) -> None:
         """Wait for what can go on: what the line says, what clients type and have yet to take."""
         if self._line is not None and self._connected:
-            said = 0 if self._ahead() else selectors.EVENT_READ
+            said = 0 if self._pace.exceeded(self._clients) else selectors.EVENT_READ
             typed = selectors.EVENT_WRITE if self._typed else 0
             self._wait_for(self._line.descriptor, said | typed, self._line)
         typing = selectors.EVENT_READ if len(self._typed) < _TYPED else 0
@@ -366,7 +299,7 @@ class Hub:
 
     def _say(self, text: str) -> None:
         for client in tuple(self._clients):
-            client.queue(_said(text))
+            client.queue(said(text))
             self._send(client)
 
     def _event(self, text: str) -> None:

@@ -8,6 +8,7 @@ import errno
 import fcntl
 import os
 import socket
+import sys
 import termios
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,6 +59,13 @@ class Line:
             return 0
         except OSError as error:
             raise LineLostError(error.strerror) from error
+
+    def untaken(self) -> int:
+        """Return how much of what was written the other side has not read, as far as the kernel tells (AF_UNIX)."""
+        try:
+            return int.from_bytes(fcntl.ioctl(self.descriptor, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+        except OSError:
+            return 0
 
     def close(self) -> None:
         """Close it."""
