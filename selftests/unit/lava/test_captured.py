@@ -40,6 +40,7 @@ def captured(name: str) -> tuple[log.LogLine, ...]:
         ("complete", "Complete", Blame.NOBODY, "", ""),
         ("panic-cancelled", "Canceled", Blame.PRODUCT, "no boot", 'Unable to mount root fs on "/dev/ram0"'),
         ("no-kernel-image", "Incomplete", Blame.PRODUCT, "no boot", "refuses the image: Bad Linux ARM64 Image magic!"),
+        ("silent-boot", "Incomplete", Blame.SILENT, "no boot", "its last line: [ 5.109927] Run /init as init process"),
         ("ramdisk-broken", "Incomplete", Blame.LAB, "lab", "(tftp-deploy): unable to decompress file"),
         ("no-container-image", "Incomplete", Blame.LAB, "lab", "docker does not run there, or has no such image"),
         ("test-timeout", "Incomplete", Blame.PRODUCT, "hang", "lava-docker-test-shell timed out after 20 seconds"),
