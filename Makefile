@@ -11,11 +11,11 @@ tell := || { code=$$?; echo "rtgate ended with exit code $$code"; exit $$code; }
 # Not every shell expands ~ in TREE=~/linux.
 option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
 
-.PHONY: help gate demo test check fuzz bench clean bootstrap bootstrap-dev
+.PHONY: help gate demo test check fuzz bench lab lab-down lab-status clean bootstrap bootstrap-dev
 
 help: ## list these targets
 	@echo 'make gate [TREE=DIR [BASE=REF] [CANDIDATE=REF]] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
 gate: bootstrap ## build a kernel (of TREE, or Debian's), measure it on BOARD, judge it; the report goes to OUT
 	@$(run) gate --board "$(BOARD)" $(call option,BUILD,build) $(call option,TREE,tree) \
@@ -37,6 +37,15 @@ fuzz: bootstrap-dev ## hostile text against every reader, SECONDS=30 each; TARGE
 bench: bootstrap-dev ## how long a gate takes, and what faults on the line do to verdicts
 	@.venv/bin/python bench/bench.py
 	@.venv/bin/python bench/faults.py 3
+
+lab: bootstrap ## a real LAVA lab on this machine: server, worker, docker, two virtual boards (root, Debian 12)
+	@ci/lab/lab up $(tell)
+
+lab-down: ## end the lab and remove it
+	@ci/lab/lab down $(tell)
+
+lab-status: ## what of the lab is running, and where
+	@ci/lab/lab status $(tell)
 
 clean: ## remove what was made here; caches in ~/.cache/rtgate stay
 	rm -rf .venv node_modules report records build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis \

@@ -12,6 +12,7 @@ import contextlib
 import json
 import math
 import re
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,9 @@ from rtgate.console import faults
 from rtgate.console.frames import FrameReader, cksum, encode
 from rtgate.errors import ConfigError, ParseError
 from rtgate.judge.thresholds import load_thresholds
+from rtgate.lava import boot_log, template
+from rtgate.lava import frames as job_frames
+from rtgate.lava import records as job_records
 from rtgate.measurement import Histogram, Measurement
 from rtgate.strict_yaml import Value, load
 from rtgate.tools import Output, Reports, Setting, Tool
@@ -201,6 +205,46 @@ def _record(path: Path) -> None:
     assert again == found, "what is written again is another record"
 
 
+# --- a job's log
+
+
+def _unit(data: bytes, directory: Path) -> None:
+    """Decode a log with one unit, whole in all its frames; the first byte is which one."""
+    name = "abz1"[data[0] % 4] if data else "1"
+    _log("\n".join(job_frames.frames("0123456789ab", name, data[1:])).encode(), directory)
+
+
+def _log(data: bytes, directory: Path) -> None:
+    """Decode a log; whatever it says, nothing is written elsewhere, and what is written can be read."""
+    lines = data.decode("latin-1").split("\n")
+    with tempfile.TemporaryDirectory(dir=directory) as name:
+        inside = Path(name) / "inside"
+        found = job_records.decode(lines, inside)
+        assert [path.name for path in Path(name).iterdir()] == ["inside"]
+        assert len(list(record.read_all(inside))) == len(found.records)
+    for boot in boot_log.boots(LogText("info" if number % 3 else "target", line) for number, line in enumerate(lines)):
+        assert all(word.isprintable() for word in boot.firmware)
+
+
+@dataclass(frozen=True, slots=True)
+class LogText:
+    """A line of a job's log."""
+
+    level: str
+    text: str
+
+
+_UNITS = tuple(
+    bytes([number])
+    + json.dumps({"path": "a/b/c/1", "files": [["record.json", 2]], "planned": {"a/b/c": {}}, "units": {}}).encode()
+    + b"\n{}"
+    for number in range(4)
+)
+_LOGS = (
+    "\n".join(job_frames.frames("0123456789ab", "1", _UNITS[3])).encode(),
+    b"start: 2 uboot-action (timeout 1)\nU-Boot 2023.01\nLinux version 6.12\nstart: 3 lava-test-retry (timeout 1)",
+)
+
 _RECORDS = tuple(
     json.dumps(record._encoded(make(boot))).encode()
     for boot in (Boot(samples=5), Boot(seed=None, board="rk3568-evb1", samples=5, overflow=3, faults=(OOPS,)))
@@ -222,10 +266,13 @@ TARGETS = {
     "faults": Target(_faults, _bytes((DATA / "console").glob("*.log"))),
     "yaml": Target(partial(_file, _yaml, "any.yaml"), (*_BOARDS, *_PROFILES, *_THRESHOLDS)),
     "boards": Target(partial(_file, boards.read, "board.yaml"), _BOARDS),
+    "job templates": Target(partial(_file, template.read, "way.yaml"), _bytes((ROOT / "lava-jobs").glob("*.yaml"))),
     "profiles": Target(partial(_file, partial(profiles.read, tools=TOOLS), "profiles.yaml"), _PROFILES),
     "thresholds": Target(
         partial(_file, lambda path: load_thresholds([path], _VIRTUAL), "thresholds.yaml"), _THRESHOLDS
     ),
+    "log": Target(_log, _LOGS),
+    "log unit": Target(_unit, _UNITS),
     "record": Target(partial(_file, _record, "record.json"), _RECORDS),
     **{name: Target(partial(_tool, tool()), _outputs(name)) for name, tool in TOOLS.items()},
 }

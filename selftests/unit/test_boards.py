@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -191,3 +192,64 @@ def test_mistakes_are_told_with_their_place(directory: Path, before: str, after:
     with pytest.raises(ConfigError) as caught:
         boards.board("rk")
     assert str(caught.value).startswith(f"{path}:{place}: {message}")
+
+
+LAVA = """\
+lava:
+  device_type: rk3568-evb1
+  boot: uboot-ramdisk
+  consoles: {bsp: ttyFIQ0, mainline: ttyS2}
+  dtbs: {mainline: rockchip/rk3568-evb1-v10.dtb}
+  login: root
+  unconfirmed:
+    - {what: memory, reason: nobody knows}
+"""
+
+
+def test_how_a_lab_boots_a_board_is_read(directory: Path) -> None:
+    (directory / "rk.yaml").write_text(GOOD + LAVA)
+    lava = boards.board("rk").lava
+    assert lava is not None
+    assert (lava.device_type, lava.boot, lava.login, lava.prompt) == ("rk3568-evb1", "uboot-ramdisk", "root", "# ")
+    assert (lava.consoles["bsp"], dict(lava.dtbs)) == ("ttyFIQ0", {"mainline": "rockchip/rk3568-evb1-v10.dtb"})
+    assert lava.unconfirmed == (boards.Unconfirmed(what="memory", reason="nobody knows"),)
+
+
+def test_a_board_without_lava_or_build_has_none(directory: Path) -> None:
+    (directory / "rk.yaml").write_text(GOOD.replace("build: virt-arm64-generic\n", ""))
+    assert (boards.board("rk").lava, boards.board("rk").build) == (None, "")
+
+
+def test_a_prompt_is_no_regular_expression_by_accident(directory: Path) -> None:
+    text = GOOD.replace("baud: 1500000", 'baud: 1500000, prompt: "[$] (x) "') + LAVA
+    (directory / "rk.yaml").write_text(text)
+    lava = boards.board("rk").lava
+    assert lava is not None
+    assert re.fullmatch(lava.prompt, "[$] (x) ")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("boot: uboot-ramdisk", "boot: pigeon", "unknown way of booting 'pigeon' (allowed: fastboot, grub-ramdisk, "),
+        ("bsp: ttyFIQ0", "vendor: ttyFIQ0", "unknown key 'vendor' (allowed: bsp, mainline)"),
+        ("bsp: ttyFIQ0", "bsp: 'ttyFIQ0; reset'", "has characters that no device"),
+        ("device_type: rk3568-evb1", "device_type: ../etc", "'../etc' is no name of a device type"),
+        ("login: root", "prompt: '('", "'(' is no regular expression: "),
+        ("what: memory, ", "", "missing key 'what'"),
+        ("  boot: uboot-ramdisk\n", "", "missing key 'boot'"),
+    ],
+)
+def test_mistakes_in_how_a_lab_boots_are_told(directory: Path, before: str, after: str, message: str) -> None:
+    assert before in LAVA
+    (directory / "rk.yaml").write_text(GOOD + LAVA.replace(before, after, 1))
+    with pytest.raises(ConfigError) as caught:
+        boards.board("rk")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [name for name in site.names("boards") if boards.board(name).lava])
+def test_each_lab_board_has_its_device_type(name: str) -> None:
+    lava = boards.board(name).lava
+    assert lava is not None
+    assert (site.shipped() / "lava-jobs" / "device-types" / f"{lava.device_type}.jinja2").is_file()

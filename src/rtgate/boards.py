@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 
 from rtgate import site, tuning
 from rtgate.errors import ConfigError
-from rtgate.strict_yaml import Mapping, Value, load
+from rtgate.strict_yaml import Mapping as Keys
+from rtgate.strict_yaml import Value, load
 from rtgate.tuning import DEFAULT, Tuning
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 ARCHES = ("arm64", "x86_64")
+# What a kernel was made from, which decides the name of its console: Rockchip's vendor tree, or kernel.org's.
+FAMILIES = ("bsp", "mainline")
 FLAVOURS = ("preempt_rt", "xenomai", "jailhouse", "generic")
 
 
@@ -49,6 +53,37 @@ class Console:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unconfirmed:
+    """A setting that no document confirms, and what is known about it; whoever has the board must settle it."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lava:
+    """How a lab's LAVA server boots the board.
+
+    Attributes:
+        device_type: LAVA's name for this kind of board; load addresses and boot loader settings live there.
+        boot: the way of booting, an entry of `lava-jobs/`.
+        consoles: the console device by kernel family, where they differ (`{bsp: ttyFIQ0, mainline: ttyS2}`).
+        dtbs: the device tree by kernel family, below the kernel's `arch/ARCH/boot/dts`.
+        prompt: what the shell prints when it is ready, as a regular expression.
+        login: who logs in, where the console asks for it.
+        unconfirmed: what no document confirms.
+    """
+
+    device_type: str
+    boot: str
+    consoles: Mapping[str, str]
+    dtbs: Mapping[str, str]
+    prompt: str
+    login: str
+    unconfirmed: tuple[Unconfirmed, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
     """One board.
 
@@ -56,13 +91,15 @@ class Board:
         soc: the SoC, or `none` for a virtual machine.
         memory_mib: RAM in MiB.
         command_line: kernel arguments that every boot gets, the console apart.
-        build: the build that `rtgate gate` makes when none is named.
+        build: the build that `rtgate gate` makes when none is named; empty if its kernels come from elsewhere.
         rootfs: the root filesystem image that the board boots.
         scratch: a directory on a disk that loads may write to; empty for a RAM disk.
         tunings: by name; `default` is always there.
         cpu_classes: CPUs by the name of their kind, where a board has several kinds (`little`, `big`).
         undeclared: reasons, by validity check, why a check is not applicable on this board.
         qemu: set for virtual boards only.
+        cool_to: degrees Celsius that a board in a lab must have cooled down to before it measures.
+        lava: set for boards that labs have.
     """
 
     name: str
@@ -82,6 +119,8 @@ class Board:
     cpu_classes: dict[str, tuple[int, ...]]
     undeclared: dict[str, str]
     qemu: Qemu | None
+    cool_to: int | None = None
+    lava: Lava | None = None
 
     def tuning(self, name: str) -> Tuning:
         """Return the tuning of this name. Raises ConfigError."""
@@ -97,8 +136,11 @@ class Board:
         return self.qemu is not None
 
 
-_REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console", "build")
-_OPTIONAL = ("command_line", "rootfs", "work_directory", "scratch", "tunings", "cpu_classes", "not_applicable", "qemu")
+_REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console")
+_OPTIONAL = (
+    *("build", "command_line", "rootfs", "work_directory", "scratch", "tunings", "cpu_classes", "not_applicable"),
+    *("qemu", "lava", "cool_to"),
+)
 CHECKS = (
     *("flavour", "kernel", "cpus", "log", "threads", "affinity", "cycles", "counts", "duration", "clock", "load"),
     "settings",
@@ -117,9 +159,7 @@ def board(name: str) -> Board:
 def read(path: Path) -> Board:
     """Read one board file. Raises ConfigError as `board`."""
     data = load(path).mapping(required=_REQUIRED, optional=_OPTIONAL)
-    build = data["build"].text()
-    if build not in site.names("kernel-configs"):
-        data["build"].fail(f"unknown build {build!r} (allowed: {', '.join(site.names('kernel-configs'))})")
+    console = _console(data["console"])
     return Board(
         name=path.name.removesuffix(".yaml"),
         path=path,
@@ -128,16 +168,18 @@ def read(path: Path) -> Board:
         arch=data["arch"].text(ARCHES),
         cpus=data["cpus"].integer(minimum=1, maximum=256),
         memory_mib=_memory(data["memory"]),
-        console=_console(data["console"]),
+        console=console,
         command_line=data.text("command_line", ""),
-        build=build,
-        rootfs=_rootfs(data.get("rootfs")),
+        build=_named(data.get("build"), "build", "kernel-configs"),
+        rootfs=_named(data.get("rootfs"), "image", "target/rootfs") or "core",
         work_directory=data.text("work_directory", "/run/rtgate"),
         scratch=data.text("scratch", ""),
         tunings={DEFAULT.name: DEFAULT, **({} if "tunings" not in data else tuning.read(data["tunings"]))},
         cpu_classes=_cpu_classes(data.get("cpu_classes")),
         undeclared=_not_applicable(data),
         qemu=_qemu(data),
+        cool_to=data["cool_to"].integer(minimum=0, maximum=120) if "cool_to" in data else None,
+        lava=_lava(data.get("lava"), console),
     )
 
 
@@ -148,12 +190,13 @@ def _memory(value: Value) -> int:
     return int(match[1]) * (1024 if match[2] == "GiB" else 1)
 
 
-def _rootfs(value: Value | None) -> str:
+def _named(value: Value | None, what: str, kind: str) -> str:
+    """Return a name that a kind of file has, empty without a value."""
     if value is None:
-        return "core"
-    images = site.names("target/rootfs")
-    if value.text() not in images:
-        value.fail(f"unknown image {value.text()!r} (allowed: {', '.join(images)})")
+        return ""
+    known = site.names(kind)
+    if value.text() not in known:
+        value.fail(f"unknown {what} {value.text()!r} (allowed: {', '.join(known)})")
     return value.text()
 
 
@@ -172,7 +215,7 @@ def _console(value: Value) -> Console:
     )
 
 
-def _not_applicable(data: Mapping) -> dict[str, str]:
+def _not_applicable(data: Keys) -> dict[str, str]:
     value = data.get("not_applicable")
     if value is None:
         return {}
@@ -180,7 +223,7 @@ def _not_applicable(data: Mapping) -> dict[str, str]:
     return {name: found[name].text() for name in found}
 
 
-def _qemu(data: Mapping) -> Qemu | None:
+def _qemu(data: Keys) -> Qemu | None:
     value = data.get("qemu")
     if value is None:
         return None
@@ -192,3 +235,49 @@ def _qemu(data: Mapping) -> Qemu | None:
         shift=found["shift"].integer(minimum=0, maximum=10),
         arguments=found.texts("arguments"),
     )
+
+
+def _lava(value: Value | None, console: Console) -> Lava | None:
+    if value is None:
+        return None
+    data = value.mapping(
+        required=("device_type", "boot"), optional=("consoles", "dtbs", "prompt", "login", "unconfirmed")
+    )
+    # `re.escape` would also escape spaces and `#`, which only makes job definitions hard to read.
+    prompt = data.text("prompt", re.sub(r"([][.^$*+?{}()|\\])", r"\\\1", console.prompt))
+    try:
+        re.compile(prompt)
+    except re.error as error:
+        data["prompt"].fail(f"{prompt!r} is no regular expression: {error}")
+    return Lava(
+        device_type=_device_type(data["device_type"]),
+        boot=_named(data["boot"], "way of booting", "lava-jobs"),
+        consoles=_by_family(data.get("consoles")),
+        dtbs=_by_family(data.get("dtbs")),
+        prompt=prompt,
+        login=data.text("login", ""),
+        unconfirmed=_unconfirmed(data.get("unconfirmed")),
+    )
+
+
+def _device_type(value: Value) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", value.text()):
+        value.fail(f"{value.text()!r} is no name of a device type (allowed: letters, digits, '-', '_', '.')")
+    return value.text()
+
+
+def _by_family(value: Value | None) -> dict[str, str]:
+    if value is None:
+        return {}
+    found = value.mapping(optional=FAMILIES)
+    for name in found:
+        if not re.fullmatch(r"[A-Za-z0-9/_.,+-]{1,100}", found[name].text()):
+            found[name].fail(f"{found[name].text()!r} has characters that no device and no device tree has in its name")
+    return {name: found[name].text() for name in found}
+
+
+def _unconfirmed(value: Value | None) -> tuple[Unconfirmed, ...]:
+    if value is None:
+        return ()
+    items = [item.mapping(required=("what", "reason")) for item in value.items()]
+    return tuple(Unconfirmed(what=item["what"].text(), reason=item["reason"].text()) for item in items)

@@ -23,6 +23,8 @@ class Environment:
         governors, idle_states: the different ones of all CPUs.
         mitigations: of CPU vulnerabilities, by name.
         irq_affinity: CPUs by interrupt number.
+        firmware: versions that firmware and boot loader told while the board booted, where somebody saw that.
+        device: which of a lab's boards of this kind.
     """
 
     board: str = ""
@@ -53,6 +55,8 @@ class Environment:
     idle_states: str = ""
     mitigations: str = ""
     irq_affinity: str = ""
+    firmware: str = ""
+    device: str = ""
 
     def as_mapping(self) -> dict[str, str]:
         """Return all fields by name."""

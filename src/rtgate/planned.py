@@ -32,9 +32,25 @@ def plan(place: Place, seeds: Sequence[int], *, virtual: bool) -> None:
         raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
 
 
+def add(place: Place, seeds: Sequence[int], boots: int) -> None:
+    """Write down that a case was to have more boots, measured elsewhere. Raises as `plan`, and ConfigError."""
+    try:
+        place.directory.mkdir(parents=True, exist_ok=True)
+        before = read(place)
+        _write(place, {"seeds": sorted({*before["seeds"], *seeds}), "boots": before["boots"] + max(0, boots)})
+    except OSError as error:
+        raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
+
+
+def at_least(place: Place, boots: int) -> None:
+    """Write down that a case was to have at least so many boots. Raises as `plan`, and ConfigError."""
+    before = read(place)
+    add(place, [], boots - before["boots"])
+
+
 def unplan(place: Place, boots: int) -> None:
     """Take boots back that are not going to be, because a person ended them. Raises as `plan`, and ConfigError."""
-    before = _read(place)
+    before = read(place)
     try:
         _write(place, {**before, "boots": max(0, before["boots"] - boots)})
     except OSError as error:
@@ -49,7 +65,7 @@ def measured(place: Place) -> tuple[int, ...]:
 
 def missing(place: Place, records: Sequence[Record]) -> tuple[str, ...]:
     """Return the boots that were planned and have no record, as people name them. Raises ConfigError."""
-    planned = _read(place)
+    planned = read(place)
     seen = {record.seed for record in records}
     others = planned["boots"] - sum(record.seed is None for record in records)
     found = [f"seed {seed}" for seed in planned["seeds"] if seed not in seen]
@@ -71,7 +87,8 @@ def _write(place: Place, planned: Mapping[str, Any]) -> None:
     staged.replace(place.directory / _PLANNED)
 
 
-def _read(place: Place) -> dict[str, Any]:
+def read(place: Place) -> dict[str, Any]:
+    """Return the `seeds` and the number of `boots` that were planned. Raises ConfigError: the file is damaged."""
     path = place.directory / _PLANNED
     try:
         data = json.loads(path.read_text(encoding="utf-8"))

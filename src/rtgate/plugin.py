@@ -28,9 +28,12 @@ from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
+from rtgate.lava import cases as cases_file
+from rtgate.lava import environment
 from rtgate.measure import Case
 from rtgate.profiles import profile, seeds
 from rtgate.record import Record
+from rtgate.report.text import plain
 from rtgate.run import Beside, Run, stored
 from rtgate.tools import Tool
 from rtgate.tools.registry import TOOLS
@@ -78,8 +81,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--console",
         metavar="C",
-        help="virtual (default on virtual boards), host, host-pty, serial:DEVICE:BAUD, tcp:HOST:PORT, command:CMD",
+        help="virtual (default on virtual boards), host, host-pty, serial:DEVICE:BAUD, tcp:HOST:PORT, command:CMD; "
+        "in a LAVA job: lava",
     )
+    group.addoption("--cases", metavar="FILE", help="write the cases to FILE; with --collect-only nothing else happens")
 
 
 class Session:
@@ -198,7 +203,9 @@ def _run(config: pytest.Config, board: str, records: Path) -> Run:
 
 
 def _boots(config: pytest.Config, *, virtual: bool) -> tuple[int, ...]:
-    """Return the boots that the command line names; empty for those of the profile."""
+    """Return the boots that the command line names, or the job's; empty for those of the profile."""
+    if config.getoption("--console") == "lava":
+        return (environment.read().boot,)
     named, count = config.getoption("--seeds"), config.getoption("--boots")
     if virtual and count is not None:
         raise ConfigError("--boots is for boards that do not run on virtual time: name seeds with --seeds")
@@ -232,31 +239,46 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Prepare the session for what is left after -k, before the first item runs: a wrong option ends it at once."""
-    if config.option.collectonly or not any(_asked(item) for item in items):
+    listed = config.getoption("--cases")
+    if (config.option.collectonly and not listed) or not any(_asked(item) for item in items):
         return
     try:
-        session = Session(config)
-        chosen = profile(config.getoption("--profile") or session.profile, TOOLS)
+        session = None if config.option.collectonly else Session(config)
+        cases = _selected(config, items, session.profile if session else _PROFILE)
+        if session and session.run:
+            for case in cases.values():
+                session.run.plan(case)
     except RtgateError as error:
         pytest.exit(str(error), returncode=4 if error.exit_code == 2 else 3)
+    if listed:
+        cases_file.write(cases.values(), Path(listed))
+    if session is None:
+        return
+    session.cases = cases
+    config.stash[_SESSION] = session
+    run = session.run
+    boots = sum(len(run.boots(case)) * len(run.arms) for case in session.cases.values()) if run else 0
+    config.stash[_PROGRESS] = Progress(total=boots, workers=run.jobs if run else 1)
+
+
+def _selected(config: pytest.Config, items: list[pytest.Item], named: str) -> dict[str, Case]:
+    """Return what is measured, by test item; items that the profile leaves out are gone. Raises ConfigError."""
+    chosen = profile(config.getoption("--profile") or named, TOOLS)
     left_out = [item for item in items if (asked := _asked(item)) and not chosen.has(asked.tool.name)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
     tuning = config.getoption("--tuning")
-    session.cases = {
+    cases = {
         item.nodeid: Case(suite=item.path.parent.name, tool=asked.tool, load=asked.load, tuning=tuning)
         for item in items
         if (asked := _asked(item))
     }
-    names = [case.name for case in session.cases.values()]
+    names = [case.name for case in cases.values()]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        pytest.exit(f"two tests measure {', '.join(twice)}: their records would overwrite each other", returncode=4)
-    config.stash[_SESSION] = session
-    run = session.run
-    boots = sum(len(run.boots(case)) * len(run.arms) for case in session.cases.values()) if run else 0
-    config.stash[_PROGRESS] = Progress(total=boots, workers=run.jobs if run else 1)
+        raise ConfigError(f"two tests measure {', '.join(twice)}: their records would overwrite each other")
+    return cases
 
 
 def _asked(item: pytest.Item) -> Asked | None:
@@ -290,12 +312,14 @@ def _records(session: Session, case: Case, progress: Progress) -> tuple[Record, 
         return session.records_of(case, progress)
     except InfrastructureError as error:
         session.verdicts.append(_verdict(Status.MISS, Kind.LAB, str(error), case.name))
-        pytest.fail(f"MISS: {error}", pytrace=False)
+        pytest.fail(f"MISS: {plain(str(error))}", pytrace=False)
 
 
 def _conclude(verdicts: list[Verdict]) -> None:
     status = worst(verdicts)
-    sentences = [f"{verdict.status.value}: {verdict.sentence}" for verdict in verdicts if verdict.status is status]
+    sentences = [
+        f"{verdict.status.value}: {plain(verdict.sentence)}" for verdict in verdicts if verdict.status is status
+    ]
     if status in {Status.FAIL, Status.ERROR, Status.MISS}:
         pytest.fail("\n".join(sentences), pytrace=False)
     if status is Status.SKIP:

@@ -40,6 +40,7 @@ class Profile:
         lengths: of every tool that has none of its own.
         tools: lengths of tools that measure longer, shorter or more often than the others.
         only: the tools that the profile measures; empty for all.
+        nfs: whether latency may be measured on a board whose root file system is on the network.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Profile:
     lengths: Lengths
     tools: Mapping[str, Lengths] = field(default_factory=dict)
     only: tuple[str, ...] = ()
+    nfs: bool = False
 
     def of(self, tool: str) -> Lengths:
         """Return the lengths of a tool."""
@@ -86,7 +88,7 @@ _LENGTHS = ("duration", "seeds", "boots")
 
 
 def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
-    data = entry.value.mapping(required=("description", *_LENGTHS), optional=("tools", "only"))
+    data = entry.value.mapping(required=("description", *_LENGTHS), optional=("tools", "only", "nfs"))
     lengths = Lengths(
         duration_s=_seconds(data["duration"]), seeds=_seeds(data["seeds"]), boots=data["boots"].integer(minimum=1)
     )
@@ -97,6 +99,7 @@ def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
         lengths=lengths,
         tools={_tool(found.key, tools): _own(found.value, lengths) for found in own.values()},
         only=tuple(_tool(item, tools) for item in (data["only"].items() if "only" in data else ())),
+        nfs="nfs" in data and data["nfs"].flag(),
     )
 
 

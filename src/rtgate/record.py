@@ -146,10 +146,11 @@ class Record:
 
     @property
     def boot(self) -> str:
-        """How people name the boot: `seed 3`, `chunk 7`, or the boot's id."""
+        """How people name the boot: `seed 3`, `chunk 7`, the boot's id, or its number in a job."""
         if self.chunk is not None:
             return f"chunk {self.chunk.number}"
-        return f"seed {self.seed}" if self.seed is not None else f"boot {self.boot_id[:8] or 'unknown'}"
+        known = self.boot_id[:8] or self.machine.get("boot", "unknown")
+        return f"seed {self.seed}" if self.seed is not None else f"boot {known}"
 
     @property
     def virtual_time(self) -> bool:
@@ -195,6 +196,19 @@ def write(record: Record, files: Mapping[str, bytes], console: bytes, records: P
             raise
     except OSError as error:
         raise InfrastructureError(f"the record could not be written to {case}: {error}") from error
+
+
+def rewrite(record: Record, files: Mapping[str, bytes]) -> None:
+    """Write a record anew in its directory, with further files beside it. Raises InfrastructureError."""
+    assert record.directory is not None
+    try:
+        for name, data in files.items():
+            (record.directory / Path(name).name).write_bytes(data)
+        staged = record.directory / ".record.json.writing"
+        staged.write_text(json.dumps(_encoded(record), indent=1) + "\n", encoding="utf-8")
+        staged.replace(record.directory / "record.json")
+    except OSError as error:
+        raise InfrastructureError(f"the record in {record.directory} could not be written: {error}") from error
 
 
 def _placed(staged: Path, case: Path, record: Record) -> Path:

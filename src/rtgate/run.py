@@ -71,6 +71,10 @@ class Run:
     def prepare(self, case: Case) -> None:
         """Check that there is room for a case's records, and write down which are going to come."""
         records_file.has_room(self.records)
+        self.plan(case)
+
+    def plan(self, case: Case) -> None:
+        """Write down which records of a case are going to come. Raises InfrastructureError."""
         for arm in self.arms:
             place = Place(records=self.records, board=arm.board.name, arm=arm.name, case=case.name)
             planned.plan(place, self.boots(case), virtual=arm.time == "virtual")

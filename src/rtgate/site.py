@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rtgate.errors import ConfigError
 
-KINDS = ("boards", "kernel-configs", "target/rootfs", "tests")
+KINDS = ("boards", "kernel-configs", "lava-jobs", "target/rootfs", "tests")
 
 
 @dataclass(frozen=True, slots=True)

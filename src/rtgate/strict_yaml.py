@@ -17,7 +17,7 @@ import yaml
 from rtgate.errors import ConfigError, Location
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 _TYPE_NAMES = {
     "tag:yaml.org,2002:str": "text",
@@ -123,6 +123,16 @@ class Value:
             found[name] = Entry(key, Value(self.path, value_node))
         return found
 
+    def plain(self, fill: Callable[[Value], object]) -> object:
+        """Return the value as plain Python data; `fill` gives what stands for a text, and may raise ConfigError."""
+        if isinstance(self.node, yaml.MappingNode):
+            return {name: entry.value.plain(fill) for name, entry in self.entries().items()}
+        if isinstance(self.node, yaml.SequenceNode):
+            return [item.plain(fill) for item in self.items()]
+        readers: dict[str, Callable[[], object]] = {"bool": self.flag, "int": self.integer, "float": self.number}
+        reader = readers.get(self.node.tag.removeprefix("tag:yaml.org,2002:"))
+        return fill(self) if reader is None else reader()
+
     def mapping(self, required: Collection[str] = (), optional: Collection[str] = ()) -> Mapping:
         """Return a mapping with exactly these keys; others, and missing ones, are errors."""
         entries = self.entries()
@@ -174,6 +184,11 @@ class Mapping:
         return () if value is None else tuple(item.text() for item in value.items())
 
 
+def dump(data: object) -> str:
+    """Return plain Python data as YAML: whatever a text holds, it is read back as this text, and nothing else."""
+    return yaml.safe_dump(data, sort_keys=False, width=120)
+
+
 def load(path: Path) -> Value:
     """Read the one document of a YAML file.
 
@@ -209,6 +224,18 @@ def parse(text: str, path: Path) -> Value:
     if node is None:
         raise ConfigError("the file is empty", Location(path, 1, 1))
     return Value(path, node)
+
+
+def data(text: str) -> Any:
+    """Return what YAML that a program wrote holds, as plain values: a log, a job's definition.
+
+    Raises:
+        ConfigError: it is no YAML, or has tags that are not YAML's own.
+    """
+    try:
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ConfigError(f"not YAML: {' '.join(str(error).split())[:200]}") from error
 
 
 def _at(path: Path, mark: Any) -> Location:

@@ -13,6 +13,8 @@ from rtgate.boards import FLAVOURS, Board
 from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import KernelBuild
+from rtgate.lava import environment
+from rtgate.lava.target import JobTarget, time_of
 from rtgate.measure import Arm, Target
 from rtgate.profiles import profile
 from rtgate.record import KernelIdentity
@@ -60,6 +62,8 @@ def make_arms(request: ArmRequest) -> tuple[tuple[Arm, ...], threading.Event]:
     stop = threading.Event()
     if console in {"virtual", "host", "host-pty"}:
         return _virtual(request, board, console, stop), stop
+    if console == "lava":
+        return (_in_job(request, board, stop),), stop
     return (_attached(request, board, console, stop),), stop
 
 
@@ -68,7 +72,7 @@ def _consistent(board: Board, console: str, request: ArmRequest) -> None:
     if not console:
         raise ConfigError(
             f"{board.name} is no virtual board: say where its console is, for example --console serial:/dev/ttyUSB0:"
-            f"{board.console.baud} (or tcp:HOST:PORT, command:CMD)"
+            f"{board.console.baud} (or tcp:HOST:PORT, command:CMD, lava)"
         )
     ours = console in {"virtual", "host", "host-pty"}
     if ours and not board.virtual:
@@ -100,7 +104,7 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
         Arm(
             name=name,
             board=board,
-            kernel=_identity(kernel, request.flavour),
+            kernel=identity(kernel, request.flavour),
             profile=chosen,
             tuning=board.tuning(request.tuning),
             time="virtual" if console == "virtual" else "host",
@@ -127,11 +131,11 @@ def _images(board: Board) -> Callable[[Plan], RootfsImage]:
 
 def _attached(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> Arm:
     directory = request.kernels.get("candidate")
-    identity = _identity(artefacts.load(directory), request.flavour) if directory else _running(request.flavour)
+    kernel = identity(artefacts.load(directory), request.flavour) if directory else _running(request.flavour)
     return Arm(
         name="candidate",
         board=board,
-        kernel=identity,
+        kernel=kernel,
         profile=profile(request.profile, TOOLS),
         tuning=board.tuning(request.tuning),
         time="real",
@@ -142,7 +146,23 @@ def _attached(request: ArmRequest, board: Board, console: str, stop: threading.E
     )
 
 
-def _identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
+def _in_job(request: ArmRequest, board: Board, stop: threading.Event) -> Arm:
+    """Return the arm that a LAVA job has booted."""
+    job = environment.read()
+    chosen = profile(request.profile, TOOLS)
+    return Arm(
+        name=job.arm,
+        board=board,
+        kernel=job.kernel or _running(request.flavour),
+        profile=chosen,
+        tuning=board.tuning(request.tuning),
+        time=time_of(board),
+        target=JobTarget.of(board, job, chosen, stop),
+    )
+
+
+def identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
+    """Return which kernel a build is. Raises ConfigError: it is of another flavour than it should be."""
     if flavour and kernel.flavour and flavour != kernel.flavour:
         raise ConfigError(f"{kernel.directory} was built as {kernel.flavour}, --flavour says {flavour}")
     return KernelIdentity(

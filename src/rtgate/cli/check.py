@@ -13,11 +13,13 @@ from rtgate import boards, profiles, site
 from rtgate.errors import ConfigError
 from rtgate.judge.thresholds import load_thresholds
 from rtgate.kernel import configuration
+from rtgate.lava import template
 from rtgate.target import rootfs_recipe
 from rtgate.tools.registry import TOOLS
 
 _DESCRIPTION = """\
-Validate all boards, builds, images, profiles and limits: of the site, of the kernel repository, and the shipped ones.
+Validate all boards, builds, images, job templates, profiles and limits: of the site, of the kernel repository, and the
+shipped ones.
 Every mistake is printed as path:line:column with what is allowed; exit code 2 if there is one.
 """
 
@@ -48,6 +50,7 @@ def _files() -> list[tuple[Path, Callable[[Path], object]]]:
             ("boards", boards.read),
             ("kernel-configs", configuration.load_description),
             ("target/rootfs", rootfs_recipe.read),
+            (template.KIND, template.read),
         ):
             paths = sorted((layer.directory / kind).glob("*.yaml"))
             found += [(path, read) for path in paths if not path.name.endswith(".lock.yaml")]

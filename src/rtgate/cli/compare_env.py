@@ -10,11 +10,13 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rtgate import record as records_file
 from rtgate.environment import COMPARED
 from rtgate.errors import ConfigError
 from rtgate.record import Record
+from rtgate.report.text import plain
 
 _DESCRIPTION = """\
 Show how the environments of two measurements differ: kernel, command line, tuning, tools, emulator. A and B are
@@ -55,7 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     table = Table("field", f"A: {mine.case} {mine.boot}", f"B: {theirs.case} {theirs.boot}", "comparison")
     for name, (a, b) in different.items():
-        table.add_row(name, a or "unknown", b or "unknown", "compared" if name in _COMPARED else "forbids")
+        table.add_row(
+            name,
+            Text(plain(a) or "unknown"),
+            Text(plain(b) or "unknown"),
+            "compared" if name in _COMPARED else "forbids",
+        )
     Console().print(table)
     return 0
 

@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import errno
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,13 +24,13 @@ from rtgate.boards import FLAVOURS, Board
 from rtgate.cli import build
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.report import read_verdicts
+from rtgate.cli.report_directory import check_ours, empty, ours_alone
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.guard import guarded
 from rtgate.judge.thresholds import load_thresholds
 from rtgate.judge.verdict import exit_code
 from rtgate.kernel import source
 from rtgate.kernel.checkout import checkout
-from rtgate.kernel.lock import exclusive_lock
 from rtgate.kernel.source import Tree
 from rtgate.profiles import profile, seeds
 from rtgate.report import allure, html, terminal
@@ -83,9 +82,9 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     output = arguments.output.absolute()
-    _check_ours(output)
+    check_ours(output)
     _check_words(arguments)
-    with _ours_alone(output):
+    with ours_alone(output):
         try:
             return _gate(arguments, output)
         except OSError as error:
@@ -109,7 +108,7 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
         power_cycle=arguments.power_cycle,
     )
     make_arms(request)  # a mistake shows here, before anything runs and before an older report is gone
-    _empty(output)
+    empty(output)
     with _step("measuring"):
         whole = _measure(arguments, kernels, output)
     records_file.has_room(output, needed_mib=1)  # what is measured stays, and can be judged with --replay
@@ -131,57 +130,6 @@ def _check_words(arguments: argparse.Namespace) -> None:
         seeds(arguments.seeds)
     known = {name: boards.board(name).virtual for name in site.names("boards")}
     load_thresholds([arguments.thresholds] if arguments.thresholds else site.files("thresholds.yaml"), known)
-
-
-@contextlib.contextmanager
-def _ours_alone(output: Path) -> Iterator[None]:
-    """Hold the report directory: two gates in one would take each other's records away."""
-    with contextlib.ExitStack() as stack:
-        try:
-            output.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(exclusive_lock(output / ".lock", str(output)))
-        except OSError as error:
-            raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
-        yield
-
-
-_OURS = frozenset(
-    {
-        "records",
-        "allure-results",
-        "index.html",
-        "verdict.json",
-        "junit.xml",
-        "history.jsonl",
-        "measure.log",
-        "judge.log",
-    }
-)
-
-
-def _check_ours(output: Path) -> None:
-    """Refuse a report directory that is somebody else's."""
-    if output.exists() and not output.is_dir():
-        raise ConfigError(f"{output} is no directory: name another one with -o")
-    if output.is_dir():
-        others = sorted(
-            path.name for path in output.iterdir() if path.name not in _OURS and not path.name.startswith(".")
-        )
-        if others:
-            raise ConfigError(
-                f"{output} holds something else ({', '.join(others[:3])}): name another directory with -o"
-            )
-
-
-def _empty(output: Path) -> None:
-    """Make a report directory, or empty the parts of it that are ours; what trends are made from stays."""
-    for name in _OURS - {"history.jsonl"}:
-        path = output / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-    output.mkdir(parents=True, exist_ok=True)
 
 
 def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
@@ -207,6 +155,8 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
 
 def _check_build(name: str, board: Board) -> None:
     """Refuse a build for another architecture before minutes go into it."""
+    if not name:
+        raise ConfigError(f"{board.name} has no build of its own: name one (--build), or a built kernel (--kernel)")
     description = build.find_description(name)
     if description.arch != board.arch:
         raise ConfigError(

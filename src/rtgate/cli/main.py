@@ -13,10 +13,34 @@ from types import FrameType
 from typing import NoReturn
 
 from rtgate import __version__
-from rtgate.cli import build, check, compare_env, console, demo, gate, repeat, report, rootfs, soak, where
+from rtgate.cli import (
+    board_health,
+    build,
+    cancel,
+    check,
+    compare_env,
+    console,
+    demo,
+    fetch,
+    gate,
+    hub,
+    in_job,
+    jobs,
+    lab_check,
+    repeat,
+    report,
+    rootfs,
+    soak,
+    submit,
+    where,
+)
 from rtgate.errors import RtgateError
+from rtgate.report.text import plain
 
-_COMMANDS = (gate, demo, soak, build, repeat, report, console, compare_env, where, check, rootfs)
+_COMMANDS = (
+    *(gate, demo, soak, build, repeat, report, console, compare_env, where, check, rootfs),
+    *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),
+)
 _EPILOG = """\
 exit codes:
   0  pass
@@ -58,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = int(module.run(arguments))
         sys.stdout.flush()
     except RtgateError as error:
-        print(f"rtgate: {error}", file=sys.stderr)
+        print(f"rtgate: {plain(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("rtgate: interrupted", file=sys.stderr)

@@ -14,6 +14,7 @@ from rich.progress import Progress as Bar
 
 from rtgate.judge.limits import shown
 from rtgate.record import Record
+from rtgate.report.text import plain
 
 
 class Progress:
@@ -62,7 +63,7 @@ class Progress:
 def headline(record: Record) -> str:
     """Return the one figure by which people know a boot, or why there is none."""
     if record.state != "measured":
-        return f"{record.state}: {record.message.splitlines()[0] if record.message else ''}"
+        return f"{record.state}: {plain(record.message).partition(chr(10))[0]}"
     worst = [one.quantity for one in record.measurements if one.name == "latency.max" and one.quantity is not None]
     if not worst:
         return "measured"

@@ -16,6 +16,7 @@ from rtgate.errors import ConfigError
 from rtgate.measure import Arm, Case, measure
 from rtgate.profiles import seeds
 from rtgate.record import Record, digest_source
+from rtgate.report.text import plain
 from rtgate.tools.cyclictest import Cyclictest
 
 _DESCRIPTION = """\
@@ -67,7 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _digests(case: Case, arm: Arm, seed: int) -> tuple[int, str, str, str]:
     record, outcome = measure(case, arm, seed)
-    print(f"seed {seed}: {_short(digest_source(record).encode())} {record.state} {record.message}".rstrip(), flush=True)
+    print(
+        f"seed {seed}: {_short(digest_source(record).encode())} {record.state} {plain(record.message)}".rstrip(),
+        flush=True,
+    )
     return seed, _samples(record), _short(outcome.console), record.state
 
 

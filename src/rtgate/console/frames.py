@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import zlib
 from dataclasses import dataclass, field
 
 from rtgate.errors import ParseError
@@ -25,29 +26,15 @@ from rtgate.errors import ParseError
 PAYLOAD = 640
 
 
-def _table() -> tuple[int, ...]:
-    table = []
-    for byte in range(256):
-        crc = byte << 24
-        for _ in range(8):
-            crc = ((crc << 1) ^ 0x04C11DB7 if crc & 0x80000000 else crc << 1) & 0xFFFFFFFF
-        table.append(crc)
-    return tuple(table)
-
-
-_CRC = _table()
+# The CRC of `cksum` is zlib's with all bits the other way round.
+_REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 def cksum(data: bytes) -> int:
     """Return the checksum of the `cksum` utility (POSIX.1-2017, XCU: CRC-32 of the data followed by its length)."""
-    crc = 0
-    for byte in data:
-        crc = ((crc << 8) & 0xFFFFFFFF) ^ _CRC[(crc >> 24) ^ byte]
-    length = len(data)
-    while length:
-        crc = ((crc << 8) & 0xFFFFFFFF) ^ _CRC[(crc >> 24) ^ (length & 0xFF)]
-        length >>= 8
-    return crc ^ 0xFFFFFFFF
+    length = len(data).to_bytes((len(data).bit_length() + 7) // 8, "little")
+    crc = zlib.crc32((data + length).translate(_REVERSED), 0xFFFFFFFF)
+    return int(f"{crc:032b}"[::-1], 2)
 
 
 def encode(data: bytes, nonce: str) -> list[str]:

@@ -136,7 +136,7 @@ def attached(console: str, baud: int) -> Transport:
         return ProgramTransport(_words(rest))
     raise ConfigError(
         f"unknown console {console!r} "
-        "(allowed: virtual, host, host-pty, serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD)"
+        "(allowed: virtual, host, host-pty, serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD, lava)"
     )
 
 

@@ -35,6 +35,7 @@ from rtgate.target.qemu import Machine, Monitor, process, version
 from rtgate.target.rootfs import RootfsImage
 from rtgate.target.session import Session, check_boot
 
+NO_SHELL = "no shell came up"
 _STARTS = 3  # of a plan: the command that starts it may get lost
 _LOGIN = re.compile(rb"(?:login|user ?name|password)(?: for \S+)?: *$|login incorrect", re.IGNORECASE | re.MULTILINE)
 
@@ -180,7 +181,7 @@ class LiveTarget:
         if isinstance(error, EndedError) and not self._stopped(error):
             raise error
         state = State.NO_BOOT if self.boots else State.LAB
-        return Outcome(state=state, message=f"no shell came up: {error}\n{last_lines(bytes(shell.log))}")
+        return Outcome(state=state, message=f"{NO_SHELL}: {error}\n{last_lines(bytes(shell.log))}")
 
     def _refuse_login(self, shell: Shell) -> None:
         """Raise InfrastructureError if a login is asked for: the board has booted, and the kernel is not to blame."""

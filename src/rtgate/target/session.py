@@ -16,7 +16,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 _READS = 8  # of the boot's id, which may arrive damaged
 # What a plan and its upload cannot do without.
-_PROGRAMS = "base64 cat cksum cut dmesg grep gzip mkdir paste rm sed setsid sleep split tail tar"
+PROGRAMS = "base64 cat cksum cut dmesg grep gzip mkdir paste rm sed setsid sleep split tail tar"
 _OTHER_BOOT = "the target started again by itself: it has another boot_id"
 
 
@@ -56,9 +56,9 @@ class Session:
     def _look_for_programs(self) -> None:
         if not self.shell.has("cksum", Deadline.after(self.waits.upload)):
             raise InfrastructureError("the target lacks cksum, which a plan cannot do without")
-        if self.sure(f"(for i in {_PROGRAMS}; do command -v $i || exit 1; done) >/dev/null") <= 0:
+        if self.sure(f"(for i in {PROGRAMS}; do command -v $i || exit 1; done) >/dev/null") <= 0:
             return
-        lacking = [one for one in _PROGRAMS.split() if self.sure(f"command -v {one} >/dev/null") > 0]
+        lacking = [one for one in PROGRAMS.split() if self.sure(f"command -v {one} >/dev/null") > 0]
         raise InfrastructureError(f"the target lacks {', '.join(lacking)}, which a plan cannot do without")
 
     def boot_id(self) -> str:

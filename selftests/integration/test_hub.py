@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""The hub as a program, with 50 MB, a client that reads and two that do not."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+LINES = 50 * (1 << 20) // 64
+TEXT = b"".join(b"%062d\r\n" % number for number in range(LINES)) + b"END"
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as opened:
+        yield opened
+
+
+def started(stack: ExitStack, port: int, log: Path) -> tuple[subprocess.Popen[str], list[int]]:
+    line = f"tcp:127.0.0.1:{port}"
+    argv = [sys.executable, "-m", "rtgate", "hub", line, "--telnet", "0", "--raw", "0", "--log", str(log)]
+    hub = stack.enter_context(subprocess.Popen(argv, stderr=subprocess.PIPE, text=True))
+    stack.callback(hub.kill)
+    assert hub.stderr is not None
+    return hub, [int(found) for found in re.findall(r"127\.0\.0\.1:(\d+)", hub.stderr.readline().split(" on ")[1])]
+
+
+def lava(client: socket.socket, done: threading.Event) -> None:
+    """Read as LAVA 2023.01 does while a test runs: little, and seldom."""
+    while not done.wait(1.0):
+        client.recv(400)
+
+
+def test_fifty_megabytes_reach_who_reads(stack: ExitStack, tmp_path: Path) -> None:
+    board = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    hub, (telnet, raw) = started(stack, board.getsockname()[1], tmp_path / "log")
+    line = stack.enter_context(board.accept()[0])
+    idle, seldom, reader = (
+        stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)) for port in (telnet, telnet, raw)
+    )
+    done = threading.Event()
+    threads = [threading.Thread(target=line.sendall, args=(TEXT,)), threading.Thread(target=lava, args=(seldom, done))]
+    began = time.monotonic()
+    for thread in threads:
+        thread.start()
+    received = bytearray()
+    longest = 0.0
+    while not received.endswith(b"END"):
+        before = time.monotonic()
+        received += reader.recv(1 << 20)
+        longest = max(longest, time.monotonic() - before)
+    seconds = time.monotonic() - began
+    done.set()
+    assert received == TEXT
+    print(f"{len(TEXT) / seconds / 1e6:.0f} MB/s, longest pause {longest:.2f} s")
+    for thread in threads:
+        thread.join()
+    assert longest < 5
+    # Who comes back finds the newest bytes, and how many are missing before them.
+    late = bytearray()
+    while not late.endswith(b"END"):
+        late += idle.recv(1 << 20)
+    missing = [int(found) for found in re.findall(rb"(\d+) bytes are missing here", late)]
+    assert missing
+    assert sum(missing) > 40_000_000
+    assert late.endswith(TEXT[-100_000:])
+    # The board's answer to what is typed comes at once, in spite of them.
+    reader.sendall(b"x")
+    assert line.recv(1) == b"x"
+    hub.send_signal(signal.SIGTERM)
+    assert hub.wait(10) == 0
+    log = (tmp_path / "log").read_text()
+    assert log.count(f" | {LINES - 1:062d}\n") == 1
+    assert log.count("\n") > LINES

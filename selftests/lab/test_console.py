@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""A console with much output while LAVA and a program in its container are both attached to it.
+
+An emulated serial port takes three minutes for 50 MB, so ordinary runs have less: ser2net stalls after 2.3 MB.
+RTGATE_LAB_FLOOD_MIB=50 has all of it; selftests/integration/test_hub.py has 50 MB without a board.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from selftests.lab.jobs import boot, deploy, in_container, job
+from selftests.lab.lab import STATE, Lab
+
+BOARD = "lab-virt-arm64"
+MIB = int(os.environ.get("RTGATE_LAB_FLOOD_MIB", "8"))
+# LAVA keeps its own connection and reads 2000 bytes of it every 10 s meanwhile.
+FLOOD = """
+import os, pexpect, time
+
+console = pexpect.spawn("/bin/sh", ["-c", os.environ["LAVA_CONNECTION_COMMAND"]], timeout=30, maxread=1 << 20)
+console.delaybeforesend = None
+console.sendline("")
+console.expect_exact("target# ")
+lines = {mib} * (1 << 20) // 64
+program = "BEGIN{{for(i=0;i<%d;i++)printf \\"%%062d\\\\n\\",i; print \\"THE\\" \\"END\\"}}" % lines
+console.sendline("stty -echo; awk '%s'" % program)
+console.expect_exact("\\n")
+began, longest, last = time.monotonic(), 0.0, time.monotonic()
+data = bytearray()
+while b"THEEND" not in data[-200:]:
+    data += console.read_nonblocking(1 << 20, timeout=30)
+    longest, last = max(longest, time.monotonic() - last), time.monotonic()
+seconds = time.monotonic() - began
+found = [line.strip() for line in bytes(data).replace(b"\\r", b"").split(b"\\n")]
+numbers = [int(line) for line in found if len(line) == 62 and line.isdigit()]
+whole = numbers == list(range(lines))
+console.sendline("stty echo")
+for name, value, unit in (("bytes", len(data), "bytes"), ("seconds", seconds, "s"), ("longest_pause", longest, "s")):
+    print("<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=%s RESULT=pass UNITS=%s MEASUREMENT=%.3f>" % (name, unit, value))
+print("<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=whole RESULT=%s>" % ("pass" if whole else "fail"))
+"""
+
+
+def test_much_output_does_not_stall_although_lava_reads_little(lab: Lab, files: dict[str, Path]) -> None:
+    flood = in_container(FLOOD.format(mib=MIB), seconds=400)
+    number = lab.submit(job(BOARD, deploy(files, BOARD), boot(BOARD), flood))
+    done = lab.wait(number, 600)
+    assert "Complete" == done["health"], lab.log(number)[-20:]
+    results = lab.results(number)
+    measured = {name.partition("/")[2]: float(one["measurement"] or 0) for name, one in results.items()}
+    print(measured)
+    assert "pass" == results["0_p/whole"]["result"]
+    assert measured["bytes"] >= MIB << 20
+    assert measured["longest_pause"] < 5
+    # LAVA's own client is the one that lost something, and the hub says so.
+    log = (STATE / "log" / "lab-virt-arm64-01.console").read_text(errors="replace")
+    assert "does not read; what is older than" in log

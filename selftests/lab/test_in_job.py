@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""Both transports on a real server: what a job measures comes back whole, with what LAVA saw of the boot."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from selftests.lab.lab import Lab
+
+from rtgate import boards
+from rtgate import record as records_file
+from rtgate.cli.main import main
+from rtgate.record import Record
+
+BOARD = "lab-virt-arm64"
+
+
+@pytest.fixture(scope="session")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("build") / "kernel"
+    assert main(["build", boards.board(BOARD).build, "-o", str(directory)]) == 0
+    return directory
+
+
+def submitted(lab: Lab, output: Path, *options: str) -> tuple[int, list[Record]]:
+    """Submit and wait; return the job's number and the records, oldest boot first."""
+    asked = ["--board", BOARD, "--suite", "latency", "--profile", "smoke", "--wait", "-o", str(output)]
+    done = subprocess.run(
+        [sys.executable, "-m", "rtgate", "submit", *asked, *options],
+        env={**os.environ, **lab.environment},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    # An invalid measurement (4) is one of a machine with too much to do; nothing is judged otherwise (5).
+    assert done.returncode in {4, 5}, said
+    found = re.findall(r"^rtgate: job (\d+): http", done.stderr, re.MULTILINE)
+    assert len(found) == 1, said
+    records = sorted(records_file.read_all(output / "records"), key=lambda one: one.machine["boot"])
+    return int(found[0]), records
+
+
+def checked(record: Record, job: int, boot: str) -> None:
+    assert (record.state, record.machine["boot"]) == ("measured", boot), record.message
+    assert record.environment.time == "host"
+    assert record.environment.device == f"{BOARD}-01"
+    assert "U-Boot 20" in record.environment.firmware
+    assert record.machine.get("job", str(job)) == str(job)
+    assert [one for one in record.measurements if one.name == "latency.max"]
+    assert record.directory is not None
+    assert b"Starting kernel" in (record.directory / "boot.log").read_bytes()
+
+
+def test_two_arms_in_the_docker_test_action(lab: Lab, kernel: Path, tmp_path: Path) -> None:
+    options = ("--kernel", str(kernel), "--baseline", str(kernel), "--boots", "1")
+    job, records = submitted(lab, tmp_path / "report", *options)
+    loads = ("hackbench", "idle", "stress-ng")
+    assert sorted((one.machine["boot"], one.arm, one.case) for one in records) == [
+        (boot, arm, f"latency/cyclictest:{load}")
+        for boot, arm in (("1", "baseline"), ("2", "candidate"))
+        for load in loads
+    ]
+    for one in records:
+        checked(one, job, one.machine["boot"])
+    # LAVA's own table has the numbers, with their units.
+    results = lab.results(job)
+    for record in records:
+        boot, load = record.machine["boot"], record.case.rpartition(":")[2]
+        suite = f"{int(boot) - 1}_rtgate-{boot}-{record.arm}"
+        result = results[f"{suite}/latency.cyclictest.{load}.latency.max.cpu0"]
+        worst = next(one for one in record.measurements if one.name == "latency.max" and one.labels["cpu"] == "0")
+        assert worst.quantity is not None
+        assert (result["unit"], float(result["measurement"])) == ("us", worst.quantity.value)
+
+
+def test_the_board_itself(lab: Lab, kernel: Path, tmp_path: Path) -> None:
+    job, records = submitted(lab, tmp_path / "report", "--kernel", str(kernel), "--transport", "board")
+    assert len(records) == 3
+    for one in records:
+        checked(one, job, "1")
+        assert one.machine["console"] == "lava-test-shell"
+    assert lab.results(job)["0_rtgate-1-candidate/latency.cyclictest.idle"]["result"] == "pass"

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate submit` on a real LAVA server: kernels that break, a lab that breaks, a server that restarts, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selftests.lab.lab import ROOT, Lab
+
+from rtgate import boards
+from rtgate.cli.main import main
+from rtgate.target import cpio, rootfs
+
+BOARD = "lab-virt-arm64"
+DEVICE = f"{BOARD}-01"
+CASES = {f"latency/cyclictest:{load}" for load in ("idle", "hackbench", "stress-ng")}
+LIMIT_S = 420.0
+
+
+@pytest.fixture(scope="module")
+def kernel(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("kernel")
+    assert main(["build", boards.board(BOARD).build, "-o", str(directory)]) == 0
+    return directory
+
+
+@dataclass
+class Run:
+    """A submission under way."""
+
+    child: subprocess.Popen[str]
+    output: Path
+    said: Path
+
+    def saw(self, text: str) -> None:
+        """Wait until it has said something."""
+        limit = time.monotonic() + LIMIT_S
+        while text not in self.said.read_text():
+            assert self.child.poll() is None, self.said.read_text()
+            assert time.monotonic() < limit, f"{text!r} did not come: {self.said.read_text()}"
+            time.sleep(0.2)
+
+    def code(self) -> int:
+        return self.child.wait(timeout=LIMIT_S)
+
+    def verdicts(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((self.output / "verdict.json").read_text())["verdicts"]
+        return found
+
+    @property
+    def number(self) -> int:
+        return int(self.said.read_text().partition("/scheduler/job/")[2].split()[0])
+
+
+@pytest.fixture
+def submit(lab: Lab, kernel: Path, tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    begun = []
+
+    def start(*options: str) -> Run:
+        argv = [sys.executable, "-m", "rtgate", "submit", "--wait", "--board", BOARD, "--kernel", str(kernel)]
+        argv += ["--suite", "latency", "--profile", "smoke", "-o", str(tmp_path / "report"), *options]
+        environment = {**os.environ, **lab.environment, "PYTHONPATH": str(ROOT / "src")}
+        said = tmp_path / "said"
+        with said.open("w") as stream:
+            child = subprocess.Popen(argv, cwd=tmp_path, env=environment, stderr=stream, text=True)
+        begun.append(child)
+        return Run(child, tmp_path / "report", said)
+
+    yield start
+    for child in begun:
+        if child.poll() is None:
+            child.terminate()
+            child.wait(timeout=60)
+
+
+def ramdisk(path: Path, name: str, script: str) -> Path:
+    """Write the board's ramdisk with one of its files replaced by a script; LAVA reads its first archive only."""
+    archive = bytearray(rootfs.image(boards.board(BOARD).rootfs, boards.board(BOARD).arch).archive.read_bytes())
+    start, size = _place(archive, name)
+    text = f"#!/bin/sh\n{script}\n".encode()
+    archive[start : start + size] = text + b"#" * (size - len(text))
+    path.write_bytes(cpio.compress(bytes(archive)))
+    return path
+
+
+def _place(archive: bytearray, name: str) -> tuple[int, int]:
+    """Return where the content of a file begins in an archive of cpio's `newc` format, and its size."""
+    position = 0
+    while archive[position : position + 6] == b"070701":
+        size, named = (int(archive[position + at : position + at + 8], 16) for at in (54, 94))
+        start = (position + 110 + named + 3) // 4 * 4
+        found = archive[position + 110 : position + 109 + named].decode()
+        if found.rpartition("/")[2] == name and size > 0:
+            return start, size
+        position = (start + size + 3) // 4 * 4
+    raise AssertionError(f"no {name} in the archive")
+
+
+def test_from_kernel_to_verdict(lab: Lab, submit: Callable[..., Run]) -> None:
+    run = submit()
+    assert run.code() in {0, 5}
+    assert {verdict["case"] for verdict in run.verdicts()} == CASES
+    assert {verdict["status"] for verdict in run.verdicts()} <= {"PASS", "DONE"}
+    assert (run.output / "index.html").is_file()
+    numbers = {name: one for name, one in lab.results(run.number).items() if one["measurement"] is not None}
+    assert any("latency.max" in name and one["unit"] == "us" for name, one in numbers.items()), numbers.keys()
+
+
+def test_a_server_that_restarts_in_mid_job(lab: Lab, submit: Callable[..., Run]) -> None:
+    run = submit()
+    run.saw("lava-docker-test")
+    lab.service("restart", "lava-server")
+    assert run.code() in {0, 5}
+    assert {verdict["case"] for verdict in run.verdicts()} == CASES
+    assert sum(job["id"] >= run.number for job in lab.ask("jobs/?ordering=-id&limit=10")["results"]) == 1
+
+
+def test_a_kernel_that_panics_at_boot(submit: Callable[..., Run], tmp_path: Path) -> None:
+    (tmp_path / "empty.cpio.gz").write_bytes(cpio.compress(cpio.pack([cpio.file("nothing", b"x", 0o644)])))
+    run = submit("--ramdisk", str(tmp_path / "empty.cpio.gz"))
+    assert run.code() == 1
+    assert {(one["status"], one["kind"]) for one in run.verdicts()} == {("FAIL", "boot")}
+    assert all("Kernel panic - not syncing: VFS" in one["sentence"] for one in run.verdicts())
+
+
+def test_a_target_that_stops_answering_during_a_test(submit: Callable[..., Run], tmp_path: Path) -> None:
+    stopped = ramdisk(tmp_path / "stopped.cpio.gz", "cyclictest", "kill -STOP -1; sleep 100000")
+    run = submit("--ramdisk", str(stopped))
+    assert run.code() == 1
+    hung = [one for one in run.verdicts() if one["status"] == "FAIL"]
+    assert {one["kind"] for one in hung} == {"hang"}
+
+
+def test_a_power_switch_that_fails(lab: Lab, submit: Callable[..., Run]) -> None:
+    lab.service("stop", f"board-{DEVICE}")
+    try:
+        run = submit("--retries", "1")
+        assert run.code() == 3
+    finally:
+        lab.service("start", f"board-{DEVICE}")
+        healthy(lab)
+    assert "the lab failed, trying again (1 of 1)" in run.said.read_text()
+    assert {one["status"] for one in run.verdicts()} == {"MISS"}
+
+
+def test_ctrl_c(lab: Lab, submit: Callable[..., Run]) -> None:
+    run = submit()
+    run.saw("uboot-action")
+    run.child.send_signal(signal.SIGINT)
+    assert run.code() == 130
+    assert lab.wait(run.number, 60)["health"] == "Canceled"
+
+
+def healthy(lab: Lab) -> None:
+    """After a lab's fault LAVA wants a health check; here there is none."""
+    manage = ("runuser", "-u", "lavaserver", "--", "lava-server", "manage")
+    lab.inside(*manage, "devices", "update", "--health", "GOOD", DEVICE)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""What `rtgate in-job` prints in one boot of a job: records of a faked target, in frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from selftests.fake_target import FakeTarget, arm, measured
+
+from rtgate.lava import records
+from rtgate.measure import Case
+from rtgate.run import Run
+
+BOARD = "rk3568-evb1"
+
+
+def printed(
+    directory: Path, cases: Sequence[Case], *, boot: int = 1, name: str = "candidate", board: str = BOARD
+) -> list[str]:
+    """Measure cases on boot `boot` of an arm in an empty directory, and return what is printed."""
+    outcome = replace(measured(), machine={"console": "lava", "boot": str(boot), "job": "7"})
+    made = arm(FakeTarget({None: outcome}), name, time="real", board=board)
+    run = Run(arms=(made,), seeds=(boot,), records=directory)
+    for case in cases:
+        run.prepare(case)
+    sender = records.Sender(directory)
+    lines = list(sender.announced())
+    for case in cases:
+        for record in run.measure(case, lambda _: None):
+            assert record.directory is not None
+            lines += [f"rtgate: {case.name}: {record.state}", *sender.record(record.directory, boot)]
+    return [*lines, *sender.closed()]

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: MIT
+"""A stand-in for a LAVA server: its REST API as rtgate uses it, with the rules of the real one, and its moods.
+
+The rules are those of LAVA 2023.01 (`lava_rest_app`, and seen on a server): an invalid job is answered with 200, a GET
+cancels, a log without news is a 404, tags of devices are numbers, a job's states follow one another.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from rtgate import strict_yaml
+from rtgate.errors import ConfigError
+
+TOKEN = "stand-in-token-0123456789"
+_REQUIRED = ("job_name", "timeouts", "visibility", "actions", "device_type")
+
+
+@dataclass
+class Story:
+    """What becomes of a job: its log in parts, one for each time that somebody asks for the job while it runs."""
+
+    log: list[str] = field(default_factory=list)
+    health: str = "Complete"
+    device: str = "board-01"
+    queued: int = 1  # times that somebody asks before it runs
+    endless: bool = False  # it runs until somebody cancels it
+    comment: str = ""
+
+
+@dataclass
+class FakeJob:
+    number: int
+    definition: str
+    story: Story
+    state: str = "Submitted"
+    health: str = "Unknown"
+    asked: int = 0
+    log: str = ""
+
+    def step(self) -> None:
+        """Go on a little, as time would."""
+        self.asked += 1
+        if self.state == "Canceling":
+            self.state, self.health = "Finished", "Canceled"
+        elif self.state == "Submitted" and self.asked > self.story.queued:
+            self.state = "Running"
+        elif self.state == "Running":
+            if self.story.log:
+                self.log += self.story.log.pop(0)
+            elif not self.story.endless:
+                self.state, self.health = "Finished", self.story.health
+
+    def as_json(self) -> dict[str, Any]:
+        data = strict_yaml.data(self.definition)
+        return {
+            "id": self.number,
+            "submitter": "gate",
+            "description": data["job_name"],
+            "requested_device_type": data["device_type"],
+            "tags": [],
+            "actual_device": self.story.device if self.state not in {"Submitted", "Scheduled"} else None,
+            "submit_time": "2026-11-21T12:00:00.000000Z",
+            "start_time": None,
+            "end_time": None,
+            "state": self.state,
+            "health": self.health,
+            "priority": 50,
+            "definition": self.definition,
+            "failure_comment": self.story.comment if self.state == "Finished" else None,
+        }
+
+
+@dataclass
+class LavaServer:
+    """The server's tables, and what goes wrong: moods are used up one by one by requests that match.
+
+    A mood is (method, pattern of the path, what happens): `500`, `503` and so on; `lost`, carried out and never
+    answered; `unheard`, neither; `page`, the page of a proxy; `slow`, an answer after two seconds.
+    """
+
+    url: str = ""
+    version: str = "2023.01"
+    types: dict[str, str] = field(default_factory=lambda: {"board": ""})  # health check by device type
+    devices: list[dict[str, Any]] = field(default_factory=list)
+    dictionaries: dict[str, str] = field(default_factory=dict)  # rendered, by device
+    tags: dict[int, str] = field(default_factory=dict)
+    workers: dict[str, tuple[str, str]] = field(default_factory=lambda: {"worker1": ("Online", "Active")})
+    stories: deque[Story] = field(default_factory=deque)
+    jobs: dict[int, FakeJob] = field(default_factory=dict)
+    moods: list[tuple[str, str, str]] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    tokens: set[str] = field(default_factory=lambda: {TOKEN})
+    mine: bool = True  # jobs are the token's own: it may cancel them
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def device(self, name: str = "board-01", *tags: int, health: str = "Good", state: str = "Idle") -> None:
+        """Add a device of type `board`."""
+        self.devices.append(
+            {
+                "hostname": name,
+                "device_type": "board",
+                "tags": list(tags),
+                "state": state,
+                "health": health,
+                "worker_host": "worker1",
+            }
+        )
+
+    def mood(self, method: str, path: str) -> str:
+        for number, (wanted, pattern, what) in enumerate(self.moods):
+            if wanted == method and re.search(pattern, path):
+                del self.moods[number]
+                return what
+        return ""
+
+    # --- answers: status and body
+
+    def answer(self, method: str, path: str, query: dict[str, str], body: dict[str, Any], token: str) -> Any:
+        known = token in self.tokens
+        if token and not known:
+            return 401, {"detail": "Invalid token."}
+        for wanted, pattern, name in _ROUTES:
+            match = re.fullmatch(pattern, path)
+            if match and wanted == method:
+                if name in {"submit", "cancel", "whoami"} and not known:
+                    return 401, {"detail": "Authentication credentials were not provided."}
+                return getattr(self, f"_{name}")(query, body, *match.groups())
+            if match and wanted == "GET" and method == "POST" and name == "cancel":
+                return 405, {"detail": 'Method "POST" not allowed.'}
+        return 404, {"detail": "Not found."}
+
+    def _version(self, _query: Any, _body: Any) -> Any:
+        return 200, {"version": self.version}
+
+    def _whoami(self, _query: Any, _body: Any) -> Any:
+        return 200, {"user": "gate"}
+
+    def _validate(self, _query: Any, body: dict[str, Any]) -> Any:
+        if not body.get("definition"):
+            return 400, {"definition": "Test job definition is required."}
+        wrong = self._wrong(body["definition"])
+        return 200, {"message": f"Job invalid: {wrong}" if wrong else "Job valid."}
+
+    def _wrong(self, definition: str) -> str:
+        try:
+            data = strict_yaml.data(definition)
+        except ConfigError as error:
+            return str(error)
+        missing = [name for name in _REQUIRED if name not in data]
+        return f"required key not provided @ data[{missing[0]!r}]" if missing else ""
+
+    def _submit(self, _query: Any, body: dict[str, Any]) -> Any:
+        definition = body.get("definition", "")
+        if wrong := self._wrong(definition):
+            return 400, {"message": f"Problem with submitted job data: {wrong}"}
+        if strict_yaml.data(definition)["device_type"] not in self.types:
+            return 400, {"message": "Specified device or device type not found."}
+        number = len(self.jobs) + 1
+        story = self.stories.popleft() if self.stories else Story()
+        self.jobs[number] = FakeJob(number, definition, story)
+        return 201, {"message": "job(s) successfully submitted", "job_ids": [number]}
+
+    def _list(self, query: dict[str, str], _body: Any) -> Any:
+        found = sorted((job.as_json() for job in self.jobs.values()), key=lambda job: -job["id"])
+        for name in ("state", "requested_device_type"):
+            found = [job for job in found if name not in query or job[name] == query[name]]
+        return _page(found, query)
+
+    def _job(self, _query: Any, _body: Any, number: str) -> Any:
+        job = self.jobs.get(int(number))
+        if job is None:
+            return 404, {"detail": "Not found."}
+        job.step()
+        return 200, job.as_json()
+
+    def _logs(self, query: dict[str, str], _body: Any, number: str) -> Any:
+        job = self.jobs.get(int(number))
+        lines = job.log.splitlines(keepends=True)[int(query.get("start", "0")) :] if job else []
+        return (200, "".join(lines)) if lines else (404, {"detail": "Not found."})
+
+    def _cancel(self, _query: Any, _body: Any, number: str) -> Any:
+        job = self.jobs[int(number)]
+        if self.mine and job.state != "Finished":
+            job.state = "Canceling"
+        return 200, {"message": "Job cancel signal sent."}
+
+    def _type(self, _query: Any, _body: Any, name: str) -> Any:
+        return (200, {"name": name}) if name in self.types else (404, {"detail": "Not found."})
+
+    def _health_check(self, _query: Any, _body: Any, name: str) -> Any:
+        text = self.types.get(name, "")
+        return (200, text) if text else (400, {"detail": f"Device-type '{name}' health check was not found."})
+
+    def _devices(self, query: dict[str, str], _body: Any) -> Any:
+        wanted = query.get("device_type")
+        return _page([one for one in self.devices if wanted in {None, one["device_type"]}], query)
+
+    def _dictionary(self, query: dict[str, str], _body: Any, name: str) -> Any:
+        if name not in self.dictionaries:
+            return 400, {"detail": f"Device '{name}' does not have a configuration"}
+        return 200, self.dictionaries[name] if query.get("render") else "{% extends 'x.jinja2' %}"
+
+    def _tags(self, query: dict[str, str], _body: Any) -> Any:
+        return _page([{"id": number, "name": name} for number, name in self.tags.items()], query)
+
+    def _worker(self, _query: Any, _body: Any, name: str) -> Any:
+        state, health = self.workers[name]
+        return 200, {"hostname": name, "state": state, "health": health}
+
+
+_ROUTES = (
+    ("GET", "system/version/", "version"),
+    ("GET", "system/whoami/", "whoami"),
+    ("POST", "jobs/validate/", "validate"),
+    ("POST", "jobs/", "submit"),
+    ("GET", "jobs/", "list"),
+    ("GET", r"jobs/(\d+)/", "job"),
+    ("GET", r"jobs/(\d+)/logs/", "logs"),
+    ("GET", r"jobs/(\d+)/cancel/", "cancel"),
+    ("GET", r"devicetypes/([\w.-]+)/", "type"),
+    ("GET", r"devicetypes/([\w.-]+)/health_check/", "health_check"),
+    ("GET", "devices/", "devices"),
+    ("GET", r"devices/([\w.-]+)/dictionary/", "dictionary"),
+    ("GET", "tags/", "tags"),
+    ("GET", r"workers/([\w.-]+)/", "worker"),
+)
+
+
+def _page(entries: list[Any], query: dict[str, str]) -> Any:
+    start, size = int(query.get("offset", "0")), int(query.get("limit", "50"))
+    # The real one names its own host here, which a client behind a proxy cannot reach.
+    more = "http://lava.invalid/next" if start + size < len(entries) else None
+    return 200, {"count": len(entries), "next": more, "results": entries[start : start + size]}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Listener
+
+    def log_message(self, *_arguments: object) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        self._handle("GET")
+
+    def do_POST(self) -> None:
+        self._handle("POST")
+
+    def _handle(self, method: str) -> None:
+        lava = self.server.lava
+        parts = urlsplit(self.path)
+        path = parts.path.removeprefix("/api/v0.2/")
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with lava.lock:
+            lava.requests.append(f"{method} {path}")
+            mood = lava.mood(method, path)
+            if mood == "unheard":
+                self.close_connection = True
+                return
+            if mood.isdecimal():
+                self._send(int(mood), "trouble", "text/plain")
+                return
+            if mood == "page":
+                self._send(200, "<html>Welcome to nginx!</html>", "text/html")
+                return
+            query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+            token = (self.headers.get("Authorization") or "").removeprefix("Token ")
+            status, found = lava.answer(method, path, query, json.loads(body) if body else {}, token)
+        if mood == "lost":
+            self.close_connection = True
+            return
+        if mood == "slow":
+            time.sleep(2)
+        kind = "application/yaml" if isinstance(found, str) else "application/json"
+        self._send(status, found if isinstance(found, str) else json.dumps(found), kind)
+
+    def _send(self, status: int, text: str, kind: str) -> None:
+        data = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    lava: LavaServer
+
+    def handle_error(self, *_arguments: object) -> None:
+        """A client that has gone is part of the tests."""
+
+
+@contextmanager
+def lava_server(port: int = 0) -> Iterator[LavaServer]:
+    """Run a stand-in; `port` 0 takes any."""
+    with _Listener(("127.0.0.1", port), _Handler) as http:
+        http.lava = LavaServer(url=f"http://127.0.0.1:{http.server_address[1]}")
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        try:
+            yield http.lava
+        finally:
+            http.shutdown()

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate fetch`, `jobs`, `cancel` and `lava-tool`: what works from another machine, later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from selftests.lava_log import boot, deploy, ended
+from selftests.lava_server import LavaServer, Story
+from selftests.unit.cli.test_submit import BOARD, WAIT, server, story, verdicts
+from selftests.unit.lava.test_client import job
+
+from rtgate import strict_yaml
+from rtgate.cli import lava_tool, main
+from rtgate.lava.access import Access, Token
+from rtgate.lava.client import Lava
+from rtgate.lava.http import Patience
+
+__all__ = ["server"]
+
+
+def submitted(server: LavaServer, tmp_path: Path) -> int:
+    """Submit a job, let it come to its end, and forget all about it."""
+    server.stories.append(story(tmp_path))
+    main.main([*WAIT, "-o", "elsewhere"])
+    return max(server.jobs)
+
+
+def test_a_job_is_judged_again_from_its_number(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = submitted(server, tmp_path)
+    first = verdicts(Path("elsewhere"))
+    capsys.readouterr()
+    assert main.main(["fetch", str(number)]) in {0, 5}
+    assert verdicts() == first
+    assert (tmp_path / "report/records" / BOARD / "candidate/latency.cyclictest:idle/001/record.json").is_file()
+
+
+def test_a_job_that_has_not_ended(server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    submitted(server, tmp_path)
+    definition = server.jobs[1].definition
+    server.stories.append(story(tmp_path / "again"))
+    lava = Lava(Access(server.url, Token("stand-in-token-0123456789", "x")))
+    number = lava.submit(definition, "x")
+    assert main.main(["fetch", str(number)]) == 2
+    assert "has not ended" in capsys.readouterr().err
+    assert main.main(["fetch", str(number), "--wait"]) in {0, 5}
+
+
+def test_a_job_of_somebody_else(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
+    server.types["board"] = ""
+    number = Lava(Access(server.url, Token("stand-in-token-0123456789", "x"))).submit(job(), "n0")
+    assert main.main(["fetch", str(number)]) == 2
+    assert "was not submitted by rtgate" in capsys.readouterr().err
+    assert main.main(["fetch", "99"]) == 2
+
+
+def test_what_other_hands_left_in_the_directory_stays(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = submitted(server, tmp_path)
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report/thesis.tex").write_text("years of work")
+    assert main.main(["fetch", str(number)]) == 2
+    assert "holds something else" in capsys.readouterr().err
+    assert (tmp_path / "report/thesis.tex").exists()
+
+
+# --- jobs and cancel
+
+
+def test_the_list_of_jobs(server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server.types["board"] = ""
+    definition = job().replace("rtgate.nonce", "other").replace("a job", '"\\e[31mred"')
+    Lava(Access(server.url, Token("stand-in-token-0123456789", "x"))).submit(definition, "x")
+    submitted(server, tmp_path)
+    capsys.readouterr()
+    assert main.main(["jobs"]) == 0
+    (head, line) = capsys.readouterr().out.splitlines()
+    assert head.split() == ["job", "state", "health", "device", "submitted", "name"]
+    assert line.split()[:4] == ["2", "Finished", "Complete", "board-01"]
+    assert main.main(["jobs", "--all", "--active"]) == 0
+    told = capsys.readouterr().out
+    assert "\x1b" not in told
+    assert len(told.splitlines()) == 2
+
+
+def test_cancelling_by_number_and_by_metadata(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = submitted(server, tmp_path)
+    assert main.main(["cancel", str(number)]) == 0
+    assert "has ended already: Complete" in capsys.readouterr().out
+    lava = Lava(Access(server.url, Token("stand-in-token-0123456789", "x")))
+    for pipeline in ("17", "18"):
+        server.stories.append(Story(endless=True))
+        data = strict_yaml.data(server.jobs[1].definition)
+        data["metadata"]["pipeline"] = pipeline
+        lava.submit(strict_yaml.dump(data), "x")
+    assert main.main(["cancel", "--metadata", "pipeline=18"]) == 0
+    assert "job 3 is cancelled" in capsys.readouterr().out
+    assert server.jobs[2].state != "Canceling"
+    assert main.main(["cancel"]) == 2
+    assert main.main(["cancel", "1", "--metadata", "a=b"]) == 2
+
+
+def test_somebody_elses_job_is_not_said_to_be_cancelled(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.mine = False
+    server.stories.append(Story(endless=True))
+    server.types["board"] = ""
+    number = Lava(Access(server.url, Token("stand-in-token-0123456789", "x"))).submit(job(), "n0")
+    assert main.main(["cancel", str(number)]) == 2
+    assert "not ours" in capsys.readouterr().err
+
+
+# --- lava-tool
+
+
+@pytest.fixture
+def definition(server: LavaServer, tmp_path: Path) -> str:
+    server.types["board"] = ""
+    (tmp_path / "job.yaml").write_text(job())
+    return str(tmp_path / "job.yaml")
+
+
+def test_submitting_and_waiting(server: LavaServer, definition: str, capsys: pytest.CaptureFixture[str]) -> None:
+    server.stories += [Story(log=[deploy(1), ended()]), Story(log=[boot(1), ended("Job", "x")], health="Incomplete")]
+    address = server.url.replace("http://", "http://somebody@") + "/RPC2"
+    assert lava_tool.main(["submit-job", address, definition, "--block"]) == 0
+    told = capsys.readouterr().out
+    assert f"submitted as job: {server.url}/scheduler/job/1" in told
+    assert "Job Health: Complete" in told
+    assert lava_tool.main(["submit-job", server.url, definition, "--block"]) == 1
+    assert lava_tool.main(["submit-job", server.url, definition]) == 0
+
+
+def test_a_job_that_is_refused(server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.yaml").write_text("job_name: x\n")
+    assert lava_tool.main(["submit-job", server.url, str(tmp_path / "bad.yaml")]) == 2
+    assert "required key not provided" in capsys.readouterr().err
+    assert lava_tool.main(["submit-job", server.url, str(tmp_path / "none.yaml")]) == 2
+    assert server.jobs == {}
+
+
+def test_status_and_output(
+    server: LavaServer, definition: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.stories += [Story(log=[boot(1, "\x1b[31mred"), ended("Job", "x")], health="Incomplete")]
+    lava_tool.main(["submit-job", server.url, definition])
+    assert lava_tool.main(["job-status", server.url, "1"]) == 0
+    assert "Job State: Submitted\nJob Health: Unknown" in capsys.readouterr().out
+    for _ in range(6):
+        code = lava_tool.main(["job-status", server.url, "1"])
+    assert code == 1
+    capsys.readouterr()
+    assert lava_tool.main(["job-output", server.url, "1"]) == 0
+    told = capsys.readouterr().out
+    assert "=> booti" in told
+    assert "\x1b" not in told
+    assert lava_tool.main(["job-output", server.url, "1", "-o", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out").read_text() == server.jobs[1].log
+    assert lava_tool.main(["job-status", server.url, "99"]) == 2
+
+
+def test_cancel_job(server: LavaServer, definition: str) -> None:
+    server.stories += [Story(endless=True)]
+    lava_tool.main(["submit-job", server.url, definition])
+    assert lava_tool.main(["cancel-job", server.url, "1"]) == 0
+    assert server.jobs[1].health == "Canceled"
+    assert lava_tool.main(["cancel-job", server.url, "1"]) == 2
+
+
+def test_a_token_in_the_address_is_refused(
+    server: LavaServer, definition: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = server.url.replace("http://", "http://somebody:s3cr3t-token@")
+    assert lava_tool.main(["submit-job", address, definition]) == 2
+    assert "s3cr3t" not in capsys.readouterr().err
+
+
+def test_a_server_that_is_away_is_the_labs_fault(
+    server: LavaServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hasty = Patience(total=0.1, first=0.01)
+    monkeypatch.setattr(lava_tool, "Lava", lambda access: Lava(access, hasty))
+    assert lava_tool.main(["job-status", "http://127.0.0.1:9", "1"]) == 3

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from selftests import lava_log
+from selftests.lava_log import KERNEL, boot, booted, deploy, ended, result
+from selftests.lava_records import printed
+from selftests.lava_server import TOKEN, LavaServer, Story, lava_server
+from selftests.unit.lava.test_classify import PANIC
+
+from rtgate import strict_yaml
+from rtgate.cli import main, suites
+from rtgate.lava.artefacts import serving
+from rtgate.measure import Case
+from rtgate.tools.cyclictest import Cyclictest
+
+BOARD = "one-cpu"
+SITE_BOARD = """\
+description: a board of a lab that the captured target fits
+soc: none
+arch: arm64
+cpus: 1
+memory: 512 MiB
+console: {device: ttyS0, baud: 115200}
+lava:
+  device_type: one-cpu
+  boot: uboot-ramdisk
+  unconfirmed:
+    - {what: load addresses, reason: nobody has this board}
+"""
+CASES = (Case(suite="latency", tool=Cyclictest(), load="idle"),)
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LavaServer]:
+    """A lab with one board of the type, a kernel and a ramdisk beside; nothing waits long."""
+    with lava_server() as running:
+        running.types = {BOARD: ""}
+        running.device()
+        running.devices[0]["device_type"] = BOARD
+        for name, text in (("RTGATE_LAVA_URL", running.url), ("RTGATE_LAVA_TOKEN", TOKEN), ("HOME", str(tmp_path))):
+            monkeypatch.setenv(name, text)
+        for name in ("XDG_CONFIG_HOME", "GITLAB_CI", "CI_PIPELINE_ID", "RTGATE_LAVA_TOKEN_FILE"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setattr(suites, "cases", lambda *_arguments: CASES)
+        monkeypatch.setattr("rtgate.lava.following.time.sleep", lambda _s: None)
+        monkeypatch.setattr("rtgate.cli.concluding.html.generate", lambda _results, output: output / "index.html")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
+        (tmp_path / "site" / "boards").mkdir(parents=True)
+        (tmp_path / "site" / "boards" / f"{BOARD}.yaml").write_text(SITE_BOARD)
+        (tmp_path / "kernel").mkdir()
+        (tmp_path / "kernel" / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(8))
+        (tmp_path / "ramdisk.cpio.gz").write_bytes(b"\x1f\x8b")
+        yield running
+
+
+COMMON = ("submit", "--board", BOARD, "--kernel", "kernel", "--ramdisk", "ramdisk.cpio.gz", "--profile", "smoke")
+WAIT = (*COMMON, "--wait")
+
+
+def story(tmp_path: Path, *, health: str = "Complete", end: str = "") -> Story:
+    lines = printed(tmp_path / "sent", CASES, board=BOARD)
+    return Story(log=[deploy(1), booted(2), lava_log.shell(3, lines), end or ended()], health=health)
+
+
+def verdicts(path: Path = Path("report")) -> list[dict[str, str]]:
+    found = json.loads((path / "verdict.json").read_text())["verdicts"]
+    assert isinstance(found, list)
+    return found
+
+
+def test_from_kernel_to_verdict(server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server.stories.append(story(tmp_path))
+    assert main.main(WAIT) in {0, 5}
+    told = capsys.readouterr()
+    assert "1 of 1 boards usable, 1 free, 0 jobs waiting" in told.err
+    assert "job 1: Finished Complete" in told.err
+    assert "== 2 uboot-action (at most 00:05:00)" in told.err
+    assert "rtgate: latency/cyclictest:idle: measured" in told.err
+    assert "@rtgate1" not in told.err
+    assert "latency/cyclictest:idle" in told.out
+    assert (tmp_path / "report/records" / BOARD / "candidate/latency.cyclictest:idle/001/record.json").is_file()
+    assert (tmp_path / "report/lava/job-1.log").read_text().startswith("- {")
+    summary = json.loads((tmp_path / "report/lava/job-1.json").read_text())
+    assert (summary["blame"], summary["device"]) == ("nobody", "board-01")
+    assert {verdict["case"] for verdict in verdicts()} == {"latency/cyclictest:idle"}
+
+
+def test_the_job_holds_no_secret(server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server.stories.append(story(tmp_path))
+    main.main([*WAIT, "-v"])
+    told = capsys.readouterr()
+    written = "".join(path.read_text(errors="replace") for path in (tmp_path / "report").rglob("*") if path.is_file())
+    assert TOKEN not in told.out + told.err + server.jobs[1].definition + written
+
+
+def test_files_are_served_until_the_job_has_ended(
+    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = story(tmp_path)
+    server.stories.append(made)
+    fetched: list[int] = []
+    step = type(server)._job
+
+    def fetching(self: LavaServer, query: object, body: object, number: str) -> object:
+        if server.jobs[1].state == "Running":
+            job = strict_yaml.data(server.jobs[1].definition)
+            url = job["actions"][0]["deploy"]["kernel"]["url"]
+            fetched.append(requests.get(url, timeout=5).status_code)
+        return step(self, query, body, number)
+
+    monkeypatch.setattr(type(server), "_job", fetching)
+    main.main(WAIT)
+    assert set(fetched) == {200}
+    url = strict_yaml.data(server.jobs[1].definition)["actions"][0]["deploy"]["kernel"]["url"]
+    with pytest.raises(requests.ConnectionError):
+        requests.get(url, timeout=1)
+
+
+def test_a_kernel_that_panics_fails(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
+    parts = [deploy(1), boot(2, *KERNEL, *PANIC), ended("Job", "Kernel panic - not syncing")]
+    server.stories.append(Story(log=parts, health="Incomplete"))
+    assert main.main(WAIT) == 1
+    assert len(server.jobs) == 1
+    assert {(one["status"], one["kind"]) for one in verdicts()} == {("FAIL", "boot")}
+    assert "Unable to mount root fs" in capsys.readouterr().out
+
+
+def test_a_kernel_that_hangs_during_the_test_fails(server: LavaServer) -> None:
+    parts = [deploy(1), booted(2), lava_log.shell(3, ["rtgate: measuring"])]
+    parts += [ended("Test", "lava-docker-test-shell timed out after 600 seconds")]
+    server.stories.append(Story(log=parts, health="Incomplete"))
+    assert main.main(WAIT) == 1
+    assert {(one["status"], one["kind"]) for one in verdicts()} == {("FAIL", "hang")}
+
+
+def test_a_lab_whose_power_fails_is_a_miss_after_three_attempts(
+    server: LavaServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    power = [deploy(1), boot(2), result("reset-device", "fail"), ended("Infrastructure", "reset-device failed")]
+    server.stories += [Story(log=list(power), health="Incomplete") for _ in range(3)]
+    assert main.main(WAIT) == 3
+    assert len(server.jobs) == 3
+    assert "trying again (2 of 2)" in capsys.readouterr().err
+    assert all(one["status"] == "MISS" for one in verdicts())
+    assert sorted(path.name for path in Path("report/lava").glob("*.log")) == [f"job-{n}.log" for n in (1, 2, 3)]
+
+
+def test_a_lab_that_works_the_second_time(server: LavaServer, tmp_path: Path) -> None:
+    power = [deploy(1), boot(2), ended("Infrastructure", "reset-device failed")]
+    server.stories += [Story(log=power, health="Incomplete"), story(tmp_path)]
+    assert main.main(WAIT) in {0, 5}
+    assert {one["case"] for one in verdicts()} == {"latency/cyclictest:idle"}
+
+
+def test_complete_without_records_is_a_miss(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
+    server.stories.append(Story(log=[deploy(1), booted(2), lava_log.shell(3, ["rtgate: nothing"]), ended()]))
+    assert main.main(WAIT) == 3
+    assert "the log has no records" in capsys.readouterr().err
+
+
+def test_a_panic_that_lava_recovered_from_fails(server: LavaServer, tmp_path: Path) -> None:
+    made = story(tmp_path)
+    made.log[1] = boot(2, *KERNEL, *PANIC) + booted(2)
+    server.stories.append(made)
+    assert main.main(WAIT) == 1
+    assert "died in an attempt" in " ".join(one["sentence"] for one in verdicts())
+
+
+def test_a_dry_run_submits_nothing(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main([*COMMON, "--dry-run"]) == 0
+    job = strict_yaml.data(capsys.readouterr().out)
+    assert job["device_type"] == BOARD
+    assert server.jobs == {}
+    assert "POST jobs/validate/" in server.requests
+    assert not Path("report").exists()
+
+
+def test_without_waiting_the_number_is_all(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving("", server.url) as files:
+        kernel, ramdisk = (files.publish(tmp_path / name) for name in ("kernel/Image", "ramdisk.cpio.gz"))
+        urls = ("--kernel", kernel, "--ramdisk", ramdisk)
+        assert main.main(["submit", "--board", BOARD, *urls, "--profile", "smoke"]) == 0
+        told = capsys.readouterr()
+        assert (told.out, "later, anywhere: rtgate fetch 1" in told.err) == ("1\n", True)
+        job = strict_yaml.data(server.jobs[1].definition)
+        assert job["actions"][0]["deploy"]["kernel"]["url"] == kernel
+        assert main.main([*COMMON[:3], *urls[:1], f"{kernel}x", *urls[2:], "--wait"]) == 2
+    assert "the lab could not fetch it either" in capsys.readouterr().err
+
+
+def test_without_waiting_nobody_would_serve_files(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(COMMON) == 2
+    assert "--wait, or --put URL" in capsys.readouterr().err
+    assert server.requests == []
+
+
+def test_a_merge_request_cannot_change_the_job(
+    server: LavaServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = 'x"\n}; actions: []\n{{ 7 * 7 }} `reboot` $(reboot) \x1b[31m'
+    monkeypatch.setenv("CI_COMMIT_REF_NAME", evil)
+    assert main.main([*COMMON, "--dry-run", "--metadata", f"title={evil}"]) == 0
+    text = capsys.readouterr().out
+    job = strict_yaml.data(text)
+    assert len(job["actions"]) == 3
+    assert job["metadata"]["title"].startswith('x"?}; actions')
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--untrusted",), "--untrusted: name the devices"),
+        (("--untrusted", "--tag", "x", "--upload", "http://h/u"), "no way to write anywhere"),
+        (("--boots", "0"), "expected at least 1"),
+        (("--metadata", "nothing"), "expected KEY=TEXT"),
+        (("--metadata", "rtgate.nonce=1"), "does not begin with `rtgate.`"),
+        (("--tag", "fast"), "with the tags fast"),
+        (("--device", "board-99"), "no device 'board-99'"),
+        (("--dtb", "nowhere.dtb"), "no such file"),
+        (("--kernel", "https://u:secret@h/Image"), "no password in it"),
+        (("--server", "lab7"), "neither a URL nor an identity"),
+        (("--tuning", "nothing"), "has no tuning"),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_submitted(
+    server: LavaServer, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], told: str
+) -> None:
+    assert main.main([*WAIT, *options]) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert "secret" not in said
+    assert server.jobs == {}
+
+
+def test_every_board_is_away(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
+    server.devices[0]["health"] = "Maintenance"
+    assert main.main(WAIT) == 3
+    assert "board-01 Maintenance" in capsys.readouterr().err
+
+
+def test_a_board_that_no_lab_has(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main([*WAIT, "--board", "virt-arm64"]) == 2
+    assert "no lab can boot it" in capsys.readouterr().err
+
+
+def test_what_nobody_confirmed_is_said(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
+    main.main([*COMMON, "--dry-run"])
+    assert "unconfirmed: load addresses" in capsys.readouterr().err
+
+
+def test_both_arms_in_turns(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main([*COMMON, "--baseline", "kernel", "--boots", "2", "--dry-run"]) == 0
+    text = capsys.readouterr().out
+    steps = [line.split("--arm ")[1].split()[0] for line in text.replace("\n", " ").split("rtgate in-job")[1:]]
+    assert steps == ["baseline", "candidate", "candidate", "baseline"]
+
+
+# --- interrupted
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_the_job(server: LavaServer, tmp_path: Path, number: signal.Signals) -> None:
+    server.stories.append(Story(log=[deploy(1)], endless=True))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "rtgate", *WAIT],
+        env=environment,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (server.jobs and server.jobs[1].state == "Running"):
+        time.sleep(0.05)
+    child.send_signal(number)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 130, said
+    assert "job 1 is cancelled" in said
+    assert server.jobs[1].state in {"Canceling", "Finished"}

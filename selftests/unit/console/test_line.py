@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+import pty
+import select
+import socket
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rtgate.console.line import LineLostError, address, opener
+from rtgate.errors import ConfigError
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, str]]:
+    ours, theirs = pty.openpty()
+    name = os.ttyname(theirs)
+    os.close(theirs)
+    yield ours, name
+    os.close(ours)
+
+
+def test_a_serial_port_is_set_up_to_pass_bytes_on(terminal: tuple[int, str]) -> None:
+    ours, name = terminal
+    line = opener(f"serial:{name}:1500000")()
+    settings = termios.tcgetattr(line.descriptor)
+    assert settings[4] == termios.B1500000
+    assert settings[2] & (termios.CSIZE | termios.CRTSCTS | termios.HUPCL) == termios.CS8
+    assert line.read() == b""
+    os.write(ours, b"\x00\x03\r\n\x11\x13\xff")
+    select.select([line.descriptor], [], [], 5)
+    assert line.read() == b"\x00\x03\r\n\x11\x13\xff"
+    assert line.write(b"\n\xff\x04") == 3
+    assert os.read(ours, 10) == b"\n\xff\x04"
+    line.close()
+    line.close()
+
+
+def test_two_hubs_do_not_share_a_port(terminal: tuple[int, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    line = opener(f"serial:{terminal[1]}")()
+    if os.geteuid() == 0:
+        pytest.skip("the kernel lets root open it all the same")
+    with pytest.raises(LineLostError):
+        opener(f"serial:{terminal[1]}")()
+    line.close()
+
+
+def test_a_port_that_is_not_there_is_a_lost_line() -> None:
+    with pytest.raises(LineLostError, match="No such file"):
+        opener("serial:/dev/ttyNONE:115200")()
+    with pytest.raises(LineLostError):
+        opener("serial:/dev/null:115200")()
+
+
+def test_tcp_that_is_refused_and_tcp_that_closes() -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+    place = f"tcp:127.0.0.1:{server.getsockname()[1]}"
+    line = opener(place)()
+    assert line.connecting
+    accepted, _ = server.accept()
+    select.select([], [line.descriptor], [], 5)
+    line.established()
+    accepted.close()
+    select.select([line.descriptor], [], [], 5)
+    with pytest.raises(LineLostError, match="closed"):
+        line.read()
+    line.close()
+    server.close()
+    refused = opener(place)()
+    select.select([], [refused.descriptor], [], 5)
+    with pytest.raises(LineLostError, match="refused"):
+        refused.established()
+    refused.close()
+
+
+def test_a_socket_in_the_file_system(tmp_path: Path) -> None:
+    with pytest.raises(LineLostError, match="No such file"):
+        opener(f"unix:{tmp_path}/console")()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{tmp_path}/console")
+        server.listen()
+        line = opener(f"unix:{tmp_path}/console")()
+        line.established()
+        with server.accept()[0] as accepted:
+            accepted.sendall(b"x")
+            select.select([line.descriptor], [], [], 5)
+            assert line.read() == b"x"
+        line.close()
+
+
+@pytest.mark.parametrize("line", ["ttyUSB0", "serial:", "serial:/dev/ttyS0:1234567", "tcp:host", "tcp:host:99999"])
+def test_what_is_no_line_is_refused(line: str) -> None:
+    with pytest.raises(ConfigError):
+        opener(line)
+
+
+def test_addresses() -> None:
+    assert address("7001") == ("127.0.0.1", 7001)
+    assert address("0.0.0.0:7001") == ("0.0.0.0", 7001)
+    assert address("[::1]:7001") == ("::1", 7001)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""What boots and frames a real server's logs hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rtgate.lava import boot_log, frames, log
+
+LOGS = Path(__file__).resolve().parents[2] / "data" / "lava"
+
+
+def lines(name: str) -> tuple[log.LogLine, ...]:
+    return log.parse((LOGS / f"2023.01-{name}.log").read_text(encoding="utf-8"))
+
+
+def test_the_boot_is_told_from_the_test() -> None:
+    (boot,) = boot_log.boots(lines("complete"))
+    assert (boot.number, boot.attempts, boot.starting, boot.tested, boot.faults) == (1, 1, True, True, ())
+    assert boot.firmware == (
+        "U-Boot 2023.01+dfsg-2+deb12u3 (Jun 22 2026 - 08:38:07 +0000)",
+        "psci: PSCIv1.1 detected in firmware.",
+    )
+    assert "Starting kernel" in boot.console
+    assert "rtgate1" not in boot.console
+
+
+def test_a_panic_at_boot_is_seen_also_when_the_board_started_again() -> None:
+    (boot,) = boot_log.boots(lines("panic-cancelled"))
+    assert (boot.tested, boot.starting) == (False, True)
+    assert {fault.kind.value for fault in boot.faults} == {"panic"}
+
+
+def test_a_boot_without_a_kernel_never_began() -> None:
+    (boot,) = boot_log.boots(lines("no-kernel-image"))
+    assert (boot.tested, boot.attempts, boot.faults) == (False, 0, ())
+
+
+def test_every_frame_arrived_and_the_board_printed_none() -> None:
+    whole = lines("complete")
+    ((_, units),) = frames.collected(line.text for line in whole if line.level == "target").items()
+    assert sorted(units) == ["1", "2", "3", "a", "z"]
+    for unit in units.values():
+        assert unit.data()
+    assert frames.collected(line.text for line in whole if line.level != "target") == {}

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import pytest
+from selftests import lava_log
+from selftests.lava_log import KERNEL, boot, booted, deploy, ended, result
+from selftests.lava_server import LavaServer, Story
+from selftests.unit.lava.test_classify import PANIC
+from selftests.unit.lava.test_client import job
+from selftests.unit.lava.test_following import QUICK, Seen
+
+from rtgate import strict_yaml
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.lava.classify import Blame
+from rtgate.lava.client import Job, Lava
+from rtgate.lava.log import LogLine
+from rtgate.lava.submission import Submission
+
+GOOD = Story(log=[deploy(1), booted(2), lava_log.shell(3, ["rtgate: ok"]), ended()])
+POWER = [deploy(1), boot(2), result("reset-device", "fail"), ended("Infrastructure", "reset-device failed")]
+SILENCE = [deploy(1), boot(2, *KERNEL), ended("Job", "auto-login-action timed out after 240 seconds")]
+HEALTH_CHECK = "job_name: check\ntimeouts: {job: {minutes: 5}}\nvisibility: public\nactions: []\n"
+
+
+class Watch(Seen):
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def seen(self, line: LogLine) -> None:
+        self.lines.append(line)
+
+
+def submission(lava: Lava, **more: object) -> tuple[Submission, Watch]:
+    watch = Watch()
+
+    def make(nonce: str, tags: tuple[str, ...]) -> str:
+        return job(nonce) + (f"tags: [{', '.join(tags)}]\n" if tags else "")
+
+    made = Submission(lava=lava, device_type="board", make=make, watch=watch, waits=QUICK, **more)  # type: ignore[arg-type]
+    return made, watch
+
+
+def again(story: Story) -> Story:
+    return Story(log=list(story.log), health=story.health, device=story.device)
+
+
+def test_a_good_job(lava: Lava, server: LavaServer) -> None:
+    server.stories.append(again(GOOD))
+    made, watch = submission(lava)
+    (attempt,) = made.run()
+    assert (attempt.ending.blame, attempt.job.health) == (Blame.NOBODY, "Complete")
+    assert watch.said == [f"job 1: {server.url}/scheduler/job/1"]
+
+
+def test_every_job_has_a_nonce_of_its_own(lava: Lava, server: LavaServer) -> None:
+    made, _ = submission(lava)
+    numbers = [made.leave(), made.leave()]
+    nonces = [strict_yaml.data(server.jobs[number].definition)["metadata"]["rtgate.nonce"] for number in numbers]
+    assert len(set(nonces)) == 2
+    assert all(len(nonce) == len("rtgate-") + 24 for nonce in nonces)
+
+
+def test_a_job_that_the_server_would_refuse_is_not_submitted(lava: Lava, server: LavaServer) -> None:
+    made, _ = submission(lava)
+    made.make = lambda _nonce, _tags: "job_name: x\n"
+    with pytest.raises(ConfigError, match="would refuse the job: Job invalid"):
+        made.run()
+    assert server.jobs == {}
+
+
+def test_a_labs_fault_is_tried_again_on_another_board(lava: Lava, server: LavaServer) -> None:
+    server.tags = {1: "board-01", 2: "board-02"}
+    server.devices[0]["tags"] = [1]
+    server.device("board-02", 2)
+    server.stories += [Story(log=list(POWER), health="Incomplete"), again(GOOD)]
+    made, watch = submission(lava)
+    first, second = made.run()
+    assert (first.ending.blame, second.ending.blame) == (Blame.LAB, Blame.NOBODY)
+    assert strict_yaml.data(server.jobs[2].definition)["tags"] == ["board-02"]
+    assert any("trying again (1 of 2)" in text for text in watch.said)
+
+
+def test_twice_at_most(lava: Lava, server: LavaServer) -> None:
+    server.stories += [Story(log=list(POWER), health="Incomplete") for _ in range(5)]
+    made, _ = submission(lava)
+    assert len(made.run()) == 3
+    assert len(server.jobs) == 3
+
+
+def test_a_kernels_fault_is_never_tried_again(lava: Lava, server: LavaServer) -> None:
+    dead = [deploy(1), boot(2, *KERNEL, *PANIC), ended("Job", "Kernel panic")]
+    server.stories += [Story(log=dead, health="Incomplete"), again(GOOD)]
+    made, _ = submission(lava)
+    (attempt,) = made.run()
+    assert attempt.ending.blame is Blame.PRODUCT
+    assert len(server.jobs) == 1
+
+
+def test_a_lab_that_fails_after_a_panic_is_not_tried_again(lava: Lava, server: LavaServer) -> None:
+    """Another attempt could only hide the panic."""
+    story = [deploy(1), boot(2, *KERNEL, *PANIC), result("kernel-messages", "fail")]
+    story += [deploy(4), boot(5), ended("Infrastructure", "power")]
+    server.stories += [Story(log=story, health="Incomplete")]
+    made, _ = submission(lava)
+    (attempt,) = made.run()
+    assert attempt.ending.blame is Blame.LAB
+    assert attempt.ending.panics
+
+
+def test_ctrl_c_cancels_the_job(lava: Lava, server: LavaServer) -> None:
+    server.stories.append(Story(log=[deploy(1)], endless=True))
+    made, watch = submission(lava)
+
+    def interrupt(job: Job) -> None:
+        if job.state == "Running":
+            raise KeyboardInterrupt
+
+    watch.state = interrupt  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        made.run()
+    assert server.jobs[1].state in {"Canceling", "Finished"}
+    assert watch.said[-1] == "job 1 is cancelled"
+
+
+def test_ctrl_c_while_the_submission_is_under_way(
+    lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Lava.submit
+
+    def interrupted(self: Lava, definition: str, nonce: str) -> int:
+        real(self, definition, nonce)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Lava, "submit", interrupted)
+    made, watch = submission(lava)
+    with pytest.raises(KeyboardInterrupt):
+        made.run()
+    assert server.jobs[1].state in {"Canceling", "Finished"}
+    assert watch.said == ["job 1 is cancelled"]
+
+
+def test_a_job_that_cannot_be_cancelled_is_told(lava: Lava, server: LavaServer) -> None:
+    server.stories.append(Story(endless=True))
+    server.moods = [("GET", "cancel", "404")]
+    made, watch = submission(lava)
+
+    def interrupt(_job: Job) -> None:
+        raise KeyboardInterrupt
+
+    watch.state = interrupt  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        made.run()
+    assert "job 1 could not be cancelled and may be running" in watch.said[-1]
+
+
+def test_a_lost_server_is_an_error_and_no_verdict(lava: Lava, server: LavaServer) -> None:
+    server.stories.append(Story(log=[deploy(1)], endless=True))
+    server.moods = [("GET", r"jobs/1/$", "503")] * 10_000
+    made, _ = submission(lava)
+    with pytest.raises(InfrastructureError, match="503"):
+        made.run()
+
+
+# --- silence after the kernel began
+
+
+def test_silence_is_the_kernels_when_the_health_check_passes(lava: Lava, server: LavaServer) -> None:
+    server.types["board"] = HEALTH_CHECK
+    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=[deploy(1), ended()])]
+    made, watch = submission(lava)
+    (attempt,) = made.run()
+    assert attempt.ending.blame is Blame.PRODUCT
+    assert "a known-good kernel then booted on the same board" in attempt.ending.sentence
+    check = strict_yaml.data(server.jobs[2].definition)
+    assert check["metadata"]["rtgate.checks"] == "1"
+    assert check["device_type"] == "board"
+    assert any("asking whether a known-good kernel boots on board-01" in text for text in watch.said)
+
+
+def test_silence_is_the_labs_when_the_health_check_fails_too(lava: Lava, server: LavaServer) -> None:
+    server.types["board"] = HEALTH_CHECK
+    silent, failed = Story(log=list(SILENCE), health="Incomplete"), Story(log=[ended("Job", "x")], health="Incomplete")
+    server.stories += [silent, failed, again(GOOD)]
+    made, _ = submission(lava)
+    first, second = made.run()
+    assert first.ending.blame is Blame.LAB
+    assert second.ending.blame is Blame.NOBODY
+
+
+def test_silence_without_a_health_check_stays_open(lava: Lava, server: LavaServer) -> None:
+    server.stories += [Story(log=list(SILENCE), health="Incomplete")]
+    made, _ = submission(lava)
+    (attempt,) = made.run()
+    assert attempt.ending.blame is Blame.SILENT
+    assert "no health check for board" in attempt.ending.sentence
+
+
+def test_a_health_check_on_another_board_proves_nothing(lava: Lava, server: LavaServer) -> None:
+    server.types["board"] = HEALTH_CHECK
+    server.device("board-02")
+    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(device="board-02")]
+    made, _ = submission(lava)
+    (attempt,) = made.run()
+    assert attempt.ending.blame is Blame.SILENT
+    assert "on that very board" in attempt.ending.sentence
+
+
+def test_the_other_arm_has_shown_that_the_board_boots(lava: Lava, server: LavaServer) -> None:
+    turns = [deploy(1), booted(2), lava_log.shell(3), deploy(4), boot(5, *KERNEL), SILENCE[2]]
+    server.stories += [Story(log=turns, health="Incomplete")]
+    made, _ = submission(lava, arms=("baseline", "candidate"))
+    (attempt,) = made.run()
+    assert (attempt.ending.blame, attempt.ending.boot) == (Blame.PRODUCT, 2)
+    assert len(server.jobs) == 1

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate cancel`: end jobs of a LAVA lab, by number or by what their metadata say."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rtgate.cli.jobs import add_selection, select
+from rtgate.errors import ConfigError
+from rtgate.lava.access import access
+from rtgate.lava.client import Lava
+
+_DESCRIPTION = """\
+Cancel jobs: those of these numbers, or all that rtgate submitted with the given metadata and that have not ended. A CI
+job that is killed can do so afterwards: rtgate cancel --metadata pipeline=$CI_PIPELINE_ID
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "cancel",
+        help="cancel jobs of a LAVA lab",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("job", type=int, nargs="*", metavar="JOB", help="the job's number")
+    parser.add_argument("--server", metavar="URL", help="the LAVA server, or an identity of lavacli.yaml")
+    add_selection(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    if bool(arguments.job) == bool(arguments.metadata):
+        raise ConfigError("which jobs? Name numbers, or --metadata KEY=TEXT")
+    lava = Lava(access(arguments.server))
+    numbers = arguments.job or [job.number for job in select(lava, arguments.metadata, active=True)]
+    for number in numbers:
+        before = lava.job(number)
+        if before.finished:
+            print(f"job {number} has ended already: {before.health}")
+            continue
+        lava.cancel(number)
+        # LAVA says that it did so also to those who may not.
+        now = lava.job(number)
+        if now.state not in {"Canceling", "Finished"}:
+            raise ConfigError(f"job {number} is still {now.state}: it is {now.submitter or 'somebody'}'s, not ours")
+        print(f"job {number} is cancelled")
+    return 0

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate fetch`: what a job has measured, from its log, on any machine and at any time."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rtgate.cli import job_results
+from rtgate.cli.job_watch import JobWatch
+from rtgate.cli.report_directory import check_ours, empty, ours_alone
+from rtgate.cli.soak import seconds
+from rtgate.errors import ConfigError
+from rtgate.lava import order as orders
+from rtgate.lava.access import access
+from rtgate.lava.classify import classify
+from rtgate.lava.client import Lava
+from rtgate.lava.following import Following, Waits, whole
+from rtgate.lava.submission import Attempt
+
+_DESCRIPTION = """\
+Fetch the records of a job that `rtgate submit` has submitted, judge them, and make the report. All that is needed
+is in the job: its number is enough. A job that has not ended is an error, unless --wait follows it.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "fetch",
+        help="fetch and judge what a job has measured",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("job", type=int, metavar="JOB", help="the job's number")
+    parser.add_argument("--server", metavar="URL", help="the LAVA server, or an identity of lavacli.yaml")
+    parser.add_argument("--wait", action="store_true", help="follow a job that has not ended")
+    parser.add_argument("--queue-timeout", default="4h", metavar="TIME", help="for a free board (default: %(default)s)")
+    parser.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
+    parser.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print the job's whole log")
+    parser.add_argument("-o", "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    output = arguments.output.absolute()
+    check_ours(output)
+    watch = JobWatch(verbose=arguments.verbose)
+    lava = Lava(access(arguments.server))
+    order = orders.read(lava.job(arguments.job).definition, f"job {arguments.job}")
+    attempt = _ended(lava, arguments, watch)
+    with ours_alone(output):
+        empty(output)
+        job_results.keep(order, [attempt], output, watch)
+        asked = job_results.asked(order, arguments.thresholds, allow_unjudged=arguments.allow_unjudged)
+        return job_results.judge(order, [attempt], output, asked)
+
+
+def _ended(lava: Lava, arguments: argparse.Namespace, watch: JobWatch) -> Attempt:
+    """Return the job after its end. Raises ConfigError: it has not ended, and nobody said to wait."""
+    job = lava.job(arguments.job)
+    if job.finished:
+        lines = whole(lava, job.number)
+        return Attempt(job=job, lines=lines, ending=classify(job, lines))
+    if arguments.wait:
+        waits = Waits(queue=seconds(arguments.queue_timeout))
+        try:
+            followed = Following(lava, job.number, waits, watch.seen, watch.state).follow()
+        finally:
+            watch.close()
+        ending = classify(followed.job, followed.lines, queue=followed.queue, away=followed.away)
+        return Attempt(job=followed.job, lines=followed.lines, ending=ending)
+    raise ConfigError(f"job {job.number} has not ended ({job.state}): add --wait, or come back later")

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate in-job`: measure one boot inside a LAVA job, and send results and records through the job's log."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rtgate import boards
+from rtgate import record as records_file
+from rtgate.cli import suites
+from rtgate.errors import InfrastructureError, RtgateError
+from rtgate.guard import guarded
+from rtgate.lava import environment, signals, upload
+from rtgate.lava.plain import plain
+from rtgate.lava.records import Sender
+from rtgate.profiles import profile
+from rtgate.tools.registry import TOOLS
+
+_DESCRIPTION = """\
+Measure one boot from inside a LAVA job: pytest runs here, in LAVA's docker test action, and drives the board over the
+console that LAVA names. Prints LAVA's signals, and the records as checked lines that `rtgate fetch` reads from the
+job's log. Job definitions that `rtgate submit` writes call it; nobody has to.
+
+The kernel that was booted is named by the variable RTGATE_KERNEL (JSON). A token for --upload comes from
+RTGATE_UPLOAD_TOKEN, the file that RTGATE_UPLOAD_TOKEN_FILE names, or the job's `secrets`.
+"""
+_POLL_S = 0.5
+_SIGN_OF_LIFE_S = 30.0  # who follows the job takes silence for a hang
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "in-job",
+        help="measure from inside a LAVA job",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--board", required=True, metavar="NAME", help="the board")
+    parser.add_argument("--arm", default="candidate", choices=("baseline", "candidate"), help="whose kernel was booted")
+    parser.add_argument("--boot", default="1", metavar="N", help="which boot of the job this is (default: %(default)s)")
+    parser.add_argument("--suite", required=True, metavar="S[,S]", help="what to measure, for example latency,signal")
+    parser.add_argument("--profile", default="mr", metavar="NAME", help="lengths (default: %(default)s)")
+    parser.add_argument("--tuning", default="default", metavar="NAME", help="a tuning (default: %(default)s)")
+    parser.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
+    parser.add_argument("--upload", metavar="URL", help="PUT the records below this URL as well")
+    parser.add_argument(
+        "--power-cycle",
+        action="store_true",
+        help="reset a board that died by LAVA's command, because it boots this kernel by itself",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    try:
+        _check(arguments)
+        with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
+            job = _Job(arguments, Path(name))
+            whole = job.measured()
+            return 0 if whole else InfrastructureError.exit_code
+    except RtgateError as error:
+        _say(plain(str(error)))
+        _print([signals.result("rtgate.in-job", "fail")])
+        return error.exit_code
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Find mistakes before the board's time is spent. Raises ConfigError."""
+    environment.boot(arguments.boot)
+    board = boards.board(arguments.board)
+    board.tuning(arguments.tuning)
+    profile(arguments.profile, TOOLS)
+    suites.directories(arguments.suite.split(","))
+    environment.read({**os.environ, **_told(arguments)})
+    if arguments.upload:
+        upload.check(arguments.upload)
+
+
+def _told(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return what pytest needs to know of the job beside LAVA's own variables."""
+    told = {environment.ARM: arguments.arm, environment.BOOT: arguments.boot}
+    return {**told, environment.POWER_CYCLE: "1" if arguments.power_cycle else "0"}
+
+
+@dataclass(slots=True)
+class _Job:
+    """One boot of a job: pytest measures in a process of its own, records leave as they come."""
+
+    arguments: argparse.Namespace
+    directory: Path
+    _sent: set[Path] = field(default_factory=set)
+    _sender: Sender = field(init=False)
+    _announced: bool = False
+
+    def __post_init__(self) -> None:
+        self._sender = Sender(self._records)
+
+    @property
+    def _records(self) -> Path:
+        return self.directory / "records"
+
+    @property
+    def _cases(self) -> Path:
+        return self.directory / "cases.json"
+
+    def measured(self) -> bool:
+        """Measure and send everything; return whether every case was carried out and sent."""
+        self._records.mkdir()
+        log = self.directory / "pytest.log"
+        with log.open("wb") as stream:
+            child = subprocess.Popen(
+                guarded(self._argv(), "TERM"),
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **_told(self.arguments)},
+                start_new_session=True,
+            )
+            try:
+                self._follow(child)
+            except BaseException:
+                child.terminate()  # the suites take it as Ctrl-C: the board is left as it was
+                child.wait()
+                raise
+        self._send_new()
+        _print(self._sender.closed())
+        whole = child.returncode == 0
+        if not whole:
+            _say(f"not everything was measured (pytest ended with {child.returncode}): {_last(log)}")
+        if self.arguments.upload:
+            self._upload()
+        _print([signals.result("rtgate.in-job", "pass" if whole else "fail")])
+        return whole
+
+    def _argv(self) -> list[str]:
+        asked = self.arguments
+        options = ["--board", asked.board, "--console", "lava", "--no-judge", "--records", str(self._records)]
+        options += ["--profile", asked.profile, "--tuning", asked.tuning, "--cases", str(self._cases)]
+        return suites.command(asked.suite.split(","), [*options, *(["-k", asked.select] if asked.select else [])])
+
+    def _follow(self, child: subprocess.Popen[bytes]) -> None:
+        """Send what comes until pytest has ended; its own deadlines end every plan."""
+        told = time.monotonic()
+        while child.poll() is None:
+            time.sleep(_POLL_S)
+            if self._send_new():
+                told = time.monotonic()
+            elif time.monotonic() - told > _SIGN_OF_LIFE_S:
+                told = time.monotonic()
+                _say(f"measuring, {len(self._sent)} records so far")
+
+    def _send_new(self) -> bool:
+        """Send the announcement and the records that are there and were not sent; return whether there were any."""
+        if not self._announced and self._cases.exists():
+            self._announced = True
+            _print(self._sender.announced())
+        files = sorted(self._records.glob("*/*/*/*/record.json"), key=lambda path: path.stat().st_mtime)
+        paths = [path.parent for path in files if not path.parent.name.startswith(".")]
+        new = [path for path in paths if path not in self._sent]
+        for path in new:
+            self._sent.add(path)
+            record = records_file.read(path)
+            _say(f"{record.case}: {plain(record.state)}{': ' * bool(record.message)}{_first(record.message)}")
+            _print(signals.record_signals(record))
+            _print(self._sender.record(path, int(self.arguments.boot)))
+        return bool(new)
+
+    def _upload(self) -> None:
+        """Send the records to the given URL too. That it failed is said, and no more: they are in the log."""
+        try:
+            url = upload.put(self._records, self.arguments.upload, f"boot-{self.arguments.boot}")
+        except InfrastructureError as error:
+            _say(plain(str(error)))
+            return
+        _print([signals.reference("rtgate.records", url)])
+
+
+def _first(text: str) -> str:
+    return plain(text.partition("\n")[0])[:200]
+
+
+def _last(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()[-3:]
+    return plain(" / ".join(lines))[-600:]
+
+
+def _say(text: str) -> None:
+    _print([f"rtgate: {text}"])
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""What is kept of a job, and what it comes to: its log, its records, verdicts and the report."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rtgate.cli.concluding import Asked, conclude
+from rtgate.cli.job_watch import JobWatch
+from rtgate.errors import InfrastructureError
+from rtgate.lava import log, verdicts
+from rtgate.lava.expected import missed, without_broken_pairs
+from rtgate.lava.fetching import Ended, fetch, merge
+from rtgate.lava.order import Order
+from rtgate.lava.submission import Attempt
+
+
+def keep(order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatch) -> None:
+    """Keep the log of each attempt and the records of the last; those before it failed by the lab's fault.
+
+    Raises:
+        InfrastructureError: the directory cannot be written.
+        ConfigError: it holds something damaged.
+    """
+    try:
+        (output / "lava").mkdir(parents=True, exist_ok=True)
+        for attempt in attempts:
+            where = output / "lava" / f"job-{attempt.job.number}"
+            where.with_suffix(".log").write_text(log.dump(attempt.lines), encoding="utf-8")
+            where.with_suffix(".json").write_text(json.dumps(_summary(attempt), indent=1) + "\n", encoding="utf-8")
+            where.with_suffix(".yaml").write_text(attempt.job.definition, encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
+    last = attempts[-1]
+    ended = Ended(device=last.job.device, lines=last.lines, ending=last.ending)
+    expected, part = order.expected(), output / ".part"
+    shutil.rmtree(part, ignore_errors=True)
+    fetched = fetch(expected, ended, part)
+    missed(expected, part)
+    for note in (*fetched.notes, *without_broken_pairs(part, order.boots)):
+        watch.say(note)
+    merge(part, output / "records")
+    watch.say(
+        f"job {last.job.number}: {fetched.measured} records" + f", {fetched.broken} boots broke" * bool(fetched.broken)
+    )
+
+
+def judge(order: Order, attempts: Sequence[Attempt], output: Path, asked: Asked) -> int:
+    """Judge what was kept, write verdicts and report, and return the exit code. Raises as `conclude`."""
+    missed(order.expected(), output / "records")  # also what no job came to
+    return conclude(output, asked, verdicts.verdicts(order, attempts))
+
+
+def asked(order: Order, thresholds: Path | None, *, allow_unjudged: bool) -> Asked:
+    """Return what is judged."""
+    return Asked(
+        cases=[case.name for case in order.cases],
+        arms={order.board: set(order.kernels)},
+        thresholds=thresholds,
+        allow_unjudged=allow_unjudged,
+    )
+
+
+def _summary(attempt: Attempt) -> dict[str, object]:
+    """Return what programs want to know of a job: times as the server has them, blame, what was said."""
+    job, ending = attempt.job, attempt.ending
+    known = {name: getattr(job, name) for name in ("number", "name", "state", "health", "device_type", "device")}
+    times = {name: getattr(job, name) for name in ("submitted", "started", "ended")}
+    return {
+        "format": 1,
+        **known,
+        **times,
+        "blame": ending.blame.value,
+        "sentence": ending.sentence,
+        "boot": ending.boot,
+        "line": ending.line,
+        "panics": [asdict(panic) for panic in ending.panics],
+    }

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate jobs`: the latest jobs of a LAVA server that rtgate submitted."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rtgate.errors import ConfigError
+from rtgate.lava import order as orders
+from rtgate.lava.access import access
+from rtgate.lava.client import Job, Lava
+from rtgate.report.text import plain
+
+_WIDEST = 400
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser("jobs", help="list jobs of a LAVA lab", description=__doc__)
+    parser.add_argument("--server", metavar="URL", help="the LAVA server, or an identity of lavacli.yaml")
+    parser.add_argument("--all", action="store_true", help="also jobs that rtgate did not submit")
+    parser.add_argument("--active", action="store_true", help="only jobs that have not ended")
+    add_selection(parser)
+    parser.add_argument("-n", dest="count", type=int, default=20, metavar="N", help="how many (default: %(default)s)")
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which jobs are meant."""
+    parser.add_argument(
+        "--metadata",
+        action="append",
+        default=[],
+        metavar="KEY=TEXT",
+        help="only jobs with this, for example pipeline=$CI_PIPELINE_ID",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    lava = Lava(access(arguments.server))
+    found = select(lava, arguments.metadata, active=arguments.active, everybody=arguments.all)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("job", "state", "health", "device", "submitted", "name"):
+        table.add_column(name, no_wrap=name != "name")
+    for job in found[: arguments.count]:
+        state, since = Text(job.state), job.submitted[:16].replace("T", " ")
+        table.add_row(str(job.number), state, job.health, plain(job.device) or "-", since, Text(plain(job.name)))
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDEST  # a pipe has no width of its own: there no line is folded
+    console.print(table)
+    return 0
+
+
+def select(lava: Lava, wanted: list[str], *, active: bool, everybody: bool = False) -> list[Job]:
+    """Return the latest jobs that fit, newest first. Raises ConfigError: something wanted is no KEY=TEXT."""
+    pairs = [text.partition("=") for text in wanted]
+    for text, (key, equals, _) in zip(wanted, pairs, strict=True):
+        if not key or not equals:
+            raise ConfigError(f"--metadata {text}: expected KEY=TEXT")
+    return [
+        job
+        for job in lava.jobs(200)
+        if (everybody or orders.NONCE in job.definition)
+        and not (active and job.finished)
+        and _has(job, {key: value for key, _, value in pairs})
+    ]
+
+
+def _has(job: Job, wanted: dict[str, str]) -> bool:
+    return not wanted or wanted.items() <= orders.metadata(job.definition).items()

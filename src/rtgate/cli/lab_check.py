@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate lab-check`: say what a LAVA lab supports, and what is missing for the rest."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rtgate import boards, site
+from rtgate.boards import Board
+from rtgate.deadline import Deadline
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.lava import check, health, template
+from rtgate.lava.access import access
+from rtgate.lava.client import Device, Lava
+from rtgate.lava.job import TRANSPORTS, Files, printable
+
+_DESCRIPTION = """\
+Look at a LAVA lab and say, board by board, which ways of measuring it supports and what is missing for the others:
+docker (pytest in a container on the worker) and board (LAVA's test shell on the board itself). It changes nothing;
+with --probe it submits one short job per device type, which tells whether docker works on its worker.
+
+With --health-check it prints the health check of a board's device type for the lab's LAVA server instead.
+
+examples:
+  rtgate lab-check --server https://lava.example.org
+  rtgate lab-check --board rk3568-evb1 --probe
+  rtgate lab-check --health-check rk3568-evb1 --kernel URL --ramdisk URL --dtb URL > rk3568-evb1.yaml
+
+exit codes: 0 each board can be measured in some way, 2 usage or configuration, 3 one cannot
+"""
+_PROBE_S = 900.0
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "lab-check",
+        help="say what a LAVA lab supports",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--server", metavar="URL", help="the LAVA server, or an identity of lavacli.yaml")
+    parser.add_argument(
+        "--board", action="append", default=[], metavar="NAME", help="this board (default: all there are)"
+    )
+    parser.add_argument("--probe", action="store_true", help="submit a job per device type that tries docker")
+    parser.add_argument("--image", default="", metavar="NAME", help="the container's image (default: rtgate's own)")
+    parser.add_argument("--health-check", metavar="BOARD", help="print a health check for this board's device type")
+    for name in ("kernel", "ramdisk", "dtb", "nfsroot"):
+        parser.add_argument(f"--{name}", metavar="URL", help=argparse.SUPPRESS)
+    parser.add_argument("--transport", choices=TRANSPORTS, default="docker", help="of the health check")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    if arguments.health_check:
+        print(_health_check(arguments), end="")
+        return 0
+    server = Lava(access(arguments.server))
+    version = server.version()
+    print(f"{server.access.url}: LAVA {version[0]}.{version[1]:02}, {server.whoami() or 'not logged in'}")
+    for finding in check.server(version):
+        print(f"  {finding.text}")
+    looked = [_Look(server, version, board, arguments) for board in _boards(arguments.board)]
+    here = [look for look in looked if arguments.board or server.knows(look.device_type)]
+    if not here:
+        known = ", ".join(sorted({look.device_type for look in looked}))
+        raise ConfigError(f"the lab has none of the device types that rtgate has boards for ({known})")
+    told = [look.told() for look in here]
+    return 0 if all(told) else InfrastructureError.exit_code
+
+
+def _boards(names: list[str]) -> list[Board]:
+    found = [boards.board(name) for name in names or site.names("boards")]
+    for board in found:
+        if names and board.lava is None:
+            raise ConfigError(f"{board.path}: {board.name} has no `lava:`, so no lab can boot it")
+    return [board for board in found if board.lava is not None]
+
+
+def _health_check(arguments: argparse.Namespace) -> str:
+    if not arguments.kernel:
+        raise ConfigError(
+            "a health check boots a kernel that is known to be good: --kernel URL, --ramdisk URL, --dtb URL"
+        )
+    files = Files(kernel=arguments.kernel, ramdisk=arguments.ramdisk, dtb=arguments.dtb, nfsroot=arguments.nfsroot)
+    board = boards.board(arguments.health_check)
+    return health.definition(board, files, transport=arguments.transport, image=arguments.image)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A look at one board of a lab."""
+
+    server: Lava
+    version: tuple[int, int]
+    board: Board
+    arguments: argparse.Namespace
+
+    @property
+    def device_type(self) -> str:
+        """LAVA's name for the board."""
+        assert self.board.lava is not None
+        return self.board.lava.device_type
+
+    def told(self) -> bool:
+        """Tell what there is to say about the board, and return whether it can be measured."""
+        print(f"\n{self.board.name} (device type {self.device_type})")
+        if not self.server.knows(self.device_type):
+            print("  the server does not know this device type: add lava-jobs/device-types/ to it")
+            return False
+        devices = self.server.devices(self.device_type)
+        if not devices:
+            print("  there is no device of this type")
+            return False
+        if not self.server.health_check(self.device_type):
+            print("  no health check: faults of the lab look like faults of a kernel (rtgate lab-check --health-check)")
+        ways = {way for device in devices for way in self._device(device)}
+        for unconfirmed in self.board.lava.unconfirmed if self.board.lava else ():
+            print(f"  unconfirmed: {unconfirmed.what}: {unconfirmed.reason}")
+        return bool(ways)
+
+    def _device(self, device: Device) -> Iterator[str]:
+        """Tell about a device and yield the ways it can be measured in."""
+        assert self.board.lava is not None
+        state = "online" if device.online else f"its worker {printable(device.worker, 60) or '(none)'} is not online"
+        print(f"  {device.name}: {device.state}, health {device.health}, {state}")
+        found = template.find(self.board.lava.boot)
+        findings = check.device(self.board, found, self.version, self.server.dictionary(device.name))
+        for finding in findings:
+            if not finding.ways:
+                print(f"    note: {printable(finding.text, 300)}")
+        for way in TRANSPORTS:
+            lacks = list(check.missing(findings, way))
+            if way == "docker" and not lacks:
+                lacks += self._docker()
+            print(f"    {way}: {'no' if lacks else 'yes'}")
+            for text in lacks:
+                print(f"      {printable(text, 300)}")
+            if not lacks and device.usable:
+                yield way
+
+    def _docker(self) -> list[str]:
+        """Return what docker on the worker lacks: nothing of it shows from outside, only a job can tell."""
+        if not self.arguments.probe:
+            print("    note: whether the worker has docker and the image shows in a job only (--probe)")
+            return []
+        number = self.server.submit(*health.probe(self.device_type, self.arguments.image))
+        print(f"    probing docker with job {number}", file=sys.stderr)
+        deadline = Deadline.after(_PROBE_S)
+        while not (job := self.server.job(number)).finished:
+            if deadline.expired:
+                self.server.cancel(number)
+                return [f"job {number} did not end within {_PROBE_S:.0f} s ({job.state}); it was cancelled"]
+            time.sleep(deadline.sooner(5))
+        if job.health == "Complete":
+            return []
+        return [f"job {number} ended {job.health}: docker or the image is missing on the worker; see its log"]

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""`lava-tool`: the commands that people know, for today's LAVA servers.
+
+The program of this name ended in 2013 and with Python 2. Its commands for jobs are kept here, with exit codes that say
+what happened: 0 Complete, 1 Incomplete or cancelled, 2 usage or a job that the server refuses, 3 the lab or the server,
+130 interrupted. SERVER is a URL as ever; a user's name in it is ignored and a token refused: tokens come from
+RTGATE_LAVA_TOKEN, RTGATE_LAVA_TOKEN_FILE, or lavacli's identities.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from rtgate.cli.job_watch import JobWatch
+from rtgate.errors import ConfigError, InfrastructureError, RtgateError
+from rtgate.lava import log
+from rtgate.lava.access import access
+from rtgate.lava.client import Job, Lava
+from rtgate.lava.following import Following, Waits, whole
+from rtgate.report.text import plain
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    arguments = _parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        return int(arguments.run(arguments))
+    except RtgateError as error:
+        print(f"lava-tool: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("lava-tool: interrupted", file=sys.stderr)
+        return 130
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="lava-tool", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+
+    submit = commands.add_parser("submit-job", help="submit a job and print its number")
+    submit.add_argument("server", metavar="SERVER")
+    submit.add_argument("file", type=Path, metavar="FILE", help="the job's definition")
+    submit.add_argument("--block", action="store_true", help="wait for its end; it is cancelled when you stop waiting")
+    submit.set_defaults(run=_submit)
+
+    status = commands.add_parser("job-status", help="print a job's state and health")
+    output = commands.add_parser("job-output", help="print a job's log")
+    cancel = commands.add_parser("cancel-job", help="cancel a job")
+    for parser, run in ((status, _status), (output, _output), (cancel, _cancel)):
+        parser.add_argument("server", metavar="SERVER")
+        parser.add_argument("job", type=int, metavar="JOB")
+        parser.set_defaults(run=run)
+    output.add_argument("-o", "--output", type=Path, metavar="FILE", help="write it there, as the server has it")
+    return top
+
+
+def _lava(server: str) -> Lava:
+    """Return the server. `http://user@host/RPC2`, as lava-tool wanted it, loses the user's name."""
+    return Lava(access(re.sub(r"^(https?://)[A-Za-z0-9_.+-]+@", r"\1", server)))
+
+
+def _submit(arguments: argparse.Namespace) -> int:
+    try:
+        definition = arguments.file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{arguments.file}: cannot be read: {error}") from error
+    lava = _lava(arguments.server)
+    complaint = lava.validate(definition)
+    if complaint:
+        raise ConfigError(f"{arguments.file}: {complaint}")
+    number = lava.submit_once(definition)
+    print(f"submitted as job: {lava.access.url}/scheduler/job/{number}", flush=True)
+    return _blocked(lava, number) if arguments.block else 0
+
+
+def _blocked(lava: Lava, number: int) -> int:
+    watch = JobWatch()
+    try:
+        job = Following(lava, number, Waits(), watch.seen, watch.state).follow().job
+    except KeyboardInterrupt:
+        lava.cancel(number)
+        print(f"lava-tool: job {number} is cancelled", file=sys.stderr)
+        raise
+    finally:
+        watch.close()
+    print(_told(job))
+    return _code(job)
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    job = _lava(arguments.server).job(arguments.job)
+    print(_told(job))
+    return _code(job) if job.finished else 0
+
+
+def _output(arguments: argparse.Namespace) -> int:
+    lava = _lava(arguments.server)
+    job = lava.job(arguments.job)
+    if arguments.output:
+        try:
+            arguments.output.write_text(lava.log(job.number), encoding="utf-8")
+        except OSError as error:
+            raise InfrastructureError(f"{arguments.output} cannot be written: {error.strerror}") from error
+        return 0
+    lines = whole(lava, job.number) if job.finished else log.parse(lava.log(job.number))
+    for line in lines:
+        if line.text and line.level in {"target", "feedback", "error", "exception", "info"}:
+            print(plain(line.text))
+    return 0
+
+
+def _cancel(arguments: argparse.Namespace) -> int:
+    lava = _lava(arguments.server)
+    if lava.job(arguments.job).finished:
+        raise ConfigError(f"job {arguments.job} has ended already")
+    lava.cancel(arguments.job)
+    time.sleep(0.2)
+    job = lava.job(arguments.job)
+    if job.state not in {"Canceling", "Finished"}:
+        raise ConfigError(f"job {job.number} is still {job.state}: it is not ours to cancel")
+    return 0
+
+
+def _told(job: Job) -> str:
+    """Return lines as lava-tool printed them."""
+    return f"Job ID: {job.number}\nJob State: {job.state}\nJob Health: {job.health}\nDevice: {plain(job.device) or '-'}"
+
+
+def _code(job: Job) -> int:
+    return 0 if job.health == "Complete" else 1

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""The line behind a hub, which never waits: a serial port, or a socket that carries one (ser2net, QEMU)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+import sys
+import termios
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rtgate.errors import ConfigError
+
+_CHUNK = 65536
+_DEFAULT_BAUD = 1_500_000  # what Rockchip's boards have
+
+
+class LineLostError(OSError):
+    """The line is gone; the hub tries again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An open line; one that is `connecting` is there once it can be written to and `established` was asked."""
+
+    descriptor: int
+    connecting: bool
+
+    def established(self) -> None:
+        """Check that the connection came about. Raises LineLostError."""
+        with socket.socket(fileno=os.dup(self.descriptor)) as copy:
+            code = copy.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                raise LineLostError(os.strerror(code))
+            if copy.family != socket.AF_UNIX:
+                watch(copy)
+
+    def read(self) -> bytes:
+        """Return what has arrived, empty if nothing has. Raises LineLostError."""
+        try:
+            data = os.read(self.descriptor, _CHUNK)
+        except BlockingIOError:
+            return b""
+        except OSError as error:
+            raise LineLostError(error.strerror) from error
+        if not data:
+            raise LineLostError("the other side closed it")
+        return data
+
+    def write(self, data: bytes) -> int:
+        """Return how many of the bytes the line took. Raises LineLostError."""
+        try:
+            return os.write(self.descriptor, data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise LineLostError(error.strerror) from error
+
+    def untaken(self) -> int:
+        """Return how much of what was written the other side has not read, as far as the kernel tells (AF_UNIX)."""
+        try:
+            return int.from_bytes(fcntl.ioctl(self.descriptor, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+        except OSError:
+            return 0
+
+    def close(self) -> None:
+        """Close it."""
+        with contextlib.suppress(OSError):
+            os.close(self.descriptor)
+
+
+Opener = Callable[[], Line]
+
+
+def opener(line: str) -> Opener:
+    """Return what opens `serial:DEVICE[:BAUD]`, `tcp:HOST:PORT` or `unix:PATH`; it raises LineLostError.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    kind, _, rest = line.partition(":")
+    if kind == "serial" and rest:
+        device, colon, rate = rest.rpartition(":")
+        if not (colon and rate.isdecimal()):
+            device, rate = rest, str(_DEFAULT_BAUD)
+        speed = getattr(termios, f"B{int(rate)}", None)
+        if speed is None:
+            raise ConfigError(f"{line}: the baud rate {rate} is none that serial ports know")
+        return lambda: _serial(device, speed)
+    if kind == "tcp":
+        host, port = address(rest)
+        return lambda: _tcp(host, port)
+    if kind == "unix" and rest:
+        return lambda: _connected(socket.AF_UNIX, rest)
+    raise ConfigError(f"unknown line {line!r} (allowed: serial:DEVICE[:BAUD], tcp:HOST:PORT, unix:PATH)")
+
+
+def address(text: str, host: str = "127.0.0.1") -> tuple[str, int]:
+    """Read `[HOST:]PORT`; an IPv6 address stands in brackets. Raises ConfigError."""
+    name, _, port = text.rpartition(":")
+    if not (port.isdecimal() and int(port) < 65536):
+        raise ConfigError(f"{text!r} is no TCP port (allowed: [HOST:]PORT)")
+    return name.strip("[]") or host, int(port)
+
+
+def _serial(device: str, speed: int) -> Line:
+    try:
+        descriptor = os.open(device, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError as error:
+        raise LineLostError(error.strerror) from error
+    try:
+        fcntl.ioctl(descriptor, termios.TIOCEXCL)  # a second hub on the port would steal half of the bytes
+        settings = termios.tcgetattr(descriptor)
+        # 8 data bits, no parity, no flow control. No HUPCL: closing must not touch DTR, which resets some boards.
+        settings[0:4] = [0, 0, termios.CS8 | termios.CREAD | termios.CLOCAL, 0]
+        settings[4] = settings[5] = speed
+        termios.tcsetattr(descriptor, termios.TCSANOW, settings)
+    except (OSError, termios.error) as error:
+        os.close(descriptor)
+        raise LineLostError(error.args[-1]) from error
+    return Line(descriptor, connecting=False)
+
+
+def _tcp(host: str, port: int) -> Line:
+    try:
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise LineLostError(error.strerror) from error
+    return _connected(family, place)
+
+
+def _connected(family: int, place: object) -> Line:
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    connection.settimeout(0)
+    code = connection.connect_ex(place)  # type: ignore[arg-type] # whatever belongs to the family
+    if code not in (0, errno.EINPROGRESS):
+        connection.close()
+        raise LineLostError(os.strerror(code))
+    return Line(connection.detach(), connecting=True)
+
+
+def watch(connection: socket.socket) -> None:
+    """Have bytes sent at once, and the kernel notice within about two minutes that the other machine is gone."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 6)

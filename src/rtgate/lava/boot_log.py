@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""LAVA's own boot of a board, read from the job's log: pytest starts after it and never sees it.
+
+What firmware ran, and what the kernel complained of while it booted, belong into every record of that boot. LAVA itself
+ends a job for a panic only; warnings and oopses of a boot it merely lists, and a boot that it repeated
+(`failure_retry`) leaves a job that is Complete.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from rtgate.console.faults import Fault, scan
+from rtgate.lava.plain import plain
+from rtgate.record import FaultSeen, Record
+
+_LONGEST = 4_000_000  # characters of one boot that are looked at: a kernel that prints for ever fills a log
+_MOST_STRINGS = 20
+
+
+class Line(Protocol):
+    """A line of a job's log (`rtgate.lava.log.LogLine`)."""
+
+    @property
+    def level(self) -> str:
+        """`target` is what the board printed, `info` and `debug` what LAVA does."""
+
+    @property
+    def text(self) -> str:
+        """The message, empty for one that is no text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boot:
+    """One boot of a job, all its attempts together.
+
+    Attributes:
+        number: which boot of the job, from 1.
+        attempts: how often a kernel started; 0 when none did.
+        starting: whether the boot loader handed over to a kernel, in any attempt.
+        firmware: versions that firmware and boot loader told, in the order of their first appearance.
+        faults: what kernels complained of, in any attempt.
+        console: what the board printed.
+        tested: whether LAVA went on to the test.
+    """
+
+    number: int
+    attempts: int
+    starting: bool
+    firmware: tuple[str, ...]
+    faults: tuple[Fault, ...]
+    console: str
+    tested: bool
+
+
+# What a version reads like, where it is printed. Times of builds are part of a version; times of a run are not.
+_FIRMWARE = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"^DDR (?:V\d[\w.]* [0-9a-f]{6,}|Version V?\d[\w.]*).*",  # Rockchip's DDR binaries
+        r"^U-Boot (?:SPL |TPL )?20\d\d\.\d\d.*",
+        r"^(?:INFO|NOTICE): {1,4}BL(?:1|2|31|32|33): (?:v\d|Built : ).*",  # Trusted Firmware-A
+        r"^(?:I/TC: )?OP-TEE version: .*",
+        # Rockchip's real-time BL31: how it has set up caches.
+        r"(?i)\bl3 cache partition cfg-[0-9a-f]{4}\b",
+        r"^INFO: {1,4}cache_write_streaming_cfg:.*",
+        r"^iPXE \d[\w.+-]*.*",
+        r"\bGNU GRUB {1,3}version \S+",
+        r"^UEFI firmware \(version .*",
+        r"^SeaBIOS \(version .*",
+        r"^(?:\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? )?(?:efi: EFI v\S+ by .*|DMI: .*|psci: PSCIv\S+ detected.*)",
+    )
+)
+_STAMP = re.compile(r"^\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? ")
+_SECTION = re.compile(r"^(start|end): (\d+) (\S+) \(")  # with a number without dots: one of the job's own actions
+_KERNEL = re.compile(r"^(?:\[ *0\.\d{6}\](?:\[ *[TC]\d+\])? )?Linux version \d+\.\d+")
+_STARTING = re.compile(r"^Starting kernel|Booting Linux on physical CPU|EFI stub: |Booting kernel")
+
+
+def boots(lines: Iterable[Line]) -> tuple[Boot, ...]:
+    """Return the boots of a job. Everything between two tests is a boot: deploying prints nothing from the board."""
+    found: list[Boot] = []
+    text: list[str] = []
+    began = testing = False
+    for line in lines:
+        section = _SECTION.match(line.text) if line.level in {"info", "debug"} else None
+        if section:
+            entering = section[1] == "start"
+            if "test" in section[3]:
+                if entering and not testing:
+                    found.append(_boot(len(found) + 1, text, tested=True))
+                testing, text, began = entering, [], False
+            elif section[3] == "finalize":
+                break
+            else:
+                began = began or (entering and "deploy" not in section[3])
+        elif line.level == "target" and not testing:
+            text.append(line.text)
+    if began:
+        found.append(_boot(len(found) + 1, text, tested=False))
+    return tuple(found)
+
+
+def _boot(number: int, lines: Sequence[str], *, tested: bool) -> Boot:
+    console = "\n".join(lines)[:_LONGEST]
+    kept = console.split("\n")
+    return Boot(
+        number=number,
+        attempts=sum(_KERNEL.match(line) is not None for line in kept),
+        starting=any(_STARTING.search(line) for line in kept),
+        firmware=firmware(kept),
+        faults=scan(console),
+        console=console,
+        tested=tested,
+    )
+
+
+def firmware(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the versions that firmware and boot loaders told, each once, as text that may be printed."""
+    found: dict[str, None] = {}
+    for line in lines:
+        for pattern in _FIRMWARE:
+            match = pattern.search(line[:400])
+            if match:
+                found.setdefault(plain(_STAMP.sub("", match[0])).strip()[:200])
+    return tuple(found)[:_MOST_STRINGS]
+
+
+def merged(record: Record, boot: Boot, device: str) -> Record:
+    """Return a record with what LAVA saw of its boot, made on this device of the lab."""
+    known = {fault.line for fault in record.faults}
+    new = {fault.line: fault for fault in boot.faults if fault.line not in known}
+    environment = replace(record.environment, firmware="; ".join(boot.firmware), device=plain(device))
+    return replace(
+        record,
+        environment=environment,
+        faults=(
+            *(FaultSeen(kind=one.kind.value, line=one.line, text=one.text) for one in new.values()),
+            *record.faults,
+        ),
+        machine={**record.machine, "boot_attempts": str(boot.attempts)},
+    )

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""What a job is expected to bring, and what is made of that which it did not.
+
+A case that was to be measured and left no record is MISS, also when the job never came to measuring it. A boot whose
+kernel died before LAVA had a shell leaves no record either, but it is the kernel's failure: it becomes a record of
+every case of that boot, so that the ordinary judge says so.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtgate import planned
+from rtgate import record as records_file
+from rtgate.boards import Board
+from rtgate.lava import boot_log
+from rtgate.lava.boot_log import Boot
+from rtgate.lava.target import time_of
+from rtgate.measure import Arm, Case, plan, recorded
+from rtgate.profiles import Profile
+from rtgate.record import KernelIdentity, Place, Record
+from rtgate.target.outcome import LineQuality, Outcome, State
+from rtgate.target.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What one job, or one part of it, is to measure.
+
+    Attributes:
+        cases: measured in each boot.
+        boots: the arm of each boot, in order.
+        kernels: by arm.
+    """
+
+    board: Board
+    profile: Profile
+    tuning: str
+    cases: tuple[Case, ...]
+    boots: tuple[str, ...]
+    kernels: Mapping[str, KernelIdentity]
+
+    def arm(self, number: int) -> Arm:
+        """Return the arm of a boot, counted from 1, as far as what was measured elsewhere needs one."""
+        name = self.boots[number - 1]
+        return Arm(
+            name=name,
+            board=self.board,
+            kernel=self.kernels[name],
+            profile=self.profile,
+            time=time_of(self.board),
+            target=_Elsewhere(),
+            tuning=self.board.tuning(self.tuning),
+        )
+
+
+class _Elsewhere:
+    """A target that somebody else has."""
+
+    def run(self, plan: Plan) -> Outcome:
+        """Refuse."""
+        raise AssertionError(f"{plan.case} is measured inside a job, not here")
+
+
+def missed(expected: Expected, records: Path) -> None:
+    """Plan every case of every boot, so that one without a record is missed. Raises InfrastructureError."""
+    for name in dict.fromkeys(expected.boots):
+        for case in expected.cases:
+            place = Place(records=records, board=expected.board.name, arm=name, case=case.name)
+            planned.at_least(place, expected.boots.count(name))
+
+
+def died(expected: Expected, boot: Boot, state: State, message: str, records: Path) -> tuple[Record, ...]:
+    """Write a record of each case of a boot that never came to its test, and return them.
+
+    Args:
+        expected: what the job was to measure.
+        boot: what LAVA saw of the boot.
+        state: `NO_BOOT` or `FAULT` for the kernel's failure, `LAB` for the lab's.
+        message: one sentence.
+        records: the directory that they go to.
+    """
+    arm = expected.arm(boot.number)
+    outcome = Outcome(
+        state=state,
+        message=message,
+        console=boot.console.encode(),
+        faults=boot.faults,
+        line=LineQuality(received=len(boot.console)),
+        machine={"boot": str(boot.number), "boot_attempts": str(boot.attempts)},
+    )
+    found = []
+    for case in expected.cases:
+        record = recorded(case, arm, plan(case, arm, boot.number), outcome)
+        found.append(records_file.read(records_file.write(record, {}, outcome.console, records)))
+    return tuple(found)
+
+
+def with_boots(records: Path, boots: tuple[Boot, ...], device: str = "") -> None:
+    """Put what LAVA saw of each boot into the records of that boot, its console beside them.
+
+    Raises:
+        ConfigError: a record is damaged.
+        InfrastructureError: the records cannot be written.
+    """
+    by_number = {str(boot.number): boot for boot in boots}
+    for record in records_file.read_all(records):
+        boot = by_number.get(record.machine.get("boot", ""))
+        if boot is not None and not record.environment.device and not record.environment.firmware:
+            records_file.rewrite(boot_log.merged(record, boot, device), {"boot.log": boot.console.encode()})
+
+
+def without_broken_pairs(records: Path, boots: tuple[str, ...]) -> tuple[str, ...]:
+    """Discard the records of pairs of boots that the lab broke, and return a sentence for each pair.
+
+    Boots 1 and 2 are a pair, 3 and 4, and so on: one of each arm, next to each other in time, so that drift of
+    temperature and device cancels. Half a pair would bring the drift back. A kernel that failed is no broken pair, and
+    nothing is discarded when no whole pair is left: judging must see why.
+    """
+    kept = list(records_file.read_all(records))
+    pairs = [(number, number + 1) for number in range(1, len(boots), 2)]
+    if len(set(boots)) < 2 or any({boots[one - 1], boots[two - 1]} != set(boots) for one, two in pairs):
+        return ()
+    broken = [pair for pair in pairs if _broken(pair, kept)]
+    if not broken or len(broken) == len(pairs):
+        return ()
+    for record in kept:
+        if any(record.machine.get("boot") in {str(one), str(two)} for one, two in broken):
+            assert record.directory is not None
+            shutil.rmtree(record.directory)
+    for place in {(record.board, record.arm, record.case) for record in kept}:
+        planned.unplan(Place(records=records, board=place[0], arm=place[1], case=place[2]), len(broken))
+    return tuple(f"boots {one} and {two} are left out: the lab failed in one of them" for one, two in broken)
+
+
+def _broken(pair: tuple[int, int], records: list[Record]) -> bool:
+    """Return whether a boot of a pair has no records, or only some, and its kernel is not to blame."""
+    of_boots = [[one for one in records if one.machine.get("boot") == str(number)] for number in pair]
+    states = {record.state for boot in of_boots for record in boot}
+    if states & {State.NO_BOOT.value, State.FAULT.value, State.HANG.value}:
+        return False
+    cases = [{record.case for record in boot} for boot in of_boots]
+    return cases[0] != cases[1] or not cases[0] or State.LAB.value in states

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""A submission: a job, followed to its end, and tried again where the lab failed.
+
+A lab's faults are tried again, on another board where there is one; a kernel's never are. Whatever ends the submission
+early, also Ctrl-C, cancels the job: a job that nobody waits for would hold a board.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from rtgate import strict_yaml
+from rtgate.errors import ConfigError, InfrastructureError, RtgateError
+from rtgate.lava.classify import Blame, Ending, classify
+from rtgate.lava.client import Job, Lava
+from rtgate.lava.devices import elsewhere, own_tag
+from rtgate.lava.fetching import decided
+from rtgate.lava.following import Followed, Following, Waits
+from rtgate.lava.log import LogLine
+from rtgate.lava.order import NONCE
+from rtgate.lava.phases import boots
+
+_CANCEL_S = 20.0  # a CI runner that wants to end gives little more
+
+
+class Watch(Protocol):
+    """Is told what happens."""
+
+    def say(self, text: str) -> None:
+        """A sentence for people."""
+
+    def state(self, job: Job) -> None:
+        """A job has another state."""
+
+    def seen(self, line: LogLine) -> None:
+        """A job's log has one more line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One job of a submission, after its end."""
+
+    job: Job
+    lines: tuple[LogLine, ...]
+    ending: Ending
+
+
+@dataclass(slots=True, kw_only=True)
+class Submission:
+    """What is going to be carried out.
+
+    Attributes:
+        make: returns the job's definition for a nonce and for tags.
+        tags: those that every attempt has.
+        attempts: at most, the first included.
+        arms: of each boot of the job, in order.
+    """
+
+    lava: Lava
+    device_type: str
+    make: Callable[[str, tuple[str, ...]], str]
+    watch: Watch
+    tags: tuple[str, ...] = ()
+    waits: Waits = field(default_factory=Waits)
+    attempts: int = 3
+    arms: tuple[str, ...] = ()
+
+    def run(self) -> tuple[Attempt, ...]:
+        """Carry it out; return every attempt, the one that counts last.
+
+        Raises:
+            ConfigError: the server does not take the job.
+            InfrastructureError: no board, or no server.
+            KeyboardInterrupt: the user stopped; the job is cancelled.
+        """
+        done: list[Attempt] = []
+        tags = self.tags
+        while True:
+            done.append(self._attempt(tags))
+            ending, job = done[-1].ending, done[-1].job
+            if not ending.again or ending.panics or len(done) >= self.attempts:
+                return tuple(done)
+            self.watch.say(f"the lab failed, trying again ({len(done)} of {self.attempts - 1}): {ending.told}")
+            tags = elsewhere(self.lava.devices(self.device_type), job.device, self.tags)
+
+    def leave(self) -> int:
+        """Submit the job and let it run; return its number. Raises as `run`."""
+        nonce = _nonce()
+        return self.lava.submit(self.checked(nonce, self.tags), nonce)
+
+    def checked(self, nonce: str, tags: tuple[str, ...]) -> str:
+        """Return the job's definition, which the server's schema has nothing against. Raises ConfigError."""
+        definition = self.make(nonce, tags)
+        complaint = self.lava.validate(definition)
+        if complaint:
+            raise ConfigError(f"{self.lava.access.url} would refuse the job: {complaint}")
+        return definition
+
+    def _attempt(self, tags: tuple[str, ...]) -> Attempt:
+        nonce = _nonce()
+        followed = self._followed(self.checked(nonce, tags), nonce)
+        ending = classify(followed.job, followed.lines, queue=followed.queue, away=followed.away)
+        if ending.blame is Blame.SILENT:
+            ending = self._with_known_good(ending, followed.job, followed.lines)
+        return Attempt(job=followed.job, lines=followed.lines, ending=ending)
+
+    def _followed(self, definition: str, nonce: str) -> Followed:
+        with self._not_left_alone(nonce) as began:
+            number = self.lava.submit(definition, nonce)
+            began(number)
+            self.watch.say(f"job {number}: {self.lava.access.url}/scheduler/job/{number}")
+            following = Following(self.lava, number, self.waits, self.watch.seen, self.watch.state)
+            return following.follow()
+
+    @contextmanager
+    def _not_left_alone(self, nonce: str) -> Iterator[Callable[[int], None]]:
+        """Cancel the job if the block ends early, also one whose submission was under way."""
+        numbers: list[int] = []
+        ended = False
+        try:
+            yield numbers.append
+            ended = True
+        finally:
+            if not ended:
+                self._cancel(numbers, nonce)
+
+    def _cancel(self, numbers: list[int], nonce: str) -> None:
+        hasty = Lava(self.lava.access, replace(self.lava.patience, connect=5.0, answer=10.0, total=_CANCEL_S))
+        try:
+            for number in numbers or hasty.find(nonce):
+                hasty.cancel(number)
+                self.watch.say(f"job {number} is cancelled")
+        except RtgateError as error:
+            named = f"job {numbers[0]}" if numbers else "the job, if it was submitted,"
+            self.watch.say(f"{named} could not be cancelled and may be running: {error}")
+
+    def _with_known_good(self, ending: Ending, job: Job, lines: tuple[LogLine, ...]) -> Ending:
+        """Find out whose fault a silent boot was: by a boot of this job that worked, or by the lab's health check."""
+        if self._other_booted(ending, lines):
+            return decided(ending, good=True)
+        self.watch.say(f"{ending.told}: asking whether a known-good kernel boots on {job.device}")
+        try:
+            definition, nonce = self._health_check(job)
+            followed = self._followed(definition, nonce)
+        except InfrastructureError as error:
+            return replace(ending, sentence=f"{ending.sentence}; nobody could try a known-good kernel: {error}")
+        if followed.job.device != job.device:
+            return replace(
+                ending, sentence=f"{ending.sentence}; no known-good kernel could be tried on that very board"
+            )
+        return decided(ending, good=followed.job.health == "Complete")
+
+    def _other_booted(self, ending: Ending, lines: tuple[LogLine, ...]) -> bool:
+        """Return whether the job has booted its other arm before, on the same board, minutes ago."""
+        arms = dict(enumerate(self.arms, 1))
+        others = (boot for boot in boots(lines) if boot.booted and boot.number != ending.boot)
+        return any(arms.get(boot.number) not in {None, arms.get(ending.boot)} for boot in others)
+
+    def _health_check(self, job: Job) -> tuple[str, str]:
+        """Return the lab's own health check as a job for the same board. Raises InfrastructureError without one."""
+        text = self.lava.health_check(self.device_type)
+        data = strict_yaml.data(text) if text else None
+        if not isinstance(data, dict):
+            raise InfrastructureError(f"the lab has no health check for {self.device_type}")
+        devices = self.lava.devices(self.device_type)
+        tag = own_tag(devices, job.device) if len(devices) > 1 else None
+        nonce = _nonce()
+        kept = data.get("metadata") if isinstance(data.get("metadata"), dict) else {}
+        data |= {"job_name": f"rtgate: does {job.device} boot a known-good kernel"}
+        data |= {"metadata": {**(kept or {}), NONCE: nonce, "rtgate.checks": str(job.number)}}
+        data |= {"device_type": self.device_type, "priority": "high", "visibility": data.get("visibility", "public")}
+        if tag:
+            data["tags"] = [tag]
+        return strict_yaml.dump(data), nonce
+
+
+def _nonce() -> str:
+    return f"rtgate-{secrets.token_hex(12)}"

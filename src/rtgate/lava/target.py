@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""A board inside a LAVA job: LAVA has booted it, plans are carried out over its console, LAVA turns it off.
+
+One boot serves all cases. A kernel that died in one of them cannot be measured any more: the cases that are left say
+so at once instead of waiting for a shell, and the fault stays with the case in which it happened.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass, field, replace
+
+from rtgate.boards import Board
+from rtgate.console.faults import FATAL
+from rtgate.console.shell import Waits
+from rtgate.errors import InfrastructureError
+from rtgate.lava.cooling import cool
+from rtgate.lava.environment import InJob
+from rtgate.profiles import Profile
+from rtgate.target.live import NO_SHELL, LiveTarget
+from rtgate.target.outcome import Outcome, State
+from rtgate.target.plan import Plan
+
+# An emulated board gets what its host has left: minutes of silence say nothing about its kernel.
+_PATIENT = Waits(target=2.0, hang=90.0)
+_DIED = {State.FAULT: "the kernel died", State.HANG: "the target hung"}
+
+
+def time_of(board: Board) -> str:
+    """Return which time a lab's board measures: a virtual machine has that of the machine below it."""
+    return "host" if board.virtual or board.soc == "none" else "real"
+
+
+_NETWORK_ROOT = re.compile(rb"^/proc/cmdline:(?:.* )?(?:root=/dev/nfs|nfsroot=)", re.MULTILINE)
+
+
+def refused(plan: Plan, outcome: Outcome, profile: Profile) -> Outcome:
+    """Return the outcome, or the refusal of one that holds latencies of a board whose root file system is NFS.
+
+    A page that has to come over the network is a latency of the network, and its interrupts are a load.
+    """
+    if profile.nfs or not plan.case.startswith("latency/") or not _NETWORK_ROOT.search(outcome.files.get("facts", b"")):
+        return outcome
+    message = (
+        f"latency on a root file system over NFS is refused; boot a ramdisk, or allow it: `nfs: true` in {profile.name}"
+    )
+    return replace(outcome, state=State.LAB, message=message)
+
+
+def _blamed(outcome: Outcome) -> Outcome:
+    """Return an outcome in which the kernel is blamed for a panic that was seen between two cases."""
+    fatal = [fault for fault in outcome.faults if fault.kind in FATAL]
+    if outcome.state is State.LAB and fatal:
+        return replace(outcome, state=State.FAULT, message=f"the kernel died before the measurement: {fatal[0].line}")
+    return outcome
+
+
+@dataclass(slots=True)
+class JobTarget:
+    """The board of a job.
+
+    Attributes:
+        live: carries out plans on the job's console.
+        job: what the job tells.
+        profile: what may be measured.
+    """
+
+    live: LiveTarget
+    job: InJob
+    profile: Profile
+    _died: str = field(default="")
+    _cooled: bool = False
+
+    @classmethod
+    def of(cls, board: Board, job: InJob, profile: Profile, stop: threading.Event) -> JobTarget:
+        """Return the board of this job."""
+        live = LiveTarget.attached(board, job.console, stop)
+        return cls(live if time_of(board) == "real" else replace(live, waits=_PATIENT), job, profile)
+
+    def run(self, plan: Plan) -> Outcome:
+        """Carry out a plan. Raises Interrupted as `LiveTarget.run`."""
+        if not self._cooled:
+            self._cooled = True
+            try:
+                self._cool(plan)
+            except InfrastructureError as error:
+                self._died = str(error)
+        outcome = _blamed(self._revived(plan) if self._died else self.live.run(plan))
+        if outcome.state in _DIED:
+            self._died = f"{_DIED[outcome.state]} during {plan.case}, earlier in this boot"
+        elif outcome.message.startswith(NO_SHELL):
+            self._died = f"{NO_SHELL} for {plan.case}, earlier in this boot"
+        return refused(plan, replace(outcome, machine=self.job.machine), self.profile)
+
+    def _cool(self, plan: Plan) -> None:
+        """Wait until the board is as cool as its file asks. Raises InfrastructureError."""
+        limit = self.live.board.cool_to
+        if limit is not None:
+            cool(self.live, plan, limit)
+
+    def _revived(self, plan: Plan) -> Outcome:
+        """Carry out a plan on a board that died before: after a power cycle where that brings it back."""
+        if not self.job.power_cycle:
+            return Outcome(state=State.LAB, message=f"not measured: {self._died}")
+        try:
+            self.job.reset()
+        except InfrastructureError as error:
+            return Outcome(state=State.LAB, message=f"not measured: {self._died}; {error}")
+        outcome = replace(self.live, boots=True).run(plan)
+        if outcome.state is State.NO_BOOT:
+            # It may have stopped in its boot loader: the kernel is not to blame for that.
+            return replace(outcome, state=State.LAB, message=f"{self._died}; after a power cycle {outcome.message}")
+        self._died = ""
+        return outcome

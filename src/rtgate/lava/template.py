@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Templates of jobs, one per way of booting: `lava-jobs/NAME.yaml`.
+
+YAML in which a text may hold `{{ name }}`. A template is read first and filled afterwards, value by value: what is
+filled in cannot change its structure. A name that nobody knows is an error with its place; a file that this job does
+not have is left out with everything about it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rtgate import site
+from rtgate.strict_yaml import load
+
+if TYPE_CHECKING:
+    from rtgate.strict_yaml import Value
+
+KIND = "lava-jobs"
+FILES = ("kernel", "ramdisk", "dtb", "overlays", "modules", "nfsroot")
+_PLACEHOLDER = re.compile(r"\{\{ *([a-z_]+) *\}\}")
+_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
+
+
+_ABSENT = object()  # stands for a placeholder that has no value in this job, until it is left out
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One way of booting.
+
+    Attributes:
+        required: files (`kernel`, `ramdisk`, ...) without which it cannot boot.
+        optional: files that it can use.
+        root: where the root filesystem lies while measuring, `ram` or `nfs` or `disk`.
+    """
+
+    name: str
+    path: Path
+    description: str
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    root: str
+    _deploy: Value
+    _boot: Value
+    _timeouts: Value | None
+
+    def deploy(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Return the deploy action. Raises ConfigError for a name that is not among `values`."""
+        return _filled(self._deploy, values)
+
+    def boot(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Return the boot action. Raises ConfigError as `deploy`."""
+        return _filled(self._boot, values)
+
+    def timeouts(self) -> dict[str, object]:
+        """Return what the job's `timeouts` hold beside the limit of the whole job."""
+        return {} if self._timeouts is None else _filled(self._timeouts, {})
+
+    def seconds(self) -> int:
+        """Return how many seconds one deploy and one boot may take together."""
+        return sum(seconds(block.entries()["timeout"].value) for block in (self._deploy, self._boot))
+
+
+def find(name: str) -> Template:
+    """Return the template of this name. Raises ConfigError when there is none, or it is wrong."""
+    return read(site.find(KIND, f"{name}.yaml"))
+
+
+def read(path: Path) -> Template:
+    """Read one template. Raises ConfigError."""
+    data = load(path).mapping(required=("description", "files", "root", "deploy", "boot"), optional=("timeouts",))
+    files = data["files"].mapping(required=("required",), optional=("optional",))
+    listed = {key: tuple(item.text(FILES) for item in files[key].items()) for key in files}
+    for block in (data["deploy"], data["boot"]):
+        if "timeout" not in block.entries():
+            block.fail("missing key 'timeout': every action of a job has its own limit")
+    made = Template(
+        name=path.name.removesuffix(".yaml"),
+        path=path,
+        description=data["description"].text(),
+        required=listed["required"],
+        optional=listed.get("optional", ()),
+        root=data["root"].text(("ram", "nfs", "disk")),
+        _deploy=data["deploy"],
+        _boot=data["boot"],
+        _timeouts=data.get("timeouts"),
+    )
+    values: dict[str, object] = dict.fromkeys(placeholders((*made.required, *made.optional)), "x")
+    made.deploy(values)
+    made.boot(values)
+    made.timeouts()
+    made.seconds()
+    return made
+
+
+def placeholders(files: Collection[str]) -> tuple[str, ...]:
+    """Return the names that a template may use: its files, their compressions, whether LAVA adds its overlay."""
+    return (*files, *(f"{name}_compression" for name in files), "overlay")
+
+
+def seconds(value: Value) -> int:
+    """Return a LAVA timeout, as `{minutes: 5}`, in seconds. Raises ConfigError."""
+    entries = value.mapping(optional=tuple(_UNITS))
+    if len(entries.entries) != 1:
+        value.fail(f"a timeout has one unit (allowed: {', '.join(_UNITS)})")
+    unit, number = next(iter(entries.entries.items()))
+    return number.integer(minimum=1, maximum=100_000) * _UNITS[unit]
+
+
+def _filled(block: Value, values: Mapping[str, object]) -> dict[str, object]:
+    filled = _present(block.plain(lambda value: _fill(value, values)))
+    assert isinstance(filled, dict)
+    return filled
+
+
+def _present(data: object) -> object:
+    """Return data without what is absent; a mapping whose `url` is absent is absent itself."""
+    if isinstance(data, list):
+        return [item for item in map(_present, data) if item is not _ABSENT]
+    if not isinstance(data, dict):
+        return data
+    if data.get("url") is _ABSENT:
+        return _ABSENT
+    found = {name: _present(value) for name, value in data.items()}
+    return {name: value for name, value in found.items() if value is not _ABSENT}
+
+
+def _fill(value: Value, values: Mapping[str, object]) -> object:
+    """Return a text with its placeholders filled in; a value of its own type where it is a placeholder and no more."""
+    text = value.text()
+    names = _PLACEHOLDER.findall(text)
+    for name in names:
+        if name not in values:
+            value.fail(f"unknown placeholder {name!r} (allowed: {', '.join(sorted(values)) or 'none'})")
+        if values[name] is None:
+            return _ABSENT
+    if names and _PLACEHOLDER.fullmatch(text):
+        return values[names[0]]
+    return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), text)
