@@ -14,7 +14,7 @@ from selftests.lab.jobs import boot, deploy, in_container, job
 from selftests.lab.lab import STATE, Lab
 
 BOARD = "lab-virt-arm64"
-MIB = int(os.environ.get("RTGATE_LAB_FLOOD_MIB", "8"))
+MIB = int(os.environ.get("RTGATE_LAB_FLOOD_MIB", "4"))
 # LAVA keeps its own connection and reads 2000 bytes of it every 10 s meanwhile.
 FLOOD = """
 import os, pexpect, time
