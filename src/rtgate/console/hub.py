@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate.console import telnet
-from rtgate.console.hub_client import Client, said
+from rtgate.console.hub_client import Client, Pace, said
 from rtgate.console.hub_log import TimedLog
 from rtgate.console.line import Line, LineLostError, Opener, opener, watch
 from rtgate.errors import InfrastructureError
@@ -32,7 +32,6 @@ _SEND_BUFFER = 128 * 1024
 _TYPED = 65536  # bytes that wait for the line before clients have to wait
 _RETRY_S = (0.2, 5.0)  # the first pause before a lost line is tried again, and the longest
 _CONNECT_S = 10.0
-_READING_S = 0.5  # a client that took bytes so recently is reading
 _PACE_S = 0.02
 _STUCK_S = 1.0  # for which a silent board does not take what is typed, before it is thrown away
 _SILENT_S = 0.5
@@ -62,6 +61,18 @@ class Settings:
     clients: int = 32
 
 
+def _listener(place: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+    try:
+        listener = socket.create_server(place, family=family, backlog=16)
+    except OSError as error:
+        raise InfrastructureError(f"cannot listen on {place[0]}:{place[1]}: {error.strerror}") from error
+    listener.settimeout(0)
+    # Connections inherit it; without it the kernel lets the buffer grow to megabytes.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+    return listener
+
+
 class Hub:
     """A running hub."""
 
@@ -83,7 +94,7 @@ class Hub:
         self._typed = bytearray()
         self._clients: list[Client] = []
         self._stopped = False
-        self._second = 0.0
+        self._pace = Pace()
         self._took = self._spoke = 0.0  # when the line last had taken everything, and when it last said something
         # A signal handler or another thread ends the loop by a byte in this pipe.
         self._bell = os.pipe()
@@ -95,14 +106,7 @@ class Hub:
         )
 
     def _listen(self, place: Address, *, is_telnet: bool) -> Address:
-        family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
-        try:
-            listener = socket.create_server(place, family=family, backlog=16)
-        except OSError as error:
-            raise InfrastructureError(f"cannot listen on {place[0]}:{place[1]}: {error.strerror}") from error
-        listener.settimeout(0)
-        # Connections inherit it; without it the kernel lets the buffer grow to megabytes.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        listener = _listener(place)
         self._selector.register(listener, selectors.EVENT_READ, (listener, is_telnet))
         return listener.getsockname()[0], listener.getsockname()[1]
 
@@ -130,24 +134,10 @@ class Hub:
 
     def _patience(self) -> float | None:
         if self._connected:
-            if self._ahead():
+            if self._pace.exceeded(self._clients):
                 return _PACE_S
             return _SILENT_S if self._stuck() else None
         return max(0.0, self._retry_at - time.monotonic())
-
-    def _ahead(self) -> bool:
-        """Whether the line is faster than the fastest client that is reading."""
-        now = time.monotonic()
-        if now - self._second >= 1.0:
-            self._second = now
-            for client in self._clients:
-                client.before, client.recent = client.recent, 0
-        reading = [client for client in self._clients if now - client.took < _READING_S]
-        if not reading:
-            return False
-        # By what it takes: one that has just lost its oldest bytes has few waiting, too.
-        fastest = max(reading, key=lambda client: client.before + client.recent)
-        return fastest.waiting_size > fastest.limit // 2
 
     def _serve(self, key: selectors.SelectorKey, events: int) -> None:
         if key.data is None:
@@ -291,7 +281,7 @@ class Hub:
     def _watch_all(self) -> None:
         """Wait for what can go on: what the line says, what clients type and have yet to take."""
         if self._line is not None and self._connected:
-            said = 0 if self._ahead() else selectors.EVENT_READ
+            said = 0 if self._pace.exceeded(self._clients) else selectors.EVENT_READ
             typed = selectors.EVENT_WRITE if self._typed else 0
             self._wait_for(self._line.descriptor, said | typed, self._line)
         typing = selectors.EVENT_READ if len(self._typed) < _TYPED else 0

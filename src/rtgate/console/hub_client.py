@@ -6,11 +6,13 @@ from __future__ import annotations
 import socket
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rtgate.console import telnet
 
 _PIECE = 65536  # bytes that are encoded and sent at a time
+_READING_S = 0.5  # a client that took bytes so recently is reading
 
 
 @dataclass(slots=True, eq=False)
@@ -94,3 +96,24 @@ class Client:
 def said(text: str) -> bytes:
     """Return what the hub itself tells a client, on a line of its own."""
     return f"\r\n*** rtgate hub: {text} ***\r\n".encode()
+
+
+class Pace:
+    """Whether a line is faster than its fastest client."""
+
+    def __init__(self) -> None:
+        self._second = 0.0
+
+    def exceeded(self, clients: Sequence[Client]) -> bool:
+        """Return whether the fastest of the clients that are reading has much waiting."""
+        now = time.monotonic()
+        if now - self._second >= 1.0:
+            self._second = now
+            for client in clients:
+                client.before, client.recent = client.recent, 0
+        reading = [client for client in clients if now - client.took < _READING_S]
+        if not reading:
+            return False
+        # By what it takes: one that has just lost its oldest bytes has few waiting, too.
+        fastest = max(reading, key=lambda client: client.before + client.recent)
+        return fastest.waiting_size > fastest.limit // 2
