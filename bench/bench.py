@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -27,6 +27,7 @@ from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.build import build_kernel
 from rtgate.console.frames import encode
 from rtgate.kernel.source import default_tree, open_tree
+from rtgate.lava import log, records
 from rtgate.measure import Case, measure
 from rtgate.record import read, write
 from rtgate.tools import Output, Setting
@@ -54,6 +55,7 @@ def main() -> None:
     """Measure everything and show it."""
     kernel = build_kernel(BUILD, None, ROOT / "build" / BUILD).directory
     figures = [*_one_measurement(kernel), _changed_file(), _gate_again(), _every_suite(kernel), _day(), _frames()]
+    figures.append(_job_log(kernel))
     machine = {"cpu": _cpu(), "cores": os.cpu_count(), "kernel": platform.release(), "load": os.getloadavg()[0]}
     _show(figures, machine)
     document = {"machine": machine, "figures": [asdict(figure) for figure in figures]}
@@ -140,6 +142,24 @@ def _frames() -> Figure:
     data = bytes(range(256)) * 80
     sent = sum(len(line) + 1 for line in encode(data, "F012345678"))
     return _figure("frames beyond the base64 in them", [100 * (sent / len(base64.b64encode(data)) - 1)], 5, "%")
+
+
+def _job_log(kernel: Path) -> Figure:
+    """Time the reading of 200 records from the log of a LAVA job."""
+    (arm,), _ = make_arms(ArmRequest(board=BOARD, kernels={"candidate": kernel}, profile="smoke"))
+    record, outcome = measure(Case(suite="latency", tool=Cyclictest(), load="hackbench"), arm, 1)
+    values = []
+    with tempfile.TemporaryDirectory() as name:
+        sent = Path(name) / "sent"
+        for seed in range(1, 201):
+            write(replace(record, seed=seed), outcome.files, outcome.console, sent)
+        lines = [log.LogLine(number, "", "target", text, "") for number, text in enumerate(records.encode(sent))]
+        text = log.dump(lines)
+        for repeat in range(REPEATS):
+            began = time.monotonic()
+            records.decode((line.text for line in log.parse(text)), Path(name) / str(repeat))
+            values.append(time.monotonic() - began)
+    return _figure("200 records from a job's log", values, 3)
 
 
 def _gate(words: list[str]) -> None:

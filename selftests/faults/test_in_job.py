@@ -17,6 +17,7 @@ from selftests.faults.lab import Lab, lab
 from selftests.faults.targets import Blow, Target, lacking
 
 from rtgate import record as records_file
+from rtgate.cli.main import main
 from rtgate.lava import records
 from rtgate.record import KernelIdentity, Record
 
@@ -49,16 +50,22 @@ work_directory: /mnt/rtgate
 """
 
 
-def in_job(found: Lab, directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+ASKED = ("in-job", "--board", "shell", "--arm", "baseline", "--boot", "3", "--suite", "latency", "--profile", "brief")
+
+
+def told(found: Lab, directory: Path) -> dict[str, str]:
+    """Return the variables of a job, with a site that has the board."""
     site = directory / "site"
     (site / "boards").mkdir(parents=True)
     (site / "boards" / "shell.yaml").write_text(BOARD)
     (site / "profiles.yaml").write_text(SITE)
-    asked = ["--board", "shell", "--arm", "baseline", "--boot", "3", "--suite", "latency", "--profile", "brief"]
-    told = {**found.environment, "RTGATE_SITE": str(site), "RTGATE_KERNEL": json.dumps(asdict(KERNEL))}
+    return {**found.environment, "RTGATE_SITE": str(site), "RTGATE_KERNEL": json.dumps(asdict(KERNEL))}
+
+
+def in_job(found: Lab, directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rtgate", "in-job", *asked, *options],
-        env={**os.environ, **told},
+        [sys.executable, "-m", "rtgate", *ASKED, *options],
+        env={**os.environ, **told(found, directory)},
         capture_output=True,
         text=True,
         timeout=120,
@@ -108,13 +115,6 @@ def test_a_kernel_that_dies_is_told_from_cases_that_were_not_measured(tmp_path: 
     assert "\x1b" not in done.stdout
 
 
-def test_a_board_that_says_nothing_is_the_labs(tmp_path: Path) -> None:
-    with lab(Target(shell="login")) as found:
-        done = in_job(found, tmp_path, "-k", "idle")
-    _, cases = decoded(done.stdout, tmp_path)
-    assert [one.state for one in cases.values()] == ["lab"], done.stdout + done.stderr
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -125,9 +125,17 @@ def test_a_board_that_says_nothing_is_the_labs(tmp_path: Path) -> None:
         (("--upload", "https://u:geheim@h/x"), "no user, password or query"),
     ],
 )
-def test_a_mistake_is_found_before_anything_is_measured(options: tuple[str, ...], says: str, tmp_path: Path) -> None:
-    done = in_job(Lab(1, bytearray()), tmp_path, *options)
-    assert done.returncode == 2
-    assert says in done.stdout
-    assert "geheim" not in done.stdout + done.stderr
-    assert "RESULT=fail" in done.stdout
+def test_a_mistake_is_found_before_anything_is_measured(
+    options: tuple[str, ...],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in told(Lab(1, bytearray()), tmp_path).items():
+        monkeypatch.setenv(name, value)
+    assert main([*ASKED, *options]) == 2
+    printed = capsys.readouterr()
+    assert says in printed.out
+    assert "geheim" not in printed.out + printed.err
+    assert "RESULT=fail" in printed.out
