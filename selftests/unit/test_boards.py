@@ -49,6 +49,13 @@ def test_a_board_is_read(directory: Path) -> None:
     assert board.qemu is None
 
 
+def test_a_board_may_have_to_cool_down(directory: Path) -> None:
+    (directory / "rk.yaml").write_text(GOOD)
+    assert boards.board("rk").cool_to is None
+    (directory / "rk.yaml").write_text(GOOD + "cool_to: 55\n")
+    assert boards.board("rk").cool_to == 55
+
+
 def test_a_virtual_board_is_read(directory: Path) -> None:
     (directory / "v.yaml").write_text(GOOD + VIRTUAL)
     board = boards.board("v")

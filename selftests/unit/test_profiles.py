@@ -44,6 +44,12 @@ def test_tools_may_have_lengths_of_their_own(path: Path) -> None:
     assert found.has("ssdd")
 
 
+@pytest.mark.parametrize(("text", "allowed"), [("", False), ("  nfs: false\n", False), ("  nfs: true\n", True)])
+def test_a_profile_may_allow_a_root_on_the_network(path: Path, text: str, allowed: bool) -> None:
+    path.write_text(GOOD + text)
+    assert profiles.read(path)["mr"].nfs is allowed
+
+
 def test_a_profile_may_measure_some_tools_only(path: Path) -> None:
     path.write_text(GOOD + "  only: [cyclictest]\n")
     found = profiles.read(path, ("oslat", "cyclictest"))["mr"]
@@ -82,7 +88,7 @@ def test_an_unknown_profile_lists_the_profiles(path: Path) -> None:
             "boots: 2",
             "boot: 2",
             "5:3",
-            "unknown key 'boot' (allowed: boots, description, duration, only, seeds, tools)",
+            "unknown key 'boot' (allowed: boots, description, duration, nfs, only, seeds, tools)",
         ),
         ("boots: 2", "boots: 0", "5:10", "0 is out of range (allowed: at least 1)"),
         ("boots: 2", "boots: 1.5", "5:10", "expected a whole number, found a number"),

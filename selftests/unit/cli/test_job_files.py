@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import io
+import tarfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import requests
+
+from rtgate import boards
+from rtgate.cli import job_files
+from rtgate.cli.job_files import Named, Source, Way, publish, source
+from rtgate.errors import ConfigError
+from rtgate.kernel.artefacts import KernelBuild
+
+BOARD = "rk3568-evb1"
+IMAGE = bytes(56) + b"ARM\x64" + bytes(8)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    (tmp_path / "kernel").mkdir()
+    (tmp_path / "kernel" / "Image").write_bytes(IMAGE)
+    (tmp_path / "ramdisk.cpio.gz").write_bytes(b"\x1f\x8b")
+    return tmp_path / "kernel"
+
+
+def made(kernel: Path, flavour: str | None = None, **more: object) -> Source:
+    named = Named(kernel=str(kernel), ramdisk=str(kernel.parent / "ramdisk.cpio.gz"), **more)  # type: ignore[arg-type]
+    with ExitStack() as stack:
+        return source(boards.board(BOARD), named, flavour, stack)
+
+
+def test_a_directory(kernel: Path) -> None:
+    found = made(kernel)
+    assert found.files == {"kernel": str(kernel / "Image"), "ramdisk": str(kernel.parent / "ramdisk.cpio.gz")}
+    assert (found.family, found.local, found.kernel.provenance) == ("mainline", True, "unknown")
+
+
+def test_the_vendors_kernel_is_known_by_its_configuration(kernel: Path) -> None:
+    (kernel / "config").write_text("CONFIG_FIQ_DEBUGGER=y\n")
+    assert made(kernel).family == "bsp"
+
+
+def test_a_kernel_for_another_architecture(kernel: Path) -> None:
+    (kernel / "Image").unlink()
+    (kernel / "bzImage").write_bytes(bytes(0x202) + b"HdrS" + bytes(100))
+    with pytest.raises(ConfigError, match="is a kernel for x86_64, rk3568-evb1 is arm64"):
+        made(kernel)
+
+
+def test_urls_are_taken_as_they_are() -> None:
+    with ExitStack() as stack:
+        named = Named(kernel="https://h/a/Image", ramdisk="https://h/r.gz")
+        found = source(boards.board(BOARD), named, "generic", stack)
+    assert (found.local, found.kernel.name, found.kernel.flavour) == (False, "Image", "generic")
+
+
+@pytest.mark.parametrize("what", ["dtb", "modules", "nfsroot"])
+def test_a_file_that_is_not_there(kernel: Path, what: str) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        made(kernel, **{what: "/nowhere/x"})
+
+
+def archive(path: Path, *names: str) -> Path:
+    with tarfile.open(path, "w:xz") as tar:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size = len(name)
+            tar.addfile(member, io.BytesIO(name.encode()))
+    return path
+
+
+def test_the_boards_device_tree_comes_from_the_build(kernel: Path, tmp_path: Path) -> None:
+    dtb = "rockchip/rk3568-evb1-v10.dtb"
+    found = job_files._unpacked(archive(tmp_path / "dtbs.tar.xz", "dtbs/rockchip/x.dtb", f"dtbs/{dtb}"), dtb, tmp_path)
+    assert (found.name, found.read_text()) == ("rk3568-evb1-v10.dtb", f"dtbs/{dtb}")
+    with pytest.raises(ConfigError, match=r"has no rockchip/other\.dtb"):
+        job_files._unpacked(tmp_path / "dtbs.tar.xz", "rockchip/other.dtb", tmp_path)
+    (tmp_path / "broken.tar.xz").write_bytes(b"no archive")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        job_files._unpacked(tmp_path / "broken.tar.xz", dtb, tmp_path)
+
+
+def test_what_a_build_brings_is_used_where_the_way_of_booting_wants_it(kernel: Path, tmp_path: Path) -> None:
+    dtbs = archive(tmp_path / "dtbs.tar.xz", "dtbs/rockchip/rk3568-evb1-v10.dtb")
+    build = KernelBuild(
+        directory=kernel, image=kernel / "Image", image_sha256="", provenance="rtgate", dtbs=dtbs, modules=dtbs
+    )
+    with ExitStack() as stack:
+        found = job_files._of_build(boards.board(BOARD), build, "mainline", {"dtb", "modules"}, stack)
+        assert Path(found["dtb"]).name == "rk3568-evb1-v10.dtb"
+        assert found["modules"] == str(dtbs)
+        assert job_files._of_build(boards.board(BOARD), build, "mainline", {"kernel"}, stack) == {}
+    assert not Path(found["dtb"]).exists()
+
+
+def test_publishing_equal_files_once(kernel: Path) -> None:
+    sources = {"baseline": made(kernel), "candidate": made(kernel)}
+    with ExitStack() as stack:
+        found = publish(sources, Way(server="http://127.0.0.1:1"), stack)
+        assert found["baseline"] == found["candidate"]
+        assert requests.get(found["candidate"].kernel, timeout=5).content == IMAGE
+    with pytest.raises(requests.ConnectionError):
+        requests.get(found["candidate"].kernel, timeout=1)
