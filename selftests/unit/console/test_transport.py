@@ -173,7 +173,7 @@ def test_a_program_is_not_read_after_its_end() -> None:
 @pytest.mark.parametrize("console", ["", "serial", "serial:", "tcp:", "tcp:host", "tcp:a:b:c", "command:", "ssh:host"])
 def test_an_unknown_console_lists_the_known_ones(console: str) -> None:
     with pytest.raises(
-        ConfigError, match=r"unknown console .* \(allowed: .*serial:DEVICE.*tcp:HOST:PORT, command:CMD\)"
+        ConfigError, match=r"unknown console .* \(allowed: .*serial:DEVICE.*tcp:HOST:PORT, command:CMD, lava\)"
     ):
         attached(console, 115200)
 
