@@ -30,7 +30,13 @@ def why_not() -> str:
         return "the lab needs Debian's packages"
     if "\toverlay\n" not in Path("/proc/filesystems").read_text() and shutil.which("modprobe") is None:
         return "this kernel has no overlayfs"
+    if subprocess.run(["unshare", "--mount", "sh", "-ec", _TRIAL], capture_output=True, check=False).returncode:
+        return "namespaces or overlays are not allowed here (a container?)"
     return ""
+
+
+# What ci/lab/enter does, in small.
+_TRIAL = "mount -t tmpfs none /mnt; cd /mnt; mkdir a b c d; mount -t overlay o -o lowerdir=a,upperdir=b,workdir=c d"
 
 
 def is_up() -> bool:

@@ -17,6 +17,8 @@ from rtgate import record as records_file
 from rtgate.cli.main import main
 from rtgate.record import Record
 
+pytestmark = pytest.mark.long
+
 BOARD = "lab-virt-arm64"
 
 
