@@ -11,7 +11,7 @@ tell := || { code=$$?; echo "rtgate ended with exit code $$code"; exit $$code; }
 # Not every shell expands ~ in TREE=~/linux.
 option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
 
-.PHONY: help gate demo test check fuzz bench lab lab-down lab-status clean bootstrap bootstrap-dev
+.PHONY: help gate demo test test-lab check fuzz bench lab lab-down lab-status clean bootstrap bootstrap-dev
 
 help: ## list these targets
 	@echo 'make gate [TREE=DIR [BASE=REF] [CANDIDATE=REF]] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
@@ -27,6 +27,9 @@ demo: bootstrap ## gate a kernel that delays one timer wake-up in a thousand: it
 
 test: bootstrap-dev ## rtgate's own tests: unit tests, then real builds and boots
 	@ci/test
+
+test-lab: bootstrap-dev ## every test on a real LAVA server, also the long ones: half an hour
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" pytest --durations=15 selftests/lab
 
 check: bootstrap-dev ## linters, types, layers, YAML files, shell scripts, project rules
 	@ci/check

@@ -10,8 +10,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from selftests.lab.jobs import boot, deploy, in_container, job
 from selftests.lab.lab import STATE, Lab
+
+pytestmark = pytest.mark.long
 
 BOARD = "lab-virt-arm64"
 MIB = int(os.environ.get("RTGATE_LAB_FLOOD_MIB", "4"))

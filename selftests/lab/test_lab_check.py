@@ -11,6 +11,8 @@ from selftests.lab.lab import Lab
 
 from rtgate.cli.main import main
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def known(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Lab:

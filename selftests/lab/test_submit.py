@@ -116,6 +116,7 @@ def test_from_kernel_to_verdict(lab: Lab, submit: Callable[..., Run]) -> None:
     assert any("latency.max" in name and one["unit"] == "us" for name, one in numbers.items()), numbers.keys()
 
 
+@pytest.mark.long
 def test_a_server_that_restarts_in_mid_job(lab: Lab, submit: Callable[..., Run]) -> None:
     run = submit()
     run.saw("lava-docker-test")
@@ -133,6 +134,7 @@ def test_a_kernel_that_panics_at_boot(submit: Callable[..., Run], tmp_path: Path
     assert all("Kernel panic - not syncing: VFS" in one["sentence"] for one in run.verdicts())
 
 
+@pytest.mark.long
 def test_a_target_that_stops_answering_during_a_test(submit: Callable[..., Run], tmp_path: Path) -> None:
     stopped = ramdisk(tmp_path / "stopped.cpio.gz", "cyclictest", "kill -STOP -1; sleep 100000")
     run = submit("--ramdisk", str(stopped))
