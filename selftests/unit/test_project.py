@@ -98,11 +98,11 @@ def test_the_patterns_find_what_they_are_for(line: str, pattern: re.Pattern[str]
 
 
 @pytest.mark.parametrize(
-    "line", ["target/rootfs/NAME.yaml", "HOME=/root LC_ALL=C", "~/work/linux", "x/work/y", "$TMP/x/"]
+    "line", ["target/rootfs/NAME.yaml", "HOME=/root LC_ALL=C", "~!work!linux", "x!work!y", "$TMP/x/"]
 )
 def test_the_patterns_leave_alone(line: str) -> None:
-    assert not PRIVATE.search(line)
-    assert not REGISTRY.search(line)
+    assert not PRIVATE.search(line.replace("!", "/"))
+    assert not REGISTRY.search(line.replace("!", "/"))
 
 
 IMPORT_ALL = """
