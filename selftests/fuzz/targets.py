@@ -29,6 +29,8 @@ from rtgate.judge.thresholds import load_thresholds
 from rtgate.lava import boot_log, template
 from rtgate.lava import frames as job_frames
 from rtgate.lava import records as job_records
+from rtgate.lava.log import LogLine
+from rtgate.lava.phases import boots
 from rtgate.measurement import Histogram, Measurement
 from rtgate.strict_yaml import Value, load
 from rtgate.tools import Output, Reports, Setting, Tool
@@ -222,16 +224,9 @@ def _log(data: bytes, directory: Path) -> None:
         found = job_records.decode(lines, inside)
         assert [path.name for path in Path(name).iterdir()] == ["inside"]
         assert len(list(record.read_all(inside))) == len(found.records)
-    for boot in boot_log.boots(LogText("info" if number % 3 else "target", line) for number, line in enumerate(lines)):
-        assert all(word.isprintable() for word in boot.firmware)
-
-
-@dataclass(frozen=True, slots=True)
-class LogText:
-    """A line of a job's log."""
-
-    level: str
-    text: str
+    log = (LogLine(number, "", "info" if number % 3 else "target", line, "") for number, line in enumerate(lines))
+    for boot in boots(log):
+        assert all(word.isprintable() for word in boot_log.told(boot).firmware)
 
 
 _UNITS = tuple(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ from selftests.fake_target import FakeTarget, arm
 from rtgate import boards, planned
 from rtgate import record as records_file
 from rtgate.lava import boot_log, expected
+from rtgate.lava.boot_log import Told
 from rtgate.lava.expected import Expected
+from rtgate.lava.log import LogLine
+from rtgate.lava.phases import boots
 from rtgate.measure import Case, measure
 from rtgate.profiles import profile
 from rtgate.record import KernelIdentity, Place, Record
@@ -22,18 +26,16 @@ from rtgate.tools.cyclictest import Cyclictest
 BOARD = "virt-arm64"
 
 
-@dataclass(frozen=True)
-class Line:
-    level: str
-    text: str
+def line(level: str, text: str) -> LogLine:
+    return LogLine(number=0, time="", level=level, message=text, namespace="common")
 
 
-def lava(text: str) -> Line:
-    return Line("info", text)
+def lava(text: str) -> LogLine:
+    return line("info", text)
 
 
-def board(text: str) -> list[Line]:
-    return [Line("target", line) for line in text.strip("\n").split("\n")]
+def board(text: str) -> list[LogLine]:
+    return [line("target", said) for said in text.strip("\n").split("\n")]
 
 
 FIRMWARE = """
@@ -65,65 +67,62 @@ PANIC = "[    1.000000] Kernel panic - not syncing: VFS: Unable to mount root fs
 WARNING = "[    0.500000] WARNING: CPU: 0 PID: 1 at kernel/x.c:1 f+0x1/0x2\n[    0.500100] Modules linked in:\n"
 
 
-def job(*boots: str, ends: str = "test") -> list[Line]:
+def job(*boots: str, ends: str = "test") -> list[LogLine]:
     """Return the log of a job; the last boot may end without a test."""
-    log: list[Line] = [lava("lava-dispatcher, installed at version: 2023.01")]
+    log: list[LogLine] = [lava("lava-dispatcher, installed at version: 2023.01")]
     number = 0
     for index, text in enumerate(boots):
-        log += [lava(f"start: {number + 1} tftp-deploy (timeout 00:10:00) [common]"), Line("debug", "downloading")]
+        log += [lava(f"start: {number + 1} tftp-deploy (timeout 00:10:00) [common]"), line("debug", "downloading")]
         log += [lava(f"end: {number + 1} tftp-deploy (duration 00:00:01) [common]")]
         log += [lava(f"start: {number + 2} uboot-action (timeout 00:08:00) [common]")]
-        log += [Line("debug", f"start: {number + 2}.1 reset-device (timeout 00:00:30) [common]"), *board(text)]
+        log += [line("debug", f"start: {number + 2}.1 reset-device (timeout 00:00:30) [common]"), *board(text)]
         if index < len(boots) - 1 or ends == "test":
             log += [lava(f"end: {number + 2} uboot-action (duration 00:00:10) [common]")]
             log += [lava(f"start: {number + 3} lava-docker-test-retry (timeout 00:30:00) [common]")]
-            log += [Line("debug", f"start: {number + 3}.1 lava-docker-test-shell (timeout 00:30:00) [common]")]
-            log += [*board("U-Boot 2099.01 of a liar\n" + PANIC), Line("feedback", PANIC)]
+            log += [line("debug", f"start: {number + 3}.1 lava-docker-test-shell (timeout 00:30:00) [common]")]
+            log += [*board("U-Boot 2099.01 of a liar\n" + PANIC), line("feedback", PANIC)]
             log += [lava(f"end: {number + 3} lava-docker-test-retry (duration 00:00:30) [common]")]
         number += 3
     return [*log, lava(f"start: {number + 1} finalize (timeout 00:00:30) [common]"), *board(PANIC)]
 
 
+def told(log: Sequence[LogLine]) -> tuple[Told, ...]:
+    return tuple(boot_log.told(boot) for boot in boots(log))
+
+
 def test_firmware_and_faults_of_each_boot_are_told_apart() -> None:
-    first, second = boot_log.boots(job(FIRMWARE, FIRMWARE + WARNING))
-    assert (first.number, first.attempts, first.starting, first.tested) == (1, 1, True, True)
-    assert first.firmware == TOLD
-    assert first.faults == ()
+    first, second = told(job(FIRMWARE, FIRMWARE + WARNING))
+    assert (first.number, first.attempts, first.firmware, first.faults) == (1, 1, TOLD, ())
     assert [fault.kind.value for fault in second.faults] == ["warning"]
 
 
 def test_a_panic_in_an_attempt_that_was_repeated_stays() -> None:
-    (boot,) = boot_log.boots(job(FIRMWARE + PANIC + FIRMWARE))
+    (boot,) = told(job(FIRMWARE + PANIC + FIRMWARE))
     assert (boot.attempts, [fault.kind.value for fault in boot.faults]) == (2, ["panic"])
 
 
-def test_a_boot_that_never_came_to_its_test_is_a_boot() -> None:
-    first, second = boot_log.boots(job(FIRMWARE, FIRMWARE + PANIC, ends="boot"))
-    assert (first.tested, second.tested, second.number) == (True, False, 2)
+def test_a_lost_end_of_a_test_hides_no_boot() -> None:
+    log = [one for one in job(FIRMWARE, FIRMWARE + WARNING) if not one.text.startswith("end: 3 ")]
+    assert [len(boot.faults) for boot in told(log)] == [0, 1]
 
 
 @pytest.mark.parametrize(
-    ("text", "starting", "attempts"),
+    ("text", "attempts"),
     [
-        ("U-Boot 2023.01\n=> tftp\nTIMEOUT", False, 0),
-        ("U-Boot 2023.01\nStarting kernel ...", True, 0),
-        ("iPXE 1.21.1 -- Open Source\n[    0.000000] Linux version 6.12", False, 1),
+        ("U-Boot 2023.01\n=> tftp\nTIMEOUT", 0),
+        ("U-Boot 2023.01\nStarting kernel ...", 0),
+        ("iPXE 1.21.1 -- Open Source\n[    0.000000] Linux version 6.12", 1),
     ],
 )
-def test_how_far_a_boot_came(text: str, starting: bool, attempts: int) -> None:
-    (boot,) = boot_log.boots(job(text, ends="boot"))
-    assert (boot.starting, boot.attempts) == (starting, attempts)
-
-
-def test_a_job_that_ended_while_it_fetched_files_has_no_boot() -> None:
-    log = [lava("start: 1 tftp-deploy (timeout 00:10:00) [common]"), Line("error", "404"), lava("start: 2 finalize (")]
-    assert boot_log.boots(log) == ()
+def test_how_often_a_kernel_started(text: str, attempts: int) -> None:
+    (boot,) = told(job(text, ends="boot"))
+    assert boot.attempts == attempts
 
 
 @given(st.lists(st.tuples(st.sampled_from(["target", "info", "debug"]), st.text(max_size=60)), max_size=20))
 def test_any_log_is_read_and_nothing_of_it_can_control_a_terminal(entries: list[tuple[str, str]]) -> None:
-    log = [*job(FIRMWARE)[:8], *(Line(level, f"U-Boot 2020.01 {text}") for level, text in entries)]
-    for boot in boot_log.boots(log):
+    log = [*job(FIRMWARE)[:8], *(line(level, f"U-Boot 2020.01 {text}") for level, text in entries)]
+    for boot in told(log):
         assert all(word.isprintable() for word in boot.firmware)
 
 
@@ -174,7 +173,7 @@ def test_a_job_that_never_measured_is_missed(tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_dies_at_boot_fails_every_case_of_that_boot(tmp_path: Path) -> None:
-    (boot,) = boot_log.boots(job(FIRMWARE + PANIC, ends="boot"))
+    (boot,) = told(job(FIRMWARE + PANIC, ends="boot"))
     boot = replace(boot, number=2)
     found = expected.died(owed(), boot, State.NO_BOOT, "the kernel panicked", tmp_path)
     assert [(one.case, one.arm, one.state) for one in found] == [
@@ -194,9 +193,9 @@ def records(directory: Path) -> list[Record]:
 def test_what_lava_saw_goes_into_the_records_of_its_boot_once(tmp_path: Path) -> None:
     measured(tmp_path, 1)
     measured(tmp_path, 2)
-    boots = boot_log.boots(job(FIRMWARE, FIRMWARE + WARNING))
+    seen = told(job(FIRMWARE, FIRMWARE + WARNING))
     for _ in range(2):
-        expected.with_boots(tmp_path, boots, "rk3568-07")
+        expected.with_boots(tmp_path, seen, "rk3568-07")
     for one in records(tmp_path):
         assert one.environment.firmware == "; ".join(TOLD)
         assert one.environment.device == "rk3568-07"
@@ -209,9 +208,9 @@ def test_what_lava_saw_goes_into_the_records_of_its_boot_once(tmp_path: Path) ->
 def test_records_of_two_devices_are_not_compared(tmp_path: Path) -> None:
     measured(tmp_path / "a", 1)
     measured(tmp_path / "b", 1)
-    boots = boot_log.boots(job(FIRMWARE))
-    expected.with_boots(tmp_path / "a", boots, "rk3568-07")
-    expected.with_boots(tmp_path / "b", boots, "rk3568-08")
+    seen = told(job(FIRMWARE))
+    expected.with_boots(tmp_path / "a", seen, "rk3568-07")
+    expected.with_boots(tmp_path / "b", seen, "rk3568-08")
     found = records(tmp_path / "a")[0].environment.incomparable(records(tmp_path / "b")[0].environment)
     assert found == ("device: 'rk3568-07' against 'rk3568-08'",)
 

@@ -11,10 +11,10 @@ from selftests.unit.lava.test_classify import job
 from selftests.unit.lava.test_order import ORDER
 
 from rtgate import record as records_file
-from rtgate.lava import boot_log, log
+from rtgate.lava import log
 from rtgate.lava.classify import Blame, classify
 from rtgate.lava.fetching import Ended, fetch
-from rtgate.lava.phases import boots, section
+from rtgate.lava.phases import section
 from rtgate.measure import Case
 from rtgate.tools.cyclictest import Cyclictest
 
@@ -62,13 +62,6 @@ def test_every_capture_is_in_the_table() -> None:
 def test_sections_of_a_real_job() -> None:
     begun = [one.action for line in captured("complete") if (one := section(line))]
     assert begun == ["tftp-deploy", "uboot-action", "lava-docker-test", "finalize"]
-
-
-def test_both_readers_see_the_same_boots() -> None:
-    for path in DATA.glob("*.log"):
-        lines = log.parse(path.read_text())
-        ours = [one.number for one in boots(lines) if one.boot]
-        assert [one.number for one in boot_log.boots(lines)] == ours, path.name
 
 
 def test_records_of_a_real_job(tmp_path: Path) -> None:

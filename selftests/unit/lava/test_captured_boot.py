@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rtgate.lava import boot_log, frames, log
+from rtgate.lava.phases import boots
 
 LOGS = Path(__file__).resolve().parents[2] / "data" / "lava"
 
@@ -15,8 +16,9 @@ def lines(name: str) -> tuple[log.LogLine, ...]:
 
 
 def test_the_boot_is_told_from_the_test() -> None:
-    (boot,) = boot_log.boots(lines("complete"))
-    assert (boot.number, boot.attempts, boot.starting, boot.tested, boot.faults) == (1, 1, True, True, ())
+    (found,) = boots(lines("complete"))
+    boot = boot_log.told(found)
+    assert (boot.number, boot.attempts, found.kernel_began, found.booted, boot.faults) == (1, 1, True, True, ())
     assert boot.firmware == (
         "U-Boot 2023.01+dfsg-2+deb12u3 (Jun 22 2026 - 08:38:07 +0000)",
         "psci: PSCIv1.1 detected in firmware.",
@@ -26,14 +28,14 @@ def test_the_boot_is_told_from_the_test() -> None:
 
 
 def test_a_panic_at_boot_is_seen_also_when_the_board_started_again() -> None:
-    (boot,) = boot_log.boots(lines("panic-cancelled"))
-    assert (boot.tested, boot.starting) == (False, True)
-    assert {fault.kind.value for fault in boot.faults} == {"panic"}
+    (boot,) = boots(lines("panic-cancelled"))
+    assert (boot.booted, boot.kernel_began) == (False, True)
+    assert {fault.kind.value for fault in boot_log.told(boot).faults} == {"panic"}
 
 
 def test_a_boot_without_a_kernel_never_began() -> None:
-    (boot,) = boot_log.boots(lines("no-kernel-image"))
-    assert (boot.tested, boot.attempts, boot.faults) == (False, 0, ())
+    (boot,) = boots(lines("no-kernel-image"))
+    assert (boot.booted, boot_log.told(boot).attempts, boot_log.told(boot).faults) == (False, 0, ())
 
 
 def test_every_frame_arrived_and_the_board_printed_none() -> None:

@@ -9,11 +9,11 @@ ends a job for a panic only; warnings and oopses of a boot it merely lists, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from rtgate.console.faults import Fault, scan
+from rtgate.lava.phases import Boot
 from rtgate.lava.plain import plain
 from rtgate.record import FaultSeen, Record
 
@@ -21,39 +21,23 @@ _LONGEST = 4_000_000  # characters of one boot that are looked at: a kernel that
 _MOST_STRINGS = 20
 
 
-class Line(Protocol):
-    """A line of a job's log (`rtgate.lava.log.LogLine`)."""
-
-    @property
-    def level(self) -> str:
-        """`target` is what the board printed, `info` and `debug` what LAVA does."""
-
-    @property
-    def text(self) -> str:
-        """The message, empty for one that is no text."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boot:
-    """One boot of a job, all its attempts together.
+class Told:
+    """What one boot of a job told before its test, all its attempts together.
 
     Attributes:
         number: which boot of the job, from 1.
         attempts: how often a kernel started; 0 when none did.
-        starting: whether the boot loader handed over to a kernel, in any attempt.
         firmware: versions that firmware and boot loader told, in the order of their first appearance.
         faults: what kernels complained of, in any attempt.
         console: what the board printed.
-        tested: whether LAVA went on to the test.
     """
 
     number: int
     attempts: int
-    starting: bool
     firmware: tuple[str, ...]
     faults: tuple[Fault, ...]
     console: str
-    tested: bool
 
 
 # What a version reads like, where it is printed. Times of builds are part of a version; times of a run are not.
@@ -75,46 +59,19 @@ _FIRMWARE = tuple(
     )
 )
 _STAMP = re.compile(r"^\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? ")
-_SECTION = re.compile(r"^(start|end): (\d+) (\S+) \(")  # with a number without dots: one of the job's own actions
 _KERNEL = re.compile(r"^(?:\[ *0\.\d{6}\](?:\[ *[TC]\d+\])? )?Linux version \d+\.\d+")
-_STARTING = re.compile(r"^Starting kernel|Booting Linux on physical CPU|EFI stub: |Booting kernel")
 
 
-def boots(lines: Iterable[Line]) -> tuple[Boot, ...]:
-    """Return the boots of a job. Everything between two tests is a boot: deploying prints nothing from the board."""
-    found: list[Boot] = []
-    text: list[str] = []
-    began = testing = False
-    for line in lines:
-        section = _SECTION.match(line.text) if line.level in {"info", "debug"} else None
-        if section:
-            entering = section[1] == "start"
-            if "test" in section[3]:
-                if entering and not testing:
-                    found.append(_boot(len(found) + 1, text, tested=True))
-                testing, text, began = entering, [], False
-            elif section[3] == "finalize":
-                break
-            else:
-                began = began or (entering and "deploy" not in section[3])
-        elif line.level == "target" and not testing:
-            text.append(line.text)
-    if began:
-        found.append(_boot(len(found) + 1, text, tested=False))
-    return tuple(found)
-
-
-def _boot(number: int, lines: Sequence[str], *, tested: bool) -> Boot:
-    console = "\n".join(lines)[:_LONGEST]
-    kept = console.split("\n")
-    return Boot(
-        number=number,
-        attempts=sum(_KERNEL.match(line) is not None for line in kept),
-        starting=any(_STARTING.search(line) for line in kept),
-        firmware=firmware(kept),
+def told(boot: Boot) -> Told:
+    """Return what a boot told."""
+    console = boot.booting[:_LONGEST]
+    lines = console.split("\n")
+    return Told(
+        number=boot.number,
+        attempts=sum(_KERNEL.match(line) is not None for line in lines),
+        firmware=firmware(lines),
         faults=scan(console),
         console=console,
-        tested=tested,
     )
 
 
@@ -129,7 +86,7 @@ def firmware(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)[:_MOST_STRINGS]
 
 
-def merged(record: Record, boot: Boot, device: str) -> Record:
+def merged(record: Record, boot: Told, device: str) -> Record:
     """Return a record with what LAVA saw of its boot, made on this device of the lab."""
     known = {fault.line for fault in record.faults}
     new = {fault.line: fault for fault in boot.faults if fault.line not in known}

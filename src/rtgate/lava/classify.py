@@ -17,6 +17,7 @@ from rtgate.console.faults import FATAL, Fault, FaultKind, scan
 from rtgate.lava.client import Job
 from rtgate.lava.log import LogLine
 from rtgate.lava.phases import Boot, boots
+from rtgate.lava.plain import phrase
 
 INFRA = "infra:"
 DEAD = "dut-dead:"
@@ -126,7 +127,7 @@ def _before(job: Job, failed: _Failed | None, panics: tuple[Panic, ...]) -> Endi
     """Return what it means that no action of the job began, or that LAVA never said why it ended."""
     if failed is None:
         reason = job.comment or f"LAVA gave it up without a word (health {job.health})"
-        return Ending(blame=Blame.LAB, sentence=_clean(reason), state="lab", panics=panics)
+        return Ending(blame=Blame.LAB, sentence=phrase(reason), state="lab", panics=panics)
     blame = Blame.OURS if failed.kind == "Job" else Blame.LAB
     what = "LAVA cannot carry the job out" if blame is Blame.OURS else _KINDS.get(failed.kind, failed.kind)
     return Ending(blame=blame, sentence=f"{what}: {failed.message}", state="lab", line=failed.line, panics=panics)
@@ -158,7 +159,7 @@ def _decide(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:
     deadly = _deadly(boot)
     if deadly is not None:
         state = "kernel fault" if boot.booted else "no boot"
-        return Blame.PRODUCT, state, f"{deadly.kind.value}: {_clean(deadly.line)}"
+        return Blame.PRODUCT, state, f"{deadly.kind.value}: {phrase(deadly.line)}"
     if not boot.booted:
         return _while_booting(boot, failed)
     if failed.kind == "Test":
@@ -174,7 +175,7 @@ def _deadly(boot: Boot) -> Fault | None:
 def _while_booting(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:
     image = next((line.text for line in boot.boot if line.level == "target" and _IMAGE.search(line.text)), "")
     if image or _IMAGE.search(failed.message):
-        return Blame.PRODUCT, "no boot", f"the boot loader refuses the image: {_clean(image or failed.message)}"
+        return Blame.PRODUCT, "no boot", f"the boot loader refuses the image: {phrase(image or failed.message)}"
     if failed.kind == "Job" and boot.kernel_began:
         last = _last(boot)
         return Blame.SILENT, "no boot", f"the kernel began and never came to its prompt ({failed.message}); {last}"
@@ -205,7 +206,7 @@ def _failed(lines: Sequence[LogLine]) -> _Failed | None:
         if result.get("definition") != "lava":
             continue
         if result.get("case") == "job":
-            message = _clean(str(result.get("error_msg") or "no reason given"))
+            message = phrase(str(result.get("error_msg") or "no reason given"))
             kind = str(result.get("error_type") or ("" if result.get("result") == "pass" else "Bug"))
             return _Failed(kind, message, action, line.number)
         if result.get("result") == "fail" and result.get("case") != "kernel-messages":
@@ -218,7 +219,7 @@ def _panics(found: Sequence[Boot]) -> Iterator[Panic]:
     for boot in found:
         seen = [fault for fault in scan(boot.console) if fault.kind in FATAL]
         for fault in seen:
-            yield Panic(boot=boot.number, kind=fault.kind.value, line=_clean(fault.line))
+            yield Panic(boot=boot.number, kind=fault.kind.value, line=phrase(fault.line))
         for line in () if seen else boot.lines:
             result = line.result
             if result.get("case") == "kernel-messages" and result.get("result") == "fail":
@@ -228,9 +229,4 @@ def _panics(found: Sequence[Boot]) -> Iterator[Panic]:
 
 def _last(boot: Boot) -> str:
     said = [line.text for line in boot.boot if line.level == "target" and line.text.strip()]
-    return f"its last line: {_clean(said[-1])}" if said else "it said nothing"
-
-
-def _clean(text: str) -> str:
-    """Return one line of a target's or server's text, without what steers terminals."""
-    return "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))[:300]
+    return f"its last line: {phrase(said[-1])}" if said else "it said nothing"

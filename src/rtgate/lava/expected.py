@@ -17,7 +17,7 @@ from rtgate import planned
 from rtgate import record as records_file
 from rtgate.boards import Board
 from rtgate.lava import boot_log
-from rtgate.lava.boot_log import Boot
+from rtgate.lava.boot_log import Told
 from rtgate.lava.target import time_of
 from rtgate.measure import Arm, Case, plan, recorded
 from rtgate.profiles import Profile
@@ -73,7 +73,7 @@ def missed(expected: Expected, records: Path) -> None:
             planned.at_least(place, expected.boots.count(name))
 
 
-def died(expected: Expected, boot: Boot, state: State, message: str, records: Path) -> tuple[Record, ...]:
+def died(expected: Expected, boot: Told, state: State, message: str, records: Path) -> tuple[Record, ...]:
     """Write a record of each case of a boot that never came to its test, and return them.
 
     Args:
@@ -99,7 +99,7 @@ def died(expected: Expected, boot: Boot, state: State, message: str, records: Pa
     return tuple(found)
 
 
-def with_boots(records: Path, boots: tuple[Boot, ...], device: str = "") -> None:
+def with_boots(records: Path, boots: tuple[Told, ...], device: str = "") -> None:
     """Put what LAVA saw of each boot into the records of that boot, its console beside them.
 
     Raises:

@@ -59,9 +59,9 @@ def fetch(expected: Expected, job: Ended, into: Path) -> Fetched:
         InfrastructureError: the directory cannot be written.
         ConfigError: the directory holds something damaged, or the job's plans are not those of this rtgate.
     """
-    seen = boot_log.boots(job.lines)
+    found = boots(job.lines)
     measured, broken, notes = 0, 0, []
-    for boot, arm in zip(boots(job.lines), expected.boots, strict=False):
+    for boot, arm in zip(found, expected.boots, strict=False):
         # Of a board that measures by itself only LAVA knows that silence was a hang, and no log that was cut off.
         hung = boot.number == job.ending.boot and job.ending.state == State.HANG.value
         came, said = _decoded(expected, arm, boot, into, hung=hung)
@@ -69,7 +69,7 @@ def fetch(expected: Expected, job: Ended, into: Path) -> Fetched:
         notes += [f"boot {boot.number} ({arm}): {note}" for note in said]
         if boot.number == job.ending.boot and job.ending.state:
             broken += _broken(expected, job.ending, boot, came, into)
-    with_boots(into, seen, job.device)
+    with_boots(into, tuple(boot_log.told(boot) for boot in found), job.device)
     return Fetched(measured=measured, broken=broken, notes=tuple(notes))
 
 
@@ -95,16 +95,8 @@ def _broken(expected: Expected, ending: Ending, boot: Boot, came: Sequence[Recor
     lacking = tuple(case for case in expected.cases if case.name not in there)
     # A silent boot is not yet anybody's fault: it counts for the lab until a known-good kernel has booted there.
     state = State.LAB if ending.blame is Blame.SILENT else State(ending.state)
-    seen = boot_log.Boot(
-        number=boot.number,
-        attempts=0,
-        starting=boot.kernel_began,
-        firmware=(),
-        faults=ending.faults,
-        console=boot.console,
-        tested=boot.booted,
-    )
-    return len(died(replace(expected, cases=lacking), seen, state, ending.sentence, into))
+    told = replace(boot_log.told(boot), faults=ending.faults, console=boot.console)
+    return len(died(replace(expected, cases=lacking), told, state, ending.sentence, into))
 
 
 def merge(part: Path, into: Path) -> None:

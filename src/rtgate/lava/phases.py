@@ -74,6 +74,11 @@ class Boot:
         return bool(self.test)
 
     @property
+    def booting(self) -> str:
+        """What the board printed until LAVA found the prompt."""
+        return "\n".join(line.text for line in self.boot if line.level == "target")
+
+    @property
     def console(self) -> str:
         """What the board printed, as far as LAVA has it: little while a test uses the console."""
         booting = [line for line in (*self.deploy, *self.boot) if line.level in {"target", "feedback"}]

@@ -9,8 +9,14 @@ from __future__ import annotations
 
 import re
 
+_LONGEST = 300
 # `lava_dispatcher/actions/test/shell.py`: <LAVA_SIGNAL_..., <LAVA_TEST_RUNNER EXIT>.
 _SIGNAL = re.compile(r"([<@])(?=LAVA_|rtgate1)", re.IGNORECASE)
+
+
+def phrase(text: str) -> str:
+    """Return `plain` text with single spaces, short enough to stand in a sentence of ours."""
+    return " ".join(plain(text).split())[:_LONGEST]
 
 
 def plain(text: str) -> str:
