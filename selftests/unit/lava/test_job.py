@@ -121,9 +121,9 @@ def test_a_kernel_s_family_is_seen_in_its_configuration(config: str, family: str
 
 def test_a_tuning_s_arguments_reach_the_command_line() -> None:
     assert job_of(request_for(tuning="isolated"))["context"]["extra_kernel_args"] == (
-        "printk.time=1 isolcpus=3 nohz_full=3"
+        "panic=0 printk.time=1 isolcpus=3 nohz_full=3"
     )
-    assert job_of(request_for())["context"]["extra_kernel_args"] == "printk.time=1"
+    assert job_of(request_for())["context"]["extra_kernel_args"] == "panic=0 printk.time=1"
 
 
 def test_newer_keys_are_for_newer_servers_only() -> None:

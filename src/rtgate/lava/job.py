@@ -31,6 +31,8 @@ _LONGEST_NAME = 200  # LAVA's limit
 _LONGEST_VALUE = 2000
 # LAVA polls the console that the test uses and reads at most 4 KiB each time; at its 10 s a line would fill up.
 _POLL_S = 1
+# LAVA ends a boot at "end Kernel panic", which only a kernel prints that stays; otherwise it waits for its deadline.
+_STAYS = "panic=0"
 _SPARE_S = 300  # scheduling, power, the end of a job
 _COMPRESSIONS = {"gz": "gz", "xz": "xz", "bz2": "bz2", "zst": "zstd"}
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -299,7 +301,8 @@ def _timeouts(request: JobRequest, found: Template) -> dict[str, object]:
 
 
 def _context(request: JobRequest, lava: Lava) -> dict[str, object]:
-    arguments = " ".join(filter(None, (request.board.command_line, request.board.tuning(request.tuning).command_line)))
+    own = (_STAYS, request.board.command_line, request.board.tuning(request.tuning).command_line)
+    arguments = " ".join(filter(None, own))
     if not _ARGUMENTS.fullmatch(arguments):
         raise ConfigError(f"{request.board.path}: kernel arguments {arguments!r}: a boot loader reads more in them")
     context = {"console_device": lava.consoles.get(request.family, ""), "extra_kernel_args": arguments}
