@@ -241,7 +241,7 @@ def test_what_a_stopped_machine_leaves_is_thrown_away(start: Start, client: Conn
         machine.bind(str(tmp_path / "console"))
         machine.listen()
         machine.settimeout(10)
-        hub = start(line=f"unix:{tmp_path}/console", log=tmp_path / "log")
+        hub = start(line=f"unix:{tmp_path}/console", log=tmp_path / "log", patience=1.0)
         typing = client(hub)
         with machine.accept()[0] as stopped:
             typing.sendall(b"for a kernel that hangs\n")
@@ -262,7 +262,7 @@ def test_a_machine_that_prints_and_takes_nothing_keeps_its_line(start: Start, cl
         machine.bind(str(tmp_path / "console"))
         machine.listen()
         machine.settimeout(10)
-        hub = start(line=f"unix:{tmp_path}/console")
+        hub = start(line=f"unix:{tmp_path}/console", patience=1.0)
         typing = client(hub)
         with machine.accept()[0] as busy:
             typing.sendall(b"x")
