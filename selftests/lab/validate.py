@@ -29,7 +29,7 @@ def schema(job: Path) -> str:
 
 def engine(types: Path, devices: Path) -> Any:
     """Return LAVA's own template engine, which finds our types before its own, as on a server."""
-    from django.conf import settings  # type: ignore[import-not-found]  # noqa: PLC0415
+    from django.conf import settings  # noqa: PLC0415
 
     settings.configure(
         DEVICES_PATH=str(devices),
@@ -37,15 +37,15 @@ def engine(types: Path, devices: Path) -> Any:
         HEALTH_CHECKS_PATH=str(devices),
         DISPATCHER_CONFIG_PATH=str(devices),
     )
-    from lava_scheduler_app.environment import devices as lavas  # type: ignore[import-not-found]  # noqa: PLC0415
+    from lava_scheduler_app.environment import devices as lavas  # noqa: PLC0415
 
     return lavas()
 
 
 def device_schema(text: str) -> str:
     """Return what the device's schema has against a rendered dictionary."""
-    from lava_common.schemas.device import validate  # type: ignore[import-not-found]  # noqa: PLC0415
-    from voluptuous import Invalid  # type: ignore[import-not-found]  # noqa: PLC0415
+    from lava_common.schemas.device import validate  # noqa: PLC0415
+    from voluptuous import Invalid  # noqa: PLC0415
 
     try:
         validate(yaml.safe_load(text))

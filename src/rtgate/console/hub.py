@@ -49,8 +49,8 @@ class Settings:
         pending: bytes that wait for a client that does not read.
         log_limit: bytes after which the log is moved aside.
         clients: connections at a time.
-        patience: seconds for which a silent virtual machine may leave what is typed, before that is thrown away. One on a
-            busy host takes seconds; one that is reset must not find it.
+        patience: seconds for which a silent virtual machine may leave what is typed, before that is thrown away. One
+            on a busy host takes seconds; one that is reset must not find it.
     """
 
     line: str
@@ -179,7 +179,8 @@ class Hub:
         if not self._stuck():
             self._took = now
             return
-        if now - self._took < self._settings.patience or now - self._spoke < _SILENT_S or not self._settings.line.startswith("unix:"):
+        waiting = now - self._took < self._settings.patience or now - self._spoke < _SILENT_S
+        if waiting or not self._settings.line.startswith("unix:"):
             return
         assert self._line is not None
         self._event("what was typed is thrown away: the board does not take it")
