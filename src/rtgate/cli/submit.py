@@ -6,9 +6,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,9 @@ from rtgate.lava import devices, on_board
 from rtgate.lava.access import access
 from rtgate.lava.classify import Blame
 from rtgate.lava.client import Lava
+from rtgate.lava.devices import Lab
 from rtgate.lava.following import Waits
-from rtgate.lava.job import PRIORITIES, TRANSPORTS, JobArm, JobRequest, lava_of, render
+from rtgate.lava.job import PRIORITIES, TRANSPORTS, Files, JobArm, JobRequest, lava_of, render
 from rtgate.lava.order import NONCE, Order, in_turns
 from rtgate.lava.submission import Attempt, Submission
 from rtgate.profiles import profile
@@ -130,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
             check_ours(output)
             records_file.has_room(output)
             stack.enter_context(ours_alone(output))
-        job = _Job(arguments, board, order, sources, watch, stack)
+        job = _prepared(arguments, order, sources, watch, stack)
         if arguments.dry_run:
             print(job.submission(order).checked("rtgate-dry-run", job.tags), end="")
             return 0
@@ -143,30 +144,26 @@ def run(arguments: argparse.Namespace) -> int:
         return _followed(job, output)
 
 
+@dataclass(kw_only=True)
 class _Job:
-    """What is submitted, ready to be: the lab was looked at, files are published."""
+    """What is submitted, ready to be: the lab was looked at, files are published.
 
-    def __init__(
-        self,
-        arguments: argparse.Namespace,
-        board: Board,
-        order: Order,
-        sources: dict[str, Source],
-        watch: JobWatch,
-        stack: ExitStack,
-    ) -> None:
-        self.arguments, self.board, self.order, self.watch = arguments, board, order, watch
-        self.lava = Lava(access(arguments.server))
-        device_type = lava_of(board).device_type
-        self.lab = devices.look(self.lava, device_type, arguments.tag)
-        watch.say(self.lab.summary(self.lava.access.url))
-        for entry in lava_of(board).unconfirmed:
-            watch.say(f"{board.name}: unconfirmed: {entry.what}: {entry.reason}")
-        tags = tuple(arguments.tag)
-        self.tags = devices.pinned(self.lab.devices, arguments.device, tags) if arguments.device else tags
-        self._families = {one.family for one in sources.values()}
-        way = Way(serve=arguments.serve, put=arguments.put, server=self.lava.access.url)
-        self._files = publish(sources, way, stack)
+    Attributes:
+        asked: the command line.
+        tags: of devices; the first attempt pins the device for those that follow.
+        files: where workers get them, by arm.
+        family: of the kernels.
+    """
+
+    asked: argparse.Namespace
+    board: Board
+    order: Order
+    lava: Lava
+    lab: Lab
+    tags: tuple[str, ...]
+    files: Mapping[str, Files]
+    family: str
+    watch: JobWatch
 
     def submission(self, order: Order) -> Submission:
         """Return the submission of a part of the order."""
@@ -176,19 +173,19 @@ class _Job:
             make=lambda nonce, tags: render(self._request(order, nonce, tags)),
             watch=self.watch,
             tags=self.tags,
-            waits=Waits(queue=seconds(self.arguments.queue_timeout)),
-            attempts=1 + max(0, self.arguments.retries),
+            waits=Waits(queue=seconds(self.asked.queue_timeout)),
+            attempts=1 + max(0, self.asked.retries),
             arms=order.boots,
         )
 
     def _request(self, order: Order, nonce: str, tags: tuple[str, ...]) -> JobRequest:
-        asked = self.arguments
+        asked = self.asked
         named = ", ".join(kernel.name for kernel in order.kernels.values())
         return JobRequest(
             name=f"rtgate {self.board.name}: {','.join(order.suites)} on {named}",
             board=self.board,
             arms=tuple(
-                JobArm(name=arm, files=self._files[arm], identity=json.dumps(asdict(kernel)))
+                JobArm(name=arm, files=self.files[arm], identity=json.dumps(asdict(kernel)))
                 for arm, kernel in order.kernels.items()
             ),
             boots=order.boots,
@@ -203,7 +200,7 @@ class _Job:
             image=asked.image,
             upload=asked.upload,
             server=self.lab.version,
-            family=min(self._families),
+            family=self.family,
             test_s=order.boot_s,
             steps=self._steps(order),
         )
@@ -216,10 +213,36 @@ class _Job:
         return tuple(on_board.steps(expected, number) for number in range(1, len(order.boots) + 1))
 
 
+def _prepared(
+    arguments: argparse.Namespace, order: Order, sources: dict[str, Source], watch: JobWatch, stack: ExitStack
+) -> _Job:
+    """Look at the lab, say what it has, publish the files: they are served until `stack` ends."""
+    board = boards.board(arguments.board)
+    lava = Lava(access(arguments.server))
+    lab = devices.look(lava, lava_of(board).device_type, arguments.tag)
+    watch.say(lab.summary(lava.access.url))
+    for entry in lava_of(board).unconfirmed:
+        watch.say(f"{board.name}: unconfirmed: {entry.what}: {entry.reason}")
+    tags = tuple(arguments.tag)
+    (family,) = {one.family for one in sources.values()}
+    way = Way(serve=arguments.serve, put=arguments.put, server=lava.access.url)
+    return _Job(
+        asked=arguments,
+        board=board,
+        order=order,
+        lava=lava,
+        lab=lab,
+        tags=devices.pinned(lab.devices, arguments.device, tags) if arguments.device else tags,
+        files=publish(sources, way, stack),
+        family=family,
+        watch=watch,
+    )
+
+
 def _followed(job: _Job, output: Path) -> int:
     """Carry out every part of the order, one after the other on the same board, and judge all of it."""
     done: list[Attempt] = []
-    asked = job_results.asked(job.order, job.arguments.thresholds, allow_unjudged=job.arguments.allow_unjudged)
+    asked = job_results.asked(job.order, job.asked.thresholds, allow_unjudged=job.asked.allow_unjudged)
     for part in job.order.parts():
         try:
             attempts = job.submission(part).run()
