@@ -16,37 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selftests.integration.conftest import ROOT, built, rtgate
 
 from rtgate.tools.registry import TOOLS
 
-ROOT = Path(__file__).resolve().parents[2]
 FAULTS = ROOT / "selftests" / "data" / "bad-kernels" / "fault-on-demand"
 SLOW = ROOT / "kernel-configs" / "patches" / "demo-slow-wakeup"
-
-
-def rtgate(*words: object, timeout: float = 600, **environment: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "rtgate", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        check=False,
-    )
-    print(done.stdout, done.stderr, sep="\n")
-    return done
-
-
-def built(directory: Path, build: str, *words: object) -> Path:
-    done = rtgate("build", build, "-o", directory, *words, timeout=3000)
-    assert done.returncode == 0
-    return directory
-
-
-@pytest.fixture(scope="session")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("kernel") / "arm64", "virt-arm64-preempt_rt")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""The command line as users type it, and the kernel that several tests boot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def rtgate(*words: object, timeout: float = 600, **environment: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "rtgate", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    print(done.stdout, done.stderr, sep="\n")
+    return done
+
+
+def built(directory: Path, build: str, *words: object) -> Path:
+    done = rtgate("build", build, "-o", directory, *words, timeout=3000)
+    assert done.returncode == 0
+    return directory
+
+
+@pytest.fixture(scope="session")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("kernel") / "arm64", "virt-arm64-preempt_rt")
