@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import socket
 import time
 import tty
@@ -35,6 +36,18 @@ def read_until_closed(transport: Transport) -> bytes:
         except TransportError:
             return data
     raise AssertionError("it did not close")
+
+
+def test_ctrl_c_interrupts_a_program_also_when_we_were_started_in_the_background() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        transport = ProgramTransport(["sh", "-c", "echo ready; exec sleep 100"])
+        assert read(transport, 7) == b"ready\r\n"
+        transport.write(b"\x03")
+        read_until_closed(transport)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        transport.close()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import time
 from collections.abc import Sequence
 from typing import Protocol
@@ -40,13 +41,21 @@ class Transport(Protocol):
         """Close the line, and end the program behind it if there is one."""
 
 
+def _heed_the_terminal() -> None:
+    """Undo what a shell's `&` and nohup leave ignored: the Ctrl-C that we type must interrupt what it is typed at."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class ProgramTransport:
     """The standard input and output of a program on a terminal of its own, by pexpect."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         command = guarded(argv)
         try:
-            self._child: pexpect.spawn[bytes] = pexpect.spawn(command[0], command[1:], timeout=None, echo=False)
+            self._child: pexpect.spawn[bytes] = pexpect.spawn(
+                command[0], command[1:], timeout=None, echo=False, preexec_fn=_heed_the_terminal
+            )
         except pexpect.ExceptionPexpect as error:
             raise TransportError(f"{argv[0]} does not start: {error}") from error
         self._child.delaybeforesend = None
