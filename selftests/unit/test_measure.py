@@ -496,6 +496,28 @@ def test_a_tool_that_never_ended_was_left_waiting_by_the_kernel() -> None:
     assert found.message == "cyclictest was stopped after 24 s: it did not end by itself"
 
 
+@pytest.mark.parametrize(
+    ("state", "host_wait", "expected"),
+    [
+        (State.HANG, 0.3, "lab"),
+        (State.NO_BOOT, 0.3, "lab"),
+        (State.UNREADABLE, 0.3, "lab"),
+        (State.HANG, 0.2, "hang"),
+        (State.FAULT, 0.9, "kernel fault"),  # no host makes a kernel panic
+    ],
+)
+def test_a_kernel_that_did_not_get_to_run_is_not_to_blame(state: State, host_wait: float, expected: str) -> None:
+    outcome = replace(measured(), state=state, message="silence", host_wait=host_wait)
+    record, _ = measure(CASE, arm(FakeTarget({None: outcome})), 1)
+    assert record.state == expected
+    assert record.message.endswith("silence")
+
+
+def test_what_was_measured_on_a_busy_host_stays() -> None:
+    record, _ = measure(CASE, arm(FakeTarget({None: replace(measured(), host_wait=0.9)})), 1)
+    assert record.state == "measured"
+
+
 def test_cobalt_shows_itself_beside_uname() -> None:
     assert _record(measured(facts=facts("facts", {"/proc/xenomai/version": b"3.2.4"}))).environment.flavour == "xenomai"
 

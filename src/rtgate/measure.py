@@ -17,6 +17,7 @@ from rtgate.measurement import Measurement
 from rtgate.needs import Need
 from rtgate.profiles import Profile
 from rtgate.record import Evidence, KernelIdentity, Record
+from rtgate.target import host
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.tools import Output, Setting, Tool
@@ -132,7 +133,14 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
             # A tool that never ends, and cannot say why, was left waiting by the kernel.
             state = State.HANG if observed.text(outcome.files, "tool.deadline") else State.UNREADABLE
             message = str(error)
+    if state in _TOO_LATE and outcome.host_wait >= host.BUSY:
+        waited = f"it waited {outcome.host_wait:.0%} of the time for a processor"
+        state, message = State.LAB, f"this host was too busy to run the board ({waited}): {message}"
     return _record(case, arm, made, _Result(outcome, state, message, measurements))
+
+
+# What a kernel looks like that does not get to run.
+_TOO_LATE = (State.NO_BOOT, State.HANG, State.UNREADABLE)
 
 
 @dataclass(frozen=True, slots=True)

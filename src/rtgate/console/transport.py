@@ -60,6 +60,12 @@ class ProgramTransport:
             raise TransportError(f"{argv[0]} does not start: {error}") from error
         self._child.delaybeforesend = None
 
+    @property
+    def pid(self) -> int:
+        """The program's process."""
+        assert self._child.pid is not None
+        return self._child.pid
+
     def read(self) -> bytes:
         """Return what has arrived."""
         try:
@@ -73,11 +79,10 @@ class ProgramTransport:
     def _exit_code(self) -> int | None:
         """Return the exit code, None where there is none. The program's end can be seen a moment before its code."""
         deadline = Deadline.after(1.0)
-        assert self._child.pid is not None
         try:
             while not deadline.expired:
                 # Only looked at: pexpect collects it, and would wait for a program that has only closed its terminal.
-                ended = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 if ended is not None:
                     return ended.si_status if ended.si_code == os.CLD_EXITED else None
                 time.sleep(0.01)

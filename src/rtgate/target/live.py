@@ -29,6 +29,7 @@ from rtgate.errors import (
     RtgateError,
     TransportError,
 )
+from rtgate.target import host
 from rtgate.target.outcome import Outcome, State, collected, last_lines
 from rtgate.target.plan import Plan, measured, script
 from rtgate.target.qemu import Machine, Monitor, process, version
@@ -100,6 +101,7 @@ class LiveTarget:
             with ExitStack() as stack:
                 shell = self.opened(stack, plan, log)
                 outcome = self._on(shell, plan, began)
+                outcome = replace(outcome, host_wait=self._host_wait(shell.transport, began))
         except InfrastructureError as error:
             outcome = Outcome(state=State.LAB, message=str(error))
         repeated = outcome.line.repeated + (shell.again if shell else 0)
@@ -109,8 +111,14 @@ class LiveTarget:
             console=bytes(log),
             faults=scan(log.decode("utf-8", errors="replace")),
             seconds={**outcome.seconds, "total": round(time.monotonic() - began, 3)},
-            machine=self.machine,
+            machine={**self.machine, "host_wait": f"{outcome.host_wait:.3f}"} if self.boots else self.machine,
         )
+
+    def _host_wait(self, transport: Transport, began: float) -> float:
+        """Return the share of the time for which QEMU waited for a processor; 0 when it is gone."""
+        if self.boots and isinstance(transport, ProgramTransport | _OfProcess):
+            return host.waited_s(transport.pid) / max(time.monotonic() - began, 1.0)
+        return 0.0
 
     def opened(self, stack: ExitStack, plan: Plan, log: bytearray) -> Shell:
         """Open the console, until the stack is closed; what it prints goes to `log`. Raises TransportError."""
@@ -303,6 +311,11 @@ class _OfProcess:
 
     inner: Transport
     child: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self.child.pid
 
     def read(self) -> bytes:
         """Return what has arrived."""

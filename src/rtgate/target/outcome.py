@@ -52,6 +52,7 @@ class Outcome:
         console: everything the console printed.
         seconds: host seconds by step (`boot`, `measure`, `total`).
         machine: what ran the board: QEMU's version and command line, or the console of a real one.
+        host_wait: share of the time for which a board that is a process on this host waited for a processor.
     """
 
     state: State
@@ -62,6 +63,7 @@ class Outcome:
     line: LineQuality = field(default_factory=LineQuality)
     seconds: Mapping[str, float] = field(default_factory=dict)
     machine: Mapping[str, str] = field(default_factory=dict)
+    host_wait: float = 0.0
 
 
 def unpack(reader: FrameReader) -> dict[str, bytes]:

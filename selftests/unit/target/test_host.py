@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""The host's own account of who waited for a processor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from rtgate.target.host import waited_s
+
+BUSY = "while True: pass"
+
+
+@pytest.fixture
+def two_on_one_processor() -> Iterator[int]:
+    """Two that never sleep, on one processor: each waits about half of the time."""
+    processor = min(os.sched_getaffinity(0))
+    with ExitStack() as stack:
+        for _ in range(2):
+            child = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
+            stack.callback(child.kill)
+            os.sched_setaffinity(child.pid, {processor})
+        yield child.pid
+
+
+def test_a_process_that_waits_for_a_processor_is_known(two_on_one_processor: int) -> None:
+    end = time.monotonic() + 20
+    while waited_s(two_on_one_processor) < 0.3:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_one_that_sleeps_waits_for_none() -> None:
+    with subprocess.Popen(["sleep", "100"]) as child:
+        time.sleep(0.5)
+        assert waited_s(child.pid) < 0.3
+        child.kill()
+
+
+def test_nothing_is_known_of_a_process_that_is_gone() -> None:
+    with subprocess.Popen(["true"]) as child:
+        child.wait()
+    assert waited_s(child.pid) == 0
