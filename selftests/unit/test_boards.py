@@ -64,6 +64,37 @@ def test_a_virtual_board_is_read(directory: Path) -> None:
     assert (board.qemu.instruction_ns, board.qemu.arguments) == (8, ("-a", "b c"))
 
 
+DEVICES = """\
+  iommu: {machine: iommu=smmuv3, arguments: [-device, intel-iommu]}
+  devices:
+    edu: [-device, "edu,addr=0x9"]
+pcie: {edu: {id: 1234:11e8}}
+"""
+
+
+def test_devices_of_a_virtual_board_are_read(directory: Path) -> None:
+    text = GOOD + VIRTUAL.replace("{", "\n  ").replace(", ", "\n  ", 4).replace("}", "") + DEVICES
+    (directory / "v.yaml").write_text(text)
+    board = boards.board("v")
+    assert board.qemu is not None
+    assert board.qemu.devices == {"edu": ("-device", "edu,addr=0x9")}
+    assert board.qemu.with_devices(["edu"]) == ("-device", "intel-iommu", "-device", "edu,addr=0x9")
+    assert board.qemu.machine_with(["edu"]) == "virt,iommu=smmuv3"
+    assert (board.qemu.with_devices([]), board.qemu.machine_with([])) == ((), "virt")
+    assert board.pcie["edu"].where == "1234:11e8"
+    for before, after, message in (
+        ("edu: [", "all: [", ":18:5: 'all' is no name of a device"),
+        ('[-device, "edu,addr=0x9"]', "[]", ":18:10: edu has no arguments"),
+        ('[-device, "edu,addr=0x9"]', "edu", ":18:10: expected a list, found text"),
+        ("machine: iommu", "machin: iommu", ":16:11: unknown key 'machin' (allowed: arguments, machine)"),
+    ):
+        assert before in text
+        (directory / "v.yaml").write_text(text.replace(before, after))
+        with pytest.raises(ConfigError) as caught:
+            boards.board("v")
+        assert message in str(caught.value)
+
+
 def test_the_sites_board_hides_the_shipped_one(directory: Path) -> None:
     assert boards.board("virt-arm64").soc == "none"
     (directory / "virt-arm64.yaml").write_text(GOOD)

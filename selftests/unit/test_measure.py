@@ -34,6 +34,7 @@ from rtgate.measurement import Better, Measurement
 from rtgate.needs import Need
 from rtgate.record import LoadSeen, Record, Thread
 from rtgate.target.outcome import LineQuality, Outcome, State
+from rtgate.target.plan import Plan, script
 from rtgate.target.soak import LOG_GOES_ON, LOG_LOST
 from rtgate.threads import SCHED_DEADLINE, SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
@@ -605,3 +606,56 @@ def test_whatever_a_target_sends_there_is_a_record(name: str, start: int, length
     assert found.state in {"measured", "unreadable"}
     assert [check.name for check in checks(found, {})]
     assert hashlib.sha256(repr(found).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnDevices(Stub):
+    """A tool that needs devices."""
+
+    devices: ClassVar[tuple[str, ...]] = ("edu", "nvme")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnAll(Stub):
+    """A tool that needs all devices."""
+
+    devices: ClassVar[tuple[str, ...]] = ("all",)
+
+
+def _made(tool: Tool, board: str, time: str = "virtual") -> tuple[Plan, Setting]:
+    case = Case(suite="latency", tool=tool, load="idle")
+    on = arm(FakeTarget(), time=time, board=board)
+    return plan(case, on, 1), setting(case, on)
+
+
+def test_a_virtual_boot_gets_the_devices_that_its_case_asks_for() -> None:
+    made, given = _made(OnDevices(), "virt-arm64")
+    assert made.devices == ("nvme", "edu")  # as the board's file has them
+    assert set(given.pcie) == {"nvme", "edu"}
+    assert not any(need.test == "false" for need in made.needs)
+    assert _made(OnAll(), "virt-arm64")[0].devices == ("nvme", "edu", "ivshmem")
+
+
+def test_other_boots_get_none_and_their_plan_stays() -> None:
+    made, given = _made(Cyclictest(), "virt-arm64")
+    assert (made.devices, given.pcie) == ((), {})
+    # The bytes of the script are part of what limits were learnt with.
+    board = replace(arm(FakeTarget()).board, pcie={})
+    bare = replace(arm(FakeTarget()), board=board)
+    assert script(made) == script(plan(Case(suite="latency", tool=Cyclictest(), load="idle"), bare, 1))
+
+
+def test_devices_that_a_board_does_not_list_are_why_a_case_is_skipped() -> None:
+    made, _ = _made(OnDevices(), "nuc-j3455", "real")
+    assert [need.reason for need in made.needs if need.test == "false"] == [
+        "nuc-j3455 lists no PCI Express function named edu",
+        "nuc-j3455 lists no PCI Express function named nvme",
+    ]
+    made, _ = _made(OnAll(), "nuc-j3455", "real")
+    assert [need.reason for need in made.needs if need.test == "false"] == ["nuc-j3455 lists no PCI Express function"]
+
+
+def test_the_environment_names_the_devices() -> None:
+    environment = _stub(measured(), OnDevices()).environment
+    assert environment.machine == "virt,gic-version=3,iommu=smmuv3 with nvme, edu"
+    assert _record(measured()).environment.machine == "virt,gic-version=3"

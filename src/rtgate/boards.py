@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rtgate import pcie as pcie_facts
 from rtgate import site, tuning
 from rtgate.errors import ConfigError
 from rtgate.strict_yaml import Mapping as Keys
@@ -14,7 +15,7 @@ from rtgate.strict_yaml import Value, load
 from rtgate.tuning import DEFAULT, Tuning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 ARCHES = ("arm64", "x86_64")
@@ -24,11 +25,26 @@ FLAVOURS = ("preempt_rt", "xenomai", "jailhouse", "generic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Iommu:
+    """The IOMMU of a virtual machine that has devices.
+
+    Attributes:
+        machine: what QEMU's -machine gets beside the board's; empty for nothing.
+        arguments: QEMU's arguments before those of the devices, which QEMU wants behind their IOMMU.
+    """
+
+    machine: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Qemu:
     """The virtual machine of a virtual board.
 
     Attributes:
         shift: one instruction is 2**shift nanoseconds of virtual time (QEMU's -icount shift).
+        devices: arguments by the name of a device that a boot may have; it gets those that its case asks for.
+        iommu: what a boot with devices gets before them.
     """
 
     binary: str
@@ -36,11 +52,22 @@ class Qemu:
     cpu: str
     shift: int
     arguments: tuple[str, ...]
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    iommu: Iommu = field(default_factory=Iommu)
 
     @property
     def instruction_ns(self) -> int:
         """Nanoseconds of virtual time that one instruction takes."""
         return 1 << self.shift
+
+    def machine_with(self, devices: Collection[str]) -> str:
+        """Return QEMU's -machine for a boot with these devices."""
+        return ",".join(filter(None, (self.machine, self.iommu.machine if devices else "")))
+
+    def with_devices(self, devices: Collection[str]) -> tuple[str, ...]:
+        """Return QEMU's arguments for these devices, in the order of the board's file; none without a device."""
+        chosen = [argument for name, arguments in self.devices.items() if name in devices for argument in arguments]
+        return (*self.iommu.arguments, *chosen) if devices else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +127,8 @@ class Board:
         qemu: set for virtual boards only.
         cool_to: degrees Celsius that a board in a lab must have cooled down to before it measures.
         lava: set for boards that labs have.
+        pcie: the PCI functions that are expected on it, by name; on a virtual board each has the name of a device,
+            and is there only with it.
     """
 
     name: str
@@ -121,6 +150,7 @@ class Board:
     qemu: Qemu | None
     cool_to: int | None = None
     lava: Lava | None = None
+    pcie: Mapping[str, pcie_facts.Function] = field(default_factory=dict)
 
     def tuning(self, name: str) -> Tuning:
         """Return the tuning of this name. Raises ConfigError."""
@@ -139,7 +169,7 @@ class Board:
 _REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console")
 _OPTIONAL = (
     *("build", "command_line", "rootfs", "work_directory", "scratch", "tunings", "cpu_classes", "not_applicable"),
-    *("qemu", "lava", "cool_to"),
+    *("qemu", "lava", "cool_to", "pcie"),
 )
 CHECKS = (
     *("flavour", "kernel", "cpus", "log", "threads", "affinity", "cycles", "counts", "duration", "clock", "load"),
@@ -180,6 +210,7 @@ def read(path: Path) -> Board:
         qemu=_qemu(data),
         cool_to=data["cool_to"].integer(minimum=0, maximum=120) if "cool_to" in data else None,
         lava=_lava(data.get("lava"), console),
+        pcie={} if "pcie" not in data else pcie_facts.read(data["pcie"]),
     )
 
 
@@ -227,14 +258,33 @@ def _qemu(data: Keys) -> Qemu | None:
     value = data.get("qemu")
     if value is None:
         return None
-    found = value.mapping(required=("binary", "machine", "cpu", "shift"), optional=("arguments",))
+    found = value.mapping(required=("binary", "machine", "cpu", "shift"), optional=("arguments", "devices", "iommu"))
     return Qemu(
         binary=found["binary"].text(),
         machine=found["machine"].text(),
         cpu=found["cpu"].text(),
         shift=found["shift"].integer(minimum=0, maximum=10),
         arguments=found.texts("arguments"),
+        devices=_devices(found.get("devices")),
+        iommu=_iommu(found.get("iommu")),
     )
+
+
+def _devices(value: Value | None) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for name, entry in ({} if value is None else value.entries()).items():
+        pcie_facts.check_name(entry.key)
+        found[name] = tuple(item.text() for item in entry.value.items())
+        if not found[name]:
+            entry.value.fail(f"{name} has no arguments (allowed: a list of QEMU's, for example [-device, edu])")
+    return found
+
+
+def _iommu(value: Value | None) -> Iommu:
+    if value is None:
+        return Iommu()
+    data = value.mapping(optional=("machine", "arguments"))
+    return Iommu(machine=data.text("machine", ""), arguments=data.texts("arguments"))
 
 
 def _lava(value: Value | None, console: Console) -> Lava | None:

@@ -25,6 +25,7 @@ class Load:
         processes: how many processes it has at least while it runs.
         needs: what the target must have.
         image: the root filesystem image that has its programs.
+        devices: as a tool's (see `tools.Tool`).
     """
 
     name: str
@@ -33,6 +34,7 @@ class Load:
     processes: int = 1
     needs: tuple[Need, ...] = ()
     image: str = "core"
+    devices: tuple[str, ...] = ()
 
 
 def _idle(_: Board) -> Load:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
-from rtgate import loads, observed
-from rtgate.boards import Board
+from rtgate import loads, observed, pcie
+from rtgate.boards import Board, Qemu
 from rtgate.environment import Environment
 from rtgate.errors import ParseError
 from rtgate.measurement import Measurement
@@ -75,7 +75,21 @@ def setting(case: Case, arm: Arm) -> Setting:
         memory_mib=arm.board.memory_mib,
         duration_s=arm.profile.of(case.tool.name).duration_s,
         virtual_time=arm.time == "virtual",
+        pcie=_functions(case, arm),
     )
+
+
+def _devices(case: Case, arm: Arm) -> tuple[str, ...]:
+    """Return the names of the devices that a case measures: on a virtual board those that its boot gets."""
+    asked = {*case.tool.devices, *loads.load(case.load, arm.board).devices}
+    known = arm.board.qemu.devices if arm.board.qemu else arm.board.pcie
+    return tuple(name for name in known if name in asked or pcie.ALL in asked)
+
+
+def _functions(case: Case, arm: Arm) -> Mapping[str, pcie.Function]:
+    """Return the functions that are expected in a case: of a virtual board, those of the devices in its boot."""
+    there = _devices(case, arm) if arm.board.qemu else (pcie.ALL,)
+    return pcie.chosen(arm.board.pcie, there)
 
 
 def plan(case: Case, arm: Arm, seed: int) -> Plan:
@@ -89,12 +103,27 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         seed=seed,
         duration_s=expected.duration_s,
         seen=expected.seen,
-        needs=(*case.tool.needs, *load.needs, *_confined(case, arm)),
+        needs=(*_absent(case, arm), *case.tool.needs, *load.needs, *_confined(case, arm)),
         writes=(*case.tool.writes, *arm.tuning.writes),
         priorities=arm.tuning.priorities,
         command_line=arm.tuning.command_line,
         image="full" if "full" in {case.tool.image, load.image} else "core",
         work_directory=arm.board.work_directory,
+        devices=_devices(case, arm) if arm.board.qemu else (),
+    )
+
+
+def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:
+    """Return what no target has: the devices that a case measures, and that the board's file does not list."""
+    asked = dict.fromkeys((*case.tool.devices, *loads.load(case.load, arm.board).devices))
+    there = _functions(case, arm)
+    names = [name for name in asked if name not in there and not (name == pcie.ALL and there)]
+    return tuple(
+        Need(
+            test="false",
+            reason=f"{arm.board.name} lists no PCI Express function" + ("" if name == pcie.ALL else f" named {name}"),
+        )
+        for name in names
     )
 
 
@@ -173,7 +202,7 @@ def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
         message=result.message,
         argv=made.argv,
         kernel=arm.kernel,
-        environment=_environment(arm, outcome),
+        environment=_environment(arm, outcome, made.devices),
         evidence=_evidence(case, arm, outcome.files),
         measurements=result.measurements,
         faults=observed.faults(outcome),
@@ -190,7 +219,7 @@ def _classed(measurement: Measurement, board: Board) -> Measurement:
     return replace(measurement, labels={**measurement.labels, "class": kinds[0]}) if kinds else measurement
 
 
-def _environment(arm: Arm, outcome: Outcome) -> Environment:
+def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Environment:
     files, board = outcome.files, arm.board
     qemu = board.qemu if arm.time != "real" else None
     facts, before = observed.facts(files, "facts"), observed.facts(files, "facts.start")
@@ -205,7 +234,7 @@ def _environment(arm: Arm, outcome: Outcome) -> Environment:
         memory_mib=str(board.memory_mib),
         instruction_ns=str(qemu.instruction_ns) if qemu and arm.time == "virtual" else "",
         emulator=outcome.machine.get("qemu", ""),
-        machine=qemu.machine if qemu else "",
+        machine=_machine(qemu, devices) if qemu else "",
         rootfs=outcome.machine.get("rootfs", ""),
         tools=_tools(facts),
         flavour=_flavour(facts),
@@ -225,6 +254,11 @@ def _environment(arm: Arm, outcome: Outcome) -> Environment:
         mitigations=_listed(facts, f"{_CPU}/vulnerabilities/"),
         irq_affinity=_listed(facts, "/proc/irq/", "/smp_affinity_list"),
     )
+
+
+def _machine(qemu: Qemu, devices: tuple[str, ...]) -> str:
+    """Return the virtual machine as its environment names it, with the devices that the case asked for."""
+    return qemu.machine_with(devices) + (f" with {', '.join(devices)}" if devices else "")
 
 
 _CPU = "/sys/devices/system/cpu"

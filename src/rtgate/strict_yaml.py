@@ -74,6 +74,12 @@ class Value:
         scalar = isinstance(self.node, yaml.ScalarNode) and self.node.tag == "tag:yaml.org,2002:int"
         return str(self.node.value) if scalar else self.text()
 
+    def written(self) -> str:
+        """Return a scalar as it is written: to YAML `0000:01:00.0` is a number of base 60, and `off` is false."""
+        if not isinstance(self.node, yaml.ScalarNode) or not self.node.value:
+            self.fail(f"expected text, found {_names(self.node.tag)}")
+        return str(self.node.value)
+
     def integer(self, minimum: int | None = None, maximum: int | None = None) -> int:
         """Return a whole number between the bounds, both included."""
         raw = self._scalar("int")

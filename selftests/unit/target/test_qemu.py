@@ -33,6 +33,7 @@ def machine(
     virtual: bool = False,
     monitor: Path | None = None,
     command_line: str = "",
+    devices: tuple[str, ...] = (),
 ) -> list[str]:
     return Machine(
         board=board,
@@ -43,6 +44,7 @@ def machine(
         virtual_time=virtual,
         monitor=monitor,
         command_line=command_line,
+        devices=devices,
     ).argv()
 
 
@@ -100,6 +102,44 @@ def test_only_the_seed_tells_two_boots_apart() -> None:
     one, other = machine(board, virtual=True, seed=1), machine(board, virtual=True, seed=22)
     assert one == machine(board, virtual=True, seed=1)
     assert [pair for pair in zip(one, other, strict=True) if pair[0] != pair[1]] == [("1", "22")]
+
+
+# What limits were learnt with. A change here means that they have to be learnt again.
+LATENCY_MACHINES = {
+    "virt-arm64": "qemu-system-aarch64 -nodefaults -no-user-config -no-reboot -display none -accel tcg"
+    " -machine virt,gic-version=3 -cpu cortex-a57 -smp 1 -m 512M"
+    " -icount shift=3,sleep=off,rr=record,rrfile=/dev/null -rtc base=2024-01-01,clock=vm -seed 1"
+    " -serial file:/console -kernel /build/Image -initrd /image.cpio"
+    " -append console=ttyAMA0,115200 printk.time=1 nokaslr oops=panic panic=-1",
+    "virt-x86_64": "qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -display none -accel tcg"
+    " -machine q35 -cpu qemu64 -smp 1 -m 512M"
+    " -icount shift=3,sleep=off,rr=record,rrfile=/dev/null -rtc base=2024-01-01,clock=vm -seed 1"
+    " -serial file:/console -kernel /build/Image -initrd /image.cpio"
+    " -append console=ttyS0,115200 printk.time=1 nokaslr oops=panic panic=-1",
+}
+
+
+@pytest.mark.parametrize("name", LATENCY_MACHINES)
+def test_a_boot_that_asks_for_no_device_keeps_its_machine(name: str) -> None:
+    assert " ".join(machine(boards.board(name), virtual=True, seed=1)) == LATENCY_MACHINES[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "iommu"),
+    [("virt-arm64", "virt,gic-version=3,iommu=smmuv3"), ("virt-x86_64", "intel-iommu,intremap=on,caching-mode=on")],
+)
+def test_devices_come_behind_an_iommu(name: str, iommu: str) -> None:
+    board = boards.board(name)
+    both = machine(board, devices=("nvme", "edu"))
+    plain = machine(board)
+    assert iommu in both
+    assert iommu not in plain
+    first = min(number for number, word in enumerate(both) if word.startswith(("edu,", "pcie-root-port,", "nvme,")))
+    assert both.index(iommu) < first
+    assert any(word.startswith("edu,") and "dma_mask=0xffffffffffffffff" in word for word in both)
+    assert any(word.startswith("nvme,") and "bus=rp1" in word for word in both)
+    assert not any("ivshmem" in word for word in both)
+    assert both == machine(board, devices=("edu", "nvme"))
 
 
 @pytest.mark.parametrize("own", ["", "quiet nokaslr"])

@@ -53,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         image=artefacts.load(directory).image,
         initrd=rootfs.image(board.rootfs, board.arch).path,
         serial="mon:stdio",
+        devices=tuple(board.qemu.devices),
     )
     print("Ctrl-A X ends the board", file=sys.stderr)
     return subprocess.run(machine.argv(), check=False).returncode

@@ -48,6 +48,8 @@ class Plan:
         command_line: kernel arguments that this plan's boot needs beside the board's.
         work_directory: a directory on the target's RAM file system.
         kernel_log: the command that prints the kernel's log.
+        devices: those of a virtual board that this plan's boot needs.
+        watched: further files below /proc and /sys that are read before and after measuring; patterns of the shell.
     """
 
     case: str
@@ -63,6 +65,8 @@ class Plan:
     priorities: tuple[tuple[str, int], ...] = ()
     work_directory: str = "/run/rtgate"
     kernel_log: str = "dmesg"
+    devices: tuple[str, ...] = ()
+    watched: tuple[str, ...] = ()
 
     @property
     def deadline_s(self) -> float:
@@ -112,7 +116,7 @@ def _filled(plan: Plan, nonce: str) -> str:
         "ARGUMENTS": plan.command_line.replace("\n", " ") or "the board's",
         "WORK": shlex.quote(f"{plan.work_directory}/{nonce}"),
         "NEEDS": "\n".join(f"{need.test} || echo {shlex.quote(need.reason)} >>skip" for need in plan.needs),
-        "WATCHED": " ".join(dict.fromkeys((*_WATCHED, *(write.path for write in plan.writes)))),
+        "WATCHED": " ".join(dict.fromkeys((*_WATCHED, *(write.path for write in plan.writes), *plan.watched))),
         "FACTS": " ".join(_FACTS),
         "WRITES": "\n".join(f"put {shlex.quote(write.value)} {write.path}" for write in plan.writes),
         "PRIORITIES": "\n".join(f"prioritise {value} {shlex.quote(start)}" for start, value in plan.priorities),

@@ -33,6 +33,7 @@ class Machine:
         seed: QEMU's -seed, which feeds the guest's random numbers; None on host time.
         command_line: kernel arguments beside the board's.
         virtual_time: count instructions, so that a run repeats bit by bit.
+        devices: by the names of the board's file; without any the machine is the board's alone.
     """
 
     board: Board
@@ -43,6 +44,7 @@ class Machine:
     command_line: str = ""
     virtual_time: bool = False
     monitor: Path | None = None
+    devices: tuple[str, ...] = ()
 
     def argv(self) -> list[str]:
         """Return QEMU's command line."""
@@ -53,12 +55,13 @@ class Machine:
             *(self._in_turns() if self.virtual_time and self.board.cpus > 1 else ()),
             qemu.binary,
             *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-accel", "tcg"),
-            *("-machine", qemu.machine, "-cpu", qemu.cpu),
+            *("-machine", qemu.machine_with(self.devices), "-cpu", qemu.cpu),
             *("-smp", str(self.board.cpus), "-m", f"{self.board.memory_mib}M"),
             *(clock if self.virtual_time else ()),
             *(("-name", "debug-threads=on") if self.board.cpus > 1 else ()),
             *(("-seed", str(self.seed)) if self.seed is not None else ()),
             *qemu.arguments,
+            *qemu.with_devices(self.devices),
             *("-serial", self.serial),
             *(("-qmp", f"unix:{self.monitor},server=on,wait=off") if self.monitor else ()),
             *("-kernel", str(self.image), "-initrd", str(self.initrd)),

@@ -95,6 +95,7 @@ class VirtualBoard:
             command_line=plan.command_line,
             virtual_time=True,
             monitor=directory / "qmp",
+            devices=plan.devices,
         )
 
 

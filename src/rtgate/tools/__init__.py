@@ -9,12 +9,13 @@ in `tool.err`; `tool.deadline` is there when the plan had to stop it. Tools of r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Protocol
 
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import Need
+from rtgate.pcie import Function
 from rtgate.threads import Seen, Threads
 from rtgate.tuning import Write
 from rtgate.units import Quantity, Unit
@@ -61,6 +62,7 @@ class Setting:
         memory_mib: RAM of the board in MiB.
         duration_s: how long to measure, in target seconds.
         virtual_time: whether the target's clock counts instructions, so that nanoseconds mean something.
+        pcie: the PCI Express functions that are expected on the board in this case, by name.
     """
 
     cpus: int
@@ -68,6 +70,7 @@ class Setting:
     virtual_time: bool
     memory_mib: int = 512
     cpu_list: str = ""
+    pcie: Mapping[str, Function] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +126,8 @@ class Tool(Protocol):
         needs: what the target must have; a case whose needs are not met is SKIP.
         writes: settings of the target that the tool cannot do without.
         confined: whether its threads stay on the CPUs of `Setting.cpu_list`.
+        devices: what it measures, by the names of `Setting.pcie`: a virtual board gets them in the case's boot, and a
+            board that does not list them skips the case. `("all",)` is every one that the board lists.
     """
 
     name: ClassVar[str]
@@ -132,6 +137,7 @@ class Tool(Protocol):
     needs: ClassVar[tuple[Need, ...]] = ()
     writes: ClassVar[tuple[Write, ...]] = ()
     confined: ClassVar[bool] = False
+    devices: ClassVar[tuple[str, ...]] = ()
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line; output files are named relative to the results directory."""
