@@ -173,7 +173,7 @@ _OPTIONAL = (
 )
 CHECKS = (
     *("flavour", "kernel", "cpus", "log", "threads", "affinity", "cycles", "counts", "duration", "clock", "load"),
-    "settings",
+    *("settings", "aer"),
 )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
-from rtgate import loads, observed, pcie
+from rtgate import links, loads, observed, pcie
 from rtgate.boards import Board, Qemu
 from rtgate.environment import Environment
 from rtgate.errors import ParseError
@@ -110,6 +110,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         image="full" if "full" in {case.tool.image, load.image} else "core",
         work_directory=arm.board.work_directory,
         devices=_devices(case, arm) if arm.board.qemu else (),
+        watched=links.WATCHED if _functions(case, arm) else (),
     )
 
 
@@ -205,7 +206,7 @@ def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
         environment=_environment(arm, outcome, made.devices),
         evidence=_evidence(case, arm, outcome.files),
         measurements=result.measurements,
-        faults=observed.faults(outcome),
+        faults=observed.faults(outcome, _functions(case, arm)),
         line={"received": outcome.line.received, "damaged": outcome.line.damaged, "repeated": outcome.line.repeated},
         seconds=outcome.seconds,
         machine=outcome.machine,
@@ -312,7 +313,8 @@ def _tools(facts: Mapping[str, str]) -> str:
 def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
     moments = ("start", "middle", "late", "end")
     expected = case.tool.expected(setting(case, arm))
-    before, after = observed.settings(files, "facts.start"), observed.settings(files, "facts.end")
+    around = observed.around(files)
+    state = links.of(around)
     return Evidence(
         asked={
             **asdict(expected),
@@ -320,13 +322,15 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
             "cpus": list(cpus(arm.tuning.cpus)) if arm.tuning.cpus else [],
             "command_line": arm.tuning.command_line,
             "priorities": dict(arm.tuning.priorities),
+            "counters": links.counted(_functions(case, arm)),
         },
         load=case.load,
         load_processes=loads.load(case.load, arm.board).processes,
         threads=tuple(thread for moment in moments for thread in observed.threads(files, moment, expected)),
         load_seen=tuple(observed.load_seen(files, moment) for moment in moments if f"processes.{moment}" in files),
         elapsed_s=observed.elapsed_s(files),
-        settings={path: (before.get(path, ""), after.get(path, "")) for path in sorted({*before, *after, *_COMPARED})},
+        settings={path: values for path, values in (_UNREAD | around).items() if path not in state},
+        pcie=state,
         writes={
             write.path: write.reads or f"^{re.escape(write.value)}$"
             for write in (*case.tool.writes, *arm.tuning.writes)
@@ -339,3 +343,4 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
 
 # Settings that every target has: one that was not read is missing, not unchanged.
 _COMPARED = ("/proc/sys/kernel/printk", "/proc/sys/kernel/sched_rt_runtime_us", observed.CLOCK)
+_UNREAD = dict.fromkeys(_COMPARED, ("", ""))

@@ -6,7 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from rtgate import links
 from rtgate.console.faults import scan
+from rtgate.pcie import Function
 from rtgate.record import FaultSeen, LoadSeen, Thread
 from rtgate.target.outcome import Outcome
 from rtgate.target.soak import LOG_GOES_ON, LOG_LOST
@@ -14,6 +16,7 @@ from rtgate.threads import Seen
 from rtgate.tools import Expected
 from rtgate.tuning import Tuning
 
+_FACT = re.compile(r"(?P<path>/sys/bus/pci/devices/[0-9a-f:.]{1,20}/[^:]*|[^:]*):(?P<content>.*)")
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
@@ -23,12 +26,12 @@ def text(files: Mapping[str, bytes], name: str) -> str:
 
 
 def facts(files: Mapping[str, bytes], name: str) -> dict[str, str]:
-    """Return what /proc and /sys said, by path, from lines `PATH:CONTENT`."""
+    """Return what /proc and /sys said, by path, from lines `PATH:CONTENT`; addresses on PCI have colons themselves."""
     found: dict[str, list[str]] = {}
     for line in files.get(name, b"").decode("utf-8", errors="replace").splitlines():
-        path, colon, content = line.partition(":")
-        if colon:
-            found.setdefault(path, []).append(content)
+        match = _FACT.fullmatch(line)
+        if match:
+            found.setdefault(match["path"], []).append(match["content"])
     return {path: "\n".join(lines).strip() for path, lines in found.items()}
 
 
@@ -40,13 +43,21 @@ def settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
     return found
 
 
-def faults(outcome: Outcome) -> tuple[FaultSeen, ...]:
-    """Return the faults of the console and of the kernel log, those that stand in both once."""
+def faults(outcome: Outcome, functions: Mapping[str, Function]) -> tuple[FaultSeen, ...]:
+    """Return the faults of the console and of the kernel log, those that stand in both once, and those of PCI links."""
     seen: dict[str, FaultSeen] = {}
     log = outcome.files.get("dmesg", b"").decode("utf-8", errors="replace")
     for fault in (*outcome.faults, *scan(log)):
         seen.setdefault(fault.line, FaultSeen(kind=fault.kind.value, line=fault.line, text=fault.text))
-    return tuple(seen.values())
+    # Without the second look nothing is gone; that it is missing makes the measurement invalid.
+    state = around(outcome.files) if settings(outcome.files, "facts.end") else {}
+    return (*seen.values(), *links.faults(links.of(state), functions))
+
+
+def around(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
+    """Return what was read before and after measuring, by path; empty text for what was not read."""
+    before, after = settings(files, "facts.start"), settings(files, "facts.end")
+    return {path: (before.get(path, ""), after.get(path, "")) for path in sorted({*before, *after})}
 
 
 def kernel_log(files: Mapping[str, bytes], *, ours: bool) -> str:

@@ -84,6 +84,9 @@ def _function(name: str, value: Value) -> Function:
     data = value.mapping(optional=_KEYS)
     if "address" not in data and "id" not in data:
         value.fail(f"{name} needs an address (0000:01:00.0), or an id (vendor:device, for example 144d:a808)")
+    aer = _word(data.get("aer"), COUNTED)
+    if aer in {"port", "both"} and "port" not in data:
+        data["aer"].fail(f"{name} has no port whose counters could be read (add one: port: 0000:00:00.0)")
     return Function(
         name=name,
         address=_matching(data.get("address"), _ADDRESS, "address of a function (allowed: for example 0000:01:00.0)"),
@@ -94,7 +97,7 @@ def _function(name: str, value: Value) -> Function:
         mps=_one_of(data.get("mps"), _SIZES),
         mrrs=_one_of(data.get("mrrs"), _SIZES),
         aspm=_word(data.get("aspm"), ASPM),
-        aer=_word(data.get("aer"), COUNTED),
+        aer=aer,
     )
 
 

@@ -6,7 +6,7 @@ needs; `planned.json` beside the boots says which were planned; the raw output i
 so that a better parser can read it again.
 
 Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
-name several groups of threads. Records of a soak also have `chunk`.
+name several groups of threads. Records of a soak also have `chunk`, those of boards with PCI functions `evidence.pcie`.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Evidence:
         processes: names of all processes, as read after the measurement.
         log: what was read of the kernel's log: `whole`; `late`, without the first lines of a boot that was ours, or
             with lines lost since the chunk before; `some`, of a board that was running before; empty for nothing.
+        pcie: what files of PCI functions held, by path, before and after the measurement (see `links`).
         writes: what settings that were written had to read back as, by path, as regular expressions.
     """
 
@@ -73,6 +74,7 @@ class Evidence:
     processes: tuple[str, ...] = ()
     kernel_threads: tuple[Thread, ...] = ()
     log: str = ""
+    pcie: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +278,7 @@ def _encoded(record: Record) -> dict[str, Any]:
             "load_seen": [_slots(seen) for seen in evidence.load_seen],
             "elapsed_s": evidence.elapsed_s,
             "settings": {path: list(values) for path, values in evidence.settings.items()},
+            **({"pcie": {path: list(values) for path, values in evidence.pcie.items()}} if evidence.pcie else {}),
             "writes": dict(evidence.writes),
             "processes": list(evidence.processes),
             "log": evidence.log,
@@ -315,6 +318,7 @@ def _decoded(data: dict[str, Any], directory: Path) -> Record:
             load_seen=tuple(LoadSeen(**seen) for seen in evidence["load_seen"]),
             elapsed_s=evidence["elapsed_s"],
             settings={path: (before, after) for path, (before, after) in evidence["settings"].items()},
+            pcie={path: (before, after) for path, (before, after) in evidence.get("pcie", {}).items()},
             writes=_is((dict,), evidence["writes"]),
             processes=tuple(evidence["processes"]),
             log=_is((str,), evidence["log"]),

@@ -120,7 +120,7 @@ NAMES = [
         "latency.p99",
         f"cyclictest reports no 'latency.p99' (allowed: {MEASUREMENTS})",
     ),
-    (_changed("oops", "hiccup", FAULT), "hiccup", "unknown value 'hiccup' (allowed: atomic-sleep, bug, "),
+    (_changed("oops", "hiccup", FAULT), "hiccup", "unknown value 'hiccup' (allowed: aer, atomic-sleep, bug, "),
 ]
 KEYS = [
     (

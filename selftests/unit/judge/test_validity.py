@@ -56,6 +56,7 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
         counts=[{"measurement": "wakeups", "least": 2000}],
         threads=[{"count": 2, "policy": 1, "priority": 99}],
         cpus=[1],
+        counters=[{"name": "nvme", "where": "0000:01:00.0"}],
     )
     broken = replace(
         evidence(
@@ -617,3 +618,20 @@ def test_a_kernel_thread_of_another_policy_has_not_the_priority() -> None:
 def test_a_write_that_did_not_last() -> None:
     made = evidence(record(), settings={**SETTINGS, TIMER: ("0", "1")}, writes={TIMER: "0"})
     assert _failed("settings", made) == (f"{TIMER} was '0' and became '1'; {TIMER} should be 0 and is '1'")
+
+
+AER = "/sys/bus/pci/devices/0000:01:00.0/aer_dev_"
+
+
+def test_error_counters_that_should_be_there_must_be_read_before_and_after() -> None:
+    counters = [{"name": "nvme", "where": "0000:01:00.0"}]
+    read = {f"{AER}{kind}": ("TOTAL 0", "TOTAL 0") for kind in ("correctable", "nonfatal", "fatal")}
+    asked = asking(record(), counters=counters)
+    assert _check("aer", evidence(asked, pcie=read)).held is Held.OK
+    assert _check("aer", evidence(record(), pcie={})).held is Held.OK
+    late = {**read, f"{AER}fatal": ("TOTAL 0", "")}
+    assert _failed("aer", evidence(asked, pcie=late)) == (
+        "the AER counters of nvme (0000:01:00.0) after the test were not read (CONFIG_PCIEAER?)"
+    )
+    assert "nvme (0000:01:00.0) before the test, nvme" in _failed("aer", evidence(asked, pcie={}))
+    assert _check("aer", evidence(asked)).spoils is Spoils.GOOD_NEWS

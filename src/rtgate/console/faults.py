@@ -13,7 +13,11 @@ from enum import Enum
 
 
 class FaultKind(Enum):
-    """What happened. The value is the name used in `thresholds.yaml` and reports."""
+    """What happened. The value is the name used in `thresholds.yaml` and reports.
+
+    No line tells of `aer` and `pcie-link`: they come from counters and links before and after a measurement, because a
+    kernel's log also has what happened while the board booted.
+    """
 
     PANIC = "panic"
     OOPS = "oops"
@@ -28,6 +32,8 @@ class FaultKind(Enum):
     SOFT_LOCKUP = "soft-lockup"
     HARD_LOCKUP = "hard-lockup"
     THROTTLING = "rt-throttling"
+    AER = "aer"
+    PCIE_LINK = "pcie-link"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
+from rtgate import links
 from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record, Thread
 from rtgate.threads import POLICIES, SCHED_FIFO
@@ -63,7 +64,10 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
         record: the record.
         undeclared: reasons, by check, why the board declares a check not applicable.
     """
-    made = (_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings)
+    made = (
+        *(_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings),
+        _aer,
+    )
     found = tuple(check(record) for check in made)
     return tuple(
         Check(name=check.name, held=Held.NOT_APPLICABLE, spoils=check.spoils, sentence=undeclared[check.name])
@@ -298,6 +302,15 @@ def _settings(record: Record) -> Check:
     ]
     problems += _priorities(record)
     return _check("settings", Spoils.GOOD_NEWS, "; ".join(problems), "as asked, and unchanged")
+
+
+def _aer(record: Record) -> Check:
+    """Check that the error counters of PCI functions that should be there were read before and after."""
+    counted = record.evidence.asked.get("counters", [])
+    missing = links.unread(record.evidence.pcie, counted)
+    problem = f"the AER counters of {', '.join(missing)} were not read (CONFIG_PCIEAER?)" if missing else ""
+    fine = ", ".join(str(entry["name"]) for entry in counted)
+    return _check("aer", Spoils.GOOD_NEWS, problem, f"read of {fine}" if fine else "the board's file asks for none")
 
 
 def _priorities(record: Record) -> list[str]:
