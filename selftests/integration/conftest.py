@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line as users type it, and the kernel that several tests boot."""
+"""The command line as users type it, and the kernels that several tests boot."""
 
 from __future__ import annotations
 
@@ -36,3 +36,8 @@ def built(directory: Path, build: str, *words: object) -> Path:
 @pytest.fixture(scope="session")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("kernel") / "arm64", "virt-arm64-preempt_rt")
+
+
+@pytest.fixture(scope="session")
+def x86_64_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("kernel") / "x86_64", "virt-x86_64-preempt_rt")

@@ -269,11 +269,6 @@ SKIPPED = {
 }
 
 
-@pytest.fixture(scope="session")
-def x86_64_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("kernel") / "x86_64", "virt-x86_64-preempt_rt")
-
-
 @pytest.mark.parametrize(("board", "kernel_of"), [("virt-arm64", "kernel"), ("virt-x86_64", "x86_64_kernel")])
 def test_every_tool_measures(board: str, kernel_of: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     report = tmp_path / "report"

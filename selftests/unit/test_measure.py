@@ -633,7 +633,7 @@ def test_a_virtual_boot_gets_the_devices_that_its_case_asks_for() -> None:
     assert made.devices == ("nvme", "edu")  # as the board's file has them
     assert set(given.pcie) == {"nvme", "edu"}
     assert not any(need.test == "false" for need in made.needs)
-    assert _made(OnAll(), "virt-arm64")[0].devices == ("nvme", "edu", "ivshmem")
+    assert _made(OnAll(), "virt-arm64")[0].devices == ("nvme", "edu", "endpoint")
 
 
 def test_other_boots_get_none_and_their_plan_stays() -> None:

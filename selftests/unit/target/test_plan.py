@@ -174,6 +174,8 @@ OTHER: dict[str, object] = {
     "priorities": (("irq/", 90),),
     "work_directory": "/tmp/rtgate",
     "kernel_log": "cat log",
+    "devices": ("nvme",),
+    "watched": ("/proc/interrupts",),
 }
 
 

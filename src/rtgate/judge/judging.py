@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rtgate.console.faults import FaultKind
+from rtgate.judge import bounds
 from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.validity import Check, Held, Spoils, checks, lost_cpus
@@ -77,6 +78,7 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
         findings += _limits(limits, sound, believable=believable)
     if telling:
         findings += _guarantees(guarantees(subject.case, limits), telling, believable=believable)
+        findings += [one for one in bounds.apply(telling) if believable or one.status is Status.FAIL]
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
     if not findings:

@@ -114,6 +114,7 @@ def _filled(plan: Plan, nonce: str) -> str:
         "IMAGE": plan.image,
         "PAYLOAD": PAYLOAD,
         "ARGUMENTS": plan.command_line.replace("\n", " ") or "the board's",
+        "DEVICES": f", devices: {' '.join(plan.devices)}" if plan.devices else "",
         "WORK": shlex.quote(f"{plan.work_directory}/{nonce}"),
         "NEEDS": "\n".join(f"{need.test} || echo {shlex.quote(need.reason)} >>skip" for need in plan.needs),
         "WATCHED": " ".join(dict.fromkeys((*_WATCHED, *(write.path for write in plan.writes), *plan.watched))),
@@ -193,7 +194,7 @@ put_back() {
 # each costs a virtual board some 2 ms.
 _SCRIPT = r"""#!/bin/sh
 # SPDX-License-Identifier: MIT
-# rtgate plan @NONCE@: @CASE@, seed @SEED@, image @IMAGE@, kernel arguments: @ARGUMENTS@
+# rtgate plan @NONCE@: @CASE@, seed @SEED@, image @IMAGE@, kernel arguments: @ARGUMENTS@@DEVICES@
 work=@WORK@
 
 send() {

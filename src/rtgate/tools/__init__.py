@@ -30,6 +30,23 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What a board's file demands of every measurement with this name and these labels, whatever other labels it has.
+
+    Attributes:
+        value: less is FAIL, more is a note.
+        exact: more is FAIL, too.
+        source: where the demand stands.
+    """
+
+    measurement: str
+    labels: Mapping[str, str]
+    value: float
+    source: str
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
     """What a tool must be seen to do, for the validity of its measurements.
 
@@ -41,6 +58,7 @@ class Expected:
         interval_us: the period of a measuring thread whose histogram must account for every period; 0 without one.
         counts: what it must have counted.
         clock: whether it measures with the wall clock, so that time synchronisation must stand still.
+        bounds: what the board's file demands of its measurements.
     """
 
     threads: tuple[Threads, ...]
@@ -50,6 +68,7 @@ class Expected:
     interval_us: int = 0
     counts: tuple[Count, ...] = ()
     clock: bool = False
+    bounds: tuple[Bound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

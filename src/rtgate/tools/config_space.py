@@ -17,9 +17,7 @@ _STATUS_CAPABILITIES = 0x10  # PCI_STATUS_CAP_LIST
 _FIRST_CAPABILITY = 0x34  # PCI_CAPABILITY_LIST
 _HEADER = 0x40  # bytes that every function has, and that nobody needs a privilege for
 _EXPRESS = 0x10  # PCI_CAP_ID_EXP
-_EXTENDED = 0x100  # where extended capabilities begin
-_AER = 0x0001  # PCI_EXT_CAP_ID_ERR
-_LEGACY_BYTES, _ALL_BYTES = 256, 4096
+BYTES = 256  # what a function has without the extended space, which some devices do not bear to be read whole
 _EXPRESS_BYTES = 0x14  # to the end of Link Status
 
 
@@ -84,12 +82,10 @@ class ConfigSpace:
     Attributes:
         id: vendor:device, four hexadecimal digits each.
         express: None for conventional PCI.
-        aer: whether it has Advanced Error Reporting; None where the extended space was not read.
     """
 
     id: str
     express: Express | None
-    aer: bool | None
 
 
 def read(data: bytes) -> ConfigSpace | None:
@@ -104,14 +100,9 @@ def read(data: bytes) -> ConfigSpace | None:
         return None
     if len(data) < _HEADER:
         raise ParseError(f"only {len(data)} bytes of a configuration space could be read, {_HEADER} are its header")
-    if len(data) < _LEGACY_BYTES:
+    if len(data) < BYTES:
         raise ParseError(f"only {len(data)} bytes of a configuration space could be read: the rest takes root")
-    express = _express(data)
-    return ConfigSpace(
-        id=f"{_word(data, 0):04x}:{_word(data, 2):04x}",
-        express=express,
-        aer=None if express is None or len(data) < _ALL_BYTES else _extended(data, _AER) is not None,
-    )
+    return ConfigSpace(id=f"{_word(data, 0):04x}:{_word(data, 2):04x}", express=_express(data))
 
 
 def _word(data: bytes, offset: int) -> int:
@@ -137,28 +128,11 @@ def _capability(data: bytes, wanted: int) -> int | None:
     return None
 
 
-def _extended(data: bytes, wanted: int) -> int | None:
-    """Return the offset of an extended capability; a header of zeros or ones ends an empty chain."""
-    offset, seen = _EXTENDED, set[int]()
-    while offset:
-        if offset < _EXTENDED or offset in seen:
-            where = "loops" if offset in seen else "leads out"
-            raise ParseError(f"its chain of extended capabilities {where} at {offset:#x}")
-        seen.add(offset)
-        header = _dword(data, offset)
-        if header in {0, 0xFFFFFFFF}:
-            return None
-        if header & 0xFFFF == wanted:
-            return offset
-        offset = header >> 20 & ~3
-    return None
-
-
 def _express(data: bytes) -> Express | None:
     offset = _capability(data, _EXPRESS)
     if offset is None:
         return None
-    if offset + _EXPRESS_BYTES > _LEGACY_BYTES:
+    if offset + _EXPRESS_BYTES > BYTES:
         raise ParseError(f"its PCI Express capability at {offset:#x} leads out of the space")
     kind = _word(data, offset + 0x02) >> 4 & 0xF
     try:

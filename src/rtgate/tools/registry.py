@@ -12,6 +12,7 @@ from rtgate.tools.deadline_test import DeadlineTest
 from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.hwlatdetect import Hwlatdetect
 from rtgate.tools.oslat import Oslat
+from rtgate.tools.pcie_link import PcieLink
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.pip_stress import PipStress
 from rtgate.tools.pmqtest import Pmqtest
@@ -28,6 +29,7 @@ from rtgate.tools.xenomai import XenomaiCyclictest, XenomaiLatency, XenomaiSmoke
 _ALL: tuple[type[Tool], ...] = (
     *(Cyclictest, Cyclicdeadline, DeadlineTest, Oslat, Queuelat, Hwlatdetect, RtlaTimerlat, RtlaOsnoise),
     *(Signaltest, Sigwaittest, Pmqtest, Ptsematest, Svsematest, PiStress, PipStress, RtMigrateTest, Hackbench, Ssdd),
+    *(PcieLink,),
     *(XenomaiLatency, XenomaiCyclictest, XenomaiSwitchtest, XenomaiSmokey),
 )
 TOOLS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _ALL}

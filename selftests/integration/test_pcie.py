@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""PCI Express for real: links of QEMU's devices, errors that QEMU injects, devices that are pulled out."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from selftests.integration.conftest import ROOT
+
+from rtgate import boards
+from rtgate.judge.judging import Subject, judge
+from rtgate.judge.thresholds import Thresholds
+from rtgate.judge.verdict import Status
+from rtgate.measure import Arm, Case, measure
+from rtgate.profiles import profile
+from rtgate.record import KernelIdentity, Record
+from rtgate.target import rootfs
+from rtgate.target.live import LiveTarget
+from rtgate.target.qemu import Machine, Monitor, process
+from rtgate.threads import Seen
+from rtgate.tools import Expected, Setting
+from rtgate.tools.pcie_link import PcieLink
+
+NVME, PORT = "0000:01:00.0", "0000:00:08.0"
+
+
+def measured(board: str, kernel: Path, records: Path, site: Path | None = None) -> tuple[int, list[dict[str, Any]]]:
+    """Run the suite of links; return pytest's exit code and the verdicts."""
+    words = ["--board", board, "--kernel", kernel, "--seeds", "1", "--records", records]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "tests/pcie/test_link.py", *map(str, words)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, **({"RTGATE_SITE": str(site)} if site else {})},
+    )
+    print(done.stdout, done.stderr, sep="\n")
+    (verdict,) = records.parent.rglob("verdict.json")
+    return done.returncode, json.loads(verdict.read_text())["verdicts"]
+
+
+@pytest.mark.parametrize(("board", "kernel_of"), [("virt-arm64", "kernel"), ("virt-x86_64", "x86_64_kernel")])
+def test_links_are_what_the_board_says(
+    board: str, kernel_of: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    code, verdicts = measured(board, request.getfixturevalue(kernel_of), tmp_path / "records")
+    assert code == 0
+    assert {verdict["status"] for verdict in verdicts} == {"PASS"}
+    judged = {verdict["measurement"] for verdict in verdicts}
+    assert judged >= {"function.present", "port.present", "link.generation", "link.width", "payload.size"}
+
+
+def test_a_link_that_trained_lower_and_a_device_that_is_missing_fail(kernel: Path, tmp_path: Path) -> None:
+    text = (ROOT / "boards" / "virt-arm64.yaml").read_text()
+    assert "generation: 1, width: 1" in text
+    text = text.replace("generation: 1, width: 1", "generation: 3, width: 4")
+    text = text.replace('address: 0000:00:09.0, id: "1234:11e8"', 'address: 0000:00:1f.0, id: "1234:11e8"')
+    (tmp_path / "site" / "boards").mkdir(parents=True)
+    (tmp_path / "site" / "boards" / "better.yaml").write_text(text)
+    code, verdicts = measured("better", kernel, tmp_path / "records", tmp_path / "site")
+    assert code == 1
+    failed = [verdict["sentence"] for verdict in verdicts if verdict["status"] == "FAIL"]
+    assert any(
+        "link.generation was 1 on" in one and "less than 3 (the board's file, pcie: nvme" in one for one in failed
+    )
+    assert any("link.width was 1 on" in one and "less than 4 (" in one for one in failed)
+    assert any("function.present was 0 on function edu seen nothing there" in one for one in failed)
+    assert len(failed) == 3
+
+
+# --- a live board whose devices QEMU handles while it measures
+
+
+@dataclass
+class Live:
+    """A virtual board in host time that stays on for several measurements."""
+
+    arm: Arm
+    monitor: Monitor
+
+    def measure(self, tool: PcieLink, act: Callable[[Monitor], object] | None = None) -> Record:
+        """Measure; in the middle of it do something to the machine."""
+        timer = threading.Timer(3, act, [self.monitor]) if act else None
+        if timer:
+            timer.start()
+        try:
+            return measure(Case(suite="pcie", tool=tool, load="idle"), self.arm, 1)[0]
+        finally:
+            if timer:
+                timer.join()
+
+
+@pytest.fixture(params=["virt-arm64", "virt-x86_64"])
+def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
+    board = boards.board(request.param)
+    assert board.qemu is not None
+    build = request.getfixturevalue("kernel" if board.arch == "arm64" else "x86_64_kernel")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    machine = Machine(
+        board=board,
+        image=build / ("Image" if board.arch == "arm64" else "bzImage"),
+        initrd=rootfs.image("core", board.arch).path,
+        serial=f"tcp:127.0.0.1:{port},server=on,wait=on",
+        monitor=tmp_path / "qmp",
+        devices=tuple(board.qemu.devices),
+    )
+    with process(machine.argv(), tmp_path / "qemu.log") as child:
+        deadline = time.monotonic() + 30
+        while "waiting for connection" not in (tmp_path / "qemu.log").read_text(errors="replace"):
+            assert child.poll() is None, (tmp_path / "qemu.log").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        monitor = Monitor(tmp_path / "qmp")
+        identity = KernelIdentity(
+            name="live", flavour="preempt_rt", release="", image_sha256="", source="", provenance=""
+        )
+        arm = Arm(
+            name="candidate",
+            board=board,
+            kernel=identity,
+            profile=profile("smoke"),
+            time="host",
+            target=LiveTarget.attached(board, f"tcp:127.0.0.1:{port}", threading.Event()),
+        )
+        try:
+            yield Live(arm, monitor)
+        finally:
+            monitor.close()
+
+
+def failures(record: Record) -> list[str]:
+    subject = Subject(case=record.case, board=record.board, arm=record.arm, flavour="preempt_rt", records=(record,))
+    return [verdict.sentence for verdict in judge(subject, Thresholds()) if verdict.status is Status.FAIL]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remover(PcieLink):
+    """Removes the NVMe in the middle of its run, as who looks at /sys may do."""
+
+    name: ClassVar[str] = "remover"
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        return (
+            "sh",
+            "-c",
+            f"sleep 1; echo 1 >/sys/bus/pci/devices/{NVME}/remove; sleep 1; {super().argv(setting)[-1]}",
+        )
+
+    def expected(self, setting: Setting) -> Expected:
+        return Expected(threads=(), duration_s=2, seen=Seen.SESSION)
+
+
+def test_what_happens_to_devices_during_a_test_fails_it_and_the_board_goes_on(live: Live) -> None:
+    quick, slow = PcieLink(seconds=1), PcieLink(seconds=12)
+    assert failures(live.measure(quick)) == []
+
+    def inject(monitor: Monitor) -> None:
+        line = "pcie_aer_inject_error rp1 BAD_TLP"
+        print(monitor.ask("human-monitor-command", **{"command-line": line}))
+
+    faults = live.measure(PcieLink(seconds=4), inject).faults
+    assert [fault.kind for fault in faults] == ["aer"]
+    assert "1 new correctable AER errors of the port of nvme (0000:00:08.0) (BadTLP 1)" in faults[0].line
+    # What happened in an earlier test is not this one's.
+    assert failures(live.measure(quick)) == []
+
+    began = time.monotonic()
+    unplugged = live.measure(slow, lambda monitor: monitor.ask("device_del", id="nvme1"))
+    assert time.monotonic() - began < 60
+    assert unplugged.state == "measured"
+    gone = "nvme (0000:01:00.0) was there before the test and gone after it"
+    assert gone in [fault.line for fault in unplugged.faults]
+    assert any("function.present was 0 on function nvme seen gone 12 s later" in one for one in failures(unplugged))
+
+    after = live.measure(quick)
+    assert after.state == "measured"
+    assert after.faults == ()
+    assert any("function.present was 0 on function nvme seen nothing there" in one for one in failures(after))
+
+
+def test_a_device_that_the_target_removes_fails_the_test(live: Live) -> None:
+    found = live.measure(Remover())
+    assert found.state == "measured"
+    assert "nvme (0000:01:00.0) was there before the test and gone after it" in [one.line for one in found.faults]
+    assert live.measure(PcieLink(seconds=1)).state == "measured"

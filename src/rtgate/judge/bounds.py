@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""What a board's file demands of a measurement: less is FAIL with both figures, more is a note."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rtgate.judge.limits import Finding
+from rtgate.judge.verdict import Kind, Status
+from rtgate.measurement import Measurement
+from rtgate.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A bound in one boot: what was measured worst, None for nothing; and where."""
+
+    record: Record
+    value: float | None
+    where: str
+
+
+def apply(records: Sequence[Record]) -> Iterator[Finding]:
+    """Yield a finding for each bound that the records carry (`tools.Bound`), over all boots."""
+    told: list[Mapping[str, str]] = []
+    for bound in _bounds(records):
+        held = [_held(bound, record) for record in records if bound in record.evidence.asked.get("bounds", [])]
+        finding = _finding(bound, held)
+        missing = finding.kind is Kind.MISSING
+        # Of a function that is not there nothing else can be measured; it has been told.
+        if missing and any(labels.items() <= bound["labels"].items() for labels in told):
+            continue
+        if finding.status is Status.FAIL:
+            told.append(bound["labels"])
+        yield finding
+
+
+def _bounds(records: Sequence[Record]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for record in records:
+        found += [bound for bound in record.evidence.asked.get("bounds", []) if bound not in found]
+    return found
+
+
+def _held(bound: Mapping[str, Any], record: Record) -> _Held:
+    """Return what is worst of the measurements that have a bound's labels, whatever else they have."""
+    fitting = [
+        one
+        for one in record.measurements
+        if one.name == bound["measurement"]
+        and one.quantity is not None
+        and bound["labels"].items() <= one.labels.items()
+    ]
+    if not fitting:
+        return _Held(record, None, "")
+    worst = max(fitting, key=lambda one: _distance(bound, one))
+    assert worst.quantity is not None
+    return _Held(record, worst.quantity.value, worst.label)
+
+
+def _distance(bound: Mapping[str, Any], one: Measurement) -> float:
+    """Return how far a measurement is on the wrong side of its bound; negative on the right one."""
+    assert one.quantity is not None
+    difference = float(bound["value"]) - one.quantity.value
+    return abs(difference) if bound["exact"] else difference
+
+
+def _finding(bound: Mapping[str, Any], held: Sequence[_Held]) -> Finding:
+    name, wanted, source = str(bound["measurement"]), float(bound["value"]), str(bound["source"])
+    silent = [one.record.boot for one in held if one.value is None]
+    seen = [(one, one.value) for one in held if one.value is not None]
+    word = "not" if bound["exact"] else "less than"
+    for one, value in seen:
+        if value < wanted or (bound["exact"] and value != wanted):
+            sentence = f"{name} was {value:g} on {one.where} in {one.record.boot}, {word} {wanted:g} ({source})"
+            return _made(bound, Status.FAIL, Kind.LIMIT, sentence, value, one.record.boot)
+    if silent:
+        sentence = f"{name} should be {wanted:g} ({source}) and was not measured in {', '.join(silent)}"
+        return _made(bound, Status.MISS, Kind.MISSING, sentence)
+    one, value = max(seen, key=lambda entry: entry[1])
+    if value > wanted:
+        sentence = f"{name} was {value:g} on {one.where}, more than {wanted:g} ({source}): is the file out of date?"
+        return _made(bound, Status.DONE, Kind.UNJUDGED, sentence, value)
+    return _made(
+        bound, Status.PASS, Kind.LIMIT, f"{name} was {value:g} in {len(seen)} boots, as it should ({source})", value
+    )
+
+
+def _made(
+    bound: Mapping[str, Any], status: Status, kind: Kind, sentence: str, value: float | None = None, boot: str = ""
+) -> Finding:
+    return Finding(
+        status=status,
+        kind=kind,
+        sentence=sentence,
+        value="" if value is None else f"{value:g}",
+        limit=f"{float(bound['value']):g}",
+        boot=boot,
+        measurement=str(bound["measurement"]),
+        source=str(bound["source"]),
+    )
