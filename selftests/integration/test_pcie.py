@@ -157,7 +157,7 @@ class Remover(PcieLink):
         return (
             "sh",
             "-c",
-            f"sleep 1; echo 1 >/sys/bus/pci/devices/{NVME}/remove; sleep 1; {super().argv(setting)[-1]}",
+            f"sleep 1; echo 1 >/sys/bus/pci/devices/{NVME}/remove; sleep 1; {PcieLink.argv(self, setting)[-1]}",
         )
 
     def expected(self, setting: Setting) -> Expected:

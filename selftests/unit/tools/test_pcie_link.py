@@ -13,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selftests.pci import dumped, space
 
+from rtgate import boards
 from rtgate.errors import ParseError
 from rtgate.measurement import Measurement
 from rtgate.pcie import Function
 from rtgate.tools import Output, Setting
 from rtgate.tools.pcie_link import PcieLink
 
+CAPTURE = Path(__file__).parents[2] / "data" / "pcie" / "qemu-7.2" / "pcie-link-virt-x86_64.out"
 PORT, NVME = "0000:00:00.0", "0000:01:00.0"
 FACTS = Function(
     name="nvme", address=NVME, id="144d:a808", port=PORT, generation=3, width=4, mps=256, mrrs=256, aspm="off"
@@ -70,6 +72,25 @@ def test_both_ends_of_a_link_are_measured() -> None:
         ("link.aspm", "port"): 1,
         ("link.changes", ""): 0,
     }
+
+
+def test_a_captured_output_of_a_virtual_board() -> None:
+    board = boards.board("virt-x86_64")
+    setting = Setting(cpus=1, duration_s=10, virtual_time=True, pcie=board.pcie)
+    found = PcieLink().parse(Output(files={"tool.out": CAPTURE.read_bytes()}, exit_code=0, setting=setting))
+    ends = {
+        (one.name, one.labels["end"]): one.quantity.value
+        for one in found
+        if one.quantity and "end" in one.labels and one.labels["function"] == "nvme"
+    }
+    # QEMU's port could do 16 GT/s and 32 lanes, its NVMe 2.5 GT/s and one.
+    assert (ends["link.capable.generation", "port"], ends["link.capable.width", "port"]) == (4, 32)
+    assert (ends["link.generation", "port"], ends["link.width", "port"]) == (1, 1)
+    assert (ends["link.generation", "function"], ends["link.width", "function"]) == (1, 1)
+    assert (ends["payload.size", "port"], ends["read_request.size", "function"]) == (128, 128)
+    present = {one.labels["function"]: one.quantity.value for one in found if one.quantity and "present" in one.name}
+    assert present == {"nvme": 1, "edu": 1, "endpoint": 1}
+    assert all(one.quantity.value == 0 for one in found if one.quantity and one.name == "link.changes")
 
 
 @pytest.mark.parametrize(
