@@ -43,10 +43,10 @@ def boot(found: dict[str, float], *bounds: dict[str, Any], seed: int = 1) -> Rec
     [
         ({"link.width port": 4}, {}, Status.PASS, "link.width was 4 in 1 boots, as it should (its file)"),
         (
-            {"link.width port": 4, "link.width function": 2},
+            {"link.width port": 4, "link.width device": 2},
             {},
             Status.FAIL,
-            "link.width was 2 on end function function nvme in seed 1, less than 4 (its file)",
+            "link.width was 2 on end device function nvme in seed 1, less than 4 (its file)",
         ),
         (
             {"link.width port": 8},

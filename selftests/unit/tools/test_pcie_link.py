@@ -57,13 +57,13 @@ def test_both_ends_of_a_link_are_measured() -> None:
     assert values(parse(printed(look))) == {
         ("function.present", ""): 1,
         ("port.present", ""): 1,
-        ("payload.size", "function"): 256,
-        ("read_request.size", "function"): 256,
-        ("link.generation", "function"): 2,
-        ("link.width", "function"): 4,
-        ("link.capable.generation", "function"): 3,
-        ("link.capable.width", "function"): 4,
-        ("link.aspm", "function"): 0,
+        ("payload.size", "device"): 256,
+        ("read_request.size", "device"): 256,
+        ("link.generation", "device"): 2,
+        ("link.width", "device"): 4,
+        ("link.capable.generation", "device"): 3,
+        ("link.capable.width", "device"): 4,
+        ("link.aspm", "device"): 0,
         ("payload.size", "port"): 256,
         ("link.generation", "port"): 2,
         ("link.width", "port"): 4,
@@ -86,8 +86,8 @@ def test_a_captured_output_of_a_virtual_board() -> None:
     # QEMU's port could do 16 GT/s and 32 lanes, its NVMe 2.5 GT/s and one.
     assert (ends["link.capable.generation", "port"], ends["link.capable.width", "port"]) == (4, 32)
     assert (ends["link.generation", "port"], ends["link.width", "port"]) == (1, 1)
-    assert (ends["link.generation", "function"], ends["link.width", "function"]) == (1, 1)
-    assert (ends["payload.size", "port"], ends["read_request.size", "function"]) == (128, 128)
+    assert (ends["link.generation", "device"], ends["link.width", "device"]) == (1, 1)
+    assert (ends["payload.size", "port"], ends["read_request.size", "device"]) == (128, 128)
     present = {one.labels["function"]: one.quantity.value for one in found if one.quantity and "present" in one.name}
     assert present == {"nvme": 1, "edu": 1, "endpoint": 1}
     assert all(one.quantity.value == 0 for one in found if one.quantity and one.name == "link.changes")

@@ -162,7 +162,7 @@ def _measured(function: Function, first: _Look, last: _Look, seconds: int) -> It
         other = {"seen": f"it is below {above}"} if above != function.port else {}
         yield count("port.present", 0 if other else 1, Better.HIGHER, labels | other)
     port = first[above].space if above in first else None
-    for end, one in (("function", space), ("port", port)):
+    for end, one in (("device", space), ("port", port)):
         if one is not None and one.express is not None:
             yield from _express(one.express, labels, end)
     yield count("link.changes", _changes((address, above), first, last), Better.LOWER, labels)
@@ -195,7 +195,7 @@ def _space(function: Function, look: _Look, address: str) -> tuple[ConfigSpace |
 def _express(express: Express, labels: Mapping[str, str], end: str) -> Iterator[Measurement]:
     here = {**labels, "end": end}
     yield count("payload.size", express.mps, Better.HIGHER, here)
-    if end == "function":
+    if end == "device":
         yield count("read_request.size", express.mrrs, Better.HIGHER, here)
     if express.link is None:
         return
