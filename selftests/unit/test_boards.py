@@ -86,6 +86,7 @@ def test_devices_of_a_virtual_board_are_read(directory: Path) -> None:
         ("edu: [", "all: [", ":18:5: 'all' is no name of a device"),
         ('[-device, "edu,addr=0x9"]', "[]", ":18:10: edu has no arguments"),
         ('[-device, "edu,addr=0x9"]', "edu", ":18:10: expected a list, found text"),
+        ("pcie: {edu:", "pcie: {net:", ":19:8: unknown device 'net' (allowed: those of `qemu: devices`, edu)"),
         ("machine: iommu", "machin: iommu", ":16:11: unknown key 'machin' (allowed: arguments, machine)"),
     ):
         assert before in text

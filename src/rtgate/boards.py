@@ -189,7 +189,7 @@ def board(name: str) -> Board:
 def read(path: Path) -> Board:
     """Read one board file. Raises ConfigError as `board`."""
     data = load(path).mapping(required=_REQUIRED, optional=_OPTIONAL)
-    console = _console(data["console"])
+    console, qemu = _console(data["console"]), _qemu(data)
     return Board(
         name=path.name.removesuffix(".yaml"),
         path=path,
@@ -207,10 +207,10 @@ def read(path: Path) -> Board:
         tunings={DEFAULT.name: DEFAULT, **({} if "tunings" not in data else tuning.read(data["tunings"]))},
         cpu_classes=_cpu_classes(data.get("cpu_classes")),
         undeclared=_not_applicable(data),
-        qemu=_qemu(data),
+        qemu=qemu,
         cool_to=data["cool_to"].integer(minimum=0, maximum=120) if "cool_to" in data else None,
         lava=_lava(data.get("lava"), console),
-        pcie={} if "pcie" not in data else pcie_facts.read(data["pcie"]),
+        pcie=_pcie(data.get("pcie"), qemu),
     )
 
 
@@ -268,6 +268,16 @@ def _qemu(data: Keys) -> Qemu | None:
         devices=_devices(found.get("devices")),
         iommu=_iommu(found.get("iommu")),
     )
+
+
+def _pcie(value: Value | None, qemu: Qemu | None) -> dict[str, pcie_facts.Function]:
+    if value is None:
+        return {}
+    for name, entry in value.entries().items():
+        if qemu is not None and name not in qemu.devices:
+            known = ", ".join(qemu.devices) or "none"
+            entry.key.fail(f"unknown device {name!r} (allowed: those of `qemu: devices`, {known})")
+    return pcie_facts.read(value)
 
 
 def _devices(value: Value | None) -> dict[str, tuple[str, ...]]:
