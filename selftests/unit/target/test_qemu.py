@@ -142,6 +142,12 @@ def test_devices_come_behind_an_iommu(name: str, iommu: str) -> None:
     assert both == machine(board, devices=("edu", "nvme"))
 
 
+@pytest.mark.parametrize(("devices", "recorded"), [((), True), (("edu", "endpoint"), True), (("edu", "nvme"), False)])
+def test_a_boot_with_a_disk_is_not_recorded(devices: tuple[str, ...], recorded: bool) -> None:
+    argv = machine(boards.board("virt-arm64"), virtual=True, devices=devices)
+    assert ("rr=record" in option(argv, "-icount")) == recorded
+
+
 @pytest.mark.parametrize("own", ["", "quiet nokaslr"])
 @pytest.mark.parametrize("more", ["", "isolcpus=1 nohz_full=1"])
 def test_kernel_arguments_follow_those_of_the_board(own: str, more: str) -> None:

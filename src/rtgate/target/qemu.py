@@ -83,11 +83,14 @@ class Machine:
         records does QEMU 7.2 keep its main loop out while the CPU runs (`replay_mutex_lock` in
         accel/tcg/tcg-accel-ops-icount.c). Without it the main loop may see the CPU halted before its last instructions
         are counted (softmmu/icount.c, `icount_start_warp_timer`) and move the clock too far: on a busy host one boot in
-        ten or twenty differed. QEMU refuses to record with more than one CPU: there `turns.c` does it.
+        ten or twenty differed. QEMU refuses to record with more than one CPU: there `turns.c` does it. With a disk it
+        cannot be on: reads then never end (seen with QEMU 7.2). Such a boot does not repeat bit by bit, as a disk's
+        answers come from this machine.
         """
         qemu = self.board.qemu
         assert qemu is not None
-        record = ",rr=record,rrfile=/dev/null" if self.board.cpus == 1 else ""
+        disk = {"-drive", "-blockdev"} & set(qemu.with_devices(self.devices))
+        record = ",rr=record,rrfile=/dev/null" if self.board.cpus == 1 and not disk else ""
         return f"shift={qemu.shift},sleep=off{record}"
 
 
