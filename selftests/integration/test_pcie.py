@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ import pytest
 from selftests.integration.conftest import ROOT
 
 from rtgate import boards
+from rtgate.console.transport import Transport, attached
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status
@@ -27,12 +29,14 @@ from rtgate.profiles import profile
 from rtgate.record import KernelIdentity, Record
 from rtgate.target import rootfs
 from rtgate.target.live import LiveTarget
+from rtgate.target.plan import Plan
 from rtgate.target.qemu import Machine, Monitor, process
 from rtgate.threads import Seen
 from rtgate.tools import Expected, Setting
 from rtgate.tools.pcie_link import PcieLink
 
-NVME, PORT = "0000:01:00.0", "0000:00:08.0"
+NVME = "0000:01:00.0"
+BOARDS = {"virt-arm64-pcie": "pcie_kernel", "virt-x86_64-pcie": "x86_64_pcie_kernel"}  # with their kernels
 
 
 def measured(board: str, kernel: Path, records: Path, site: Path | None = None) -> tuple[int, list[dict[str, Any]]]:
@@ -52,7 +56,7 @@ def measured(board: str, kernel: Path, records: Path, site: Path | None = None) 
     return done.returncode, json.loads(verdict.read_text())["verdicts"]
 
 
-@pytest.mark.parametrize(("board", "kernel_of"), [("virt-arm64", "kernel"), ("virt-x86_64", "x86_64_kernel")])
+@pytest.mark.parametrize(("board", "kernel_of"), BOARDS.items())
 def test_links_are_what_the_board_says(
     board: str, kernel_of: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -63,14 +67,14 @@ def test_links_are_what_the_board_says(
     assert judged >= {"function.present", "port.present", "link.generation", "link.width", "payload.size"}
 
 
-def test_a_link_that_trained_lower_and_a_device_that_is_missing_fail(kernel: Path, tmp_path: Path) -> None:
-    text = (ROOT / "boards" / "virt-arm64.yaml").read_text()
+def test_a_link_that_trained_lower_and_a_device_that_is_missing_fail(pcie_kernel: Path, tmp_path: Path) -> None:
+    text = (ROOT / "boards" / "virt-arm64-pcie.yaml").read_text()
     assert "generation: 1, width: 1" in text
     text = text.replace("generation: 1, width: 1", "generation: 3, width: 4")
     text = text.replace('address: 0000:00:09.0, id: "1234:11e8"', 'address: 0000:00:1f.0, id: "1234:11e8"')
     (tmp_path / "site" / "boards").mkdir(parents=True)
     (tmp_path / "site" / "boards" / "better.yaml").write_text(text)
-    code, verdicts = measured("better", kernel, tmp_path / "records", tmp_path / "site")
+    code, verdicts = measured("better", pcie_kernel, tmp_path / "records", tmp_path / "site")
     assert code == 1
     failed = [verdict["sentence"] for verdict in verdicts if verdict["status"] == "FAIL"]
     assert any(
@@ -85,29 +89,54 @@ def test_a_link_that_trained_lower_and_a_device_that_is_missing_fail(kernel: Pat
 
 
 @dataclass
+class Line:
+    """A console that starts a timer when a plan starts."""
+
+    console: str
+    timer: threading.Timer | None = None
+    inner: Transport | None = None
+
+    def open(self, stack: ExitStack, _: Plan) -> Transport:
+        self.inner = attached(self.console, 115200)
+        stack.callback(self.inner.close)
+        return self
+
+    def read(self) -> bytes:
+        assert self.inner is not None
+        found = self.inner.read()
+        if self.timer and not self.timer.is_alive() and b"plan started" in found:
+            self.timer.start()
+            self.timer = None
+        return found
+
+    def write(self, data: bytes) -> None:
+        assert self.inner is not None
+        self.inner.write(data)
+
+    def close(self) -> None:
+        assert self.inner is not None
+        self.inner.close()
+
+
+@dataclass
 class Live:
     """A virtual board in host time that stays on for several measurements."""
 
     arm: Arm
     monitor: Monitor
+    line: Line
 
     def measure(self, tool: PcieLink, act: Callable[[Monitor], object] | None = None) -> Record:
-        """Measure; in the middle of it do something to the machine."""
-        timer = threading.Timer(3, act, [self.monitor]) if act else None
-        if timer:
-            timer.start()
-        try:
-            return measure(Case(suite="pcie", tool=tool, load="idle"), self.arm, 1)[0]
-        finally:
-            if timer:
-                timer.join()
+        """Measure; soon after the plan has started do something to the machine."""
+        self.line.timer = threading.Timer(3, act, [self.monitor]) if act else None
+        return measure(Case(suite="pcie", tool=tool, load="idle"), self.arm, 1)[0]
 
 
-@pytest.fixture(params=["virt-arm64", "virt-x86_64"])
+@pytest.fixture(params=list(BOARDS))
 def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
     board = boards.board(request.param)
     assert board.qemu is not None
-    build = request.getfixturevalue("kernel" if board.arch == "arm64" else "x86_64_kernel")
+    build = request.getfixturevalue(BOARDS[board.name])
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     machine = Machine(
@@ -128,16 +157,17 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
         identity = KernelIdentity(
             name="live", flavour="preempt_rt", release="", image_sha256="", source="", provenance=""
         )
+        line = Line(f"tcp:127.0.0.1:{port}")
         arm = Arm(
             name="candidate",
             board=board,
             kernel=identity,
             profile=profile("smoke"),
             time="host",
-            target=LiveTarget.attached(board, f"tcp:127.0.0.1:{port}", threading.Event()),
+            target=LiveTarget(board=board, open=line.open, stop=threading.Event(), boots=False, machine={}),
         )
         try:
-            yield Live(arm, monitor)
+            yield Live(arm, monitor, line)
         finally:
             monitor.close()
 
@@ -172,7 +202,7 @@ def test_what_happens_to_devices_during_a_test_fails_it_and_the_board_goes_on(li
         line = "pcie_aer_inject_error rp1 BAD_TLP"
         print(monitor.ask("human-monitor-command", **{"command-line": line}))
 
-    faults = live.measure(PcieLink(seconds=4), inject).faults
+    faults = live.measure(PcieLink(seconds=8), inject).faults
     assert [fault.kind for fault in faults] == ["aer"]
     assert "1 new correctable AER errors of the port of nvme (0000:00:08.0) (BadTLP 1)" in faults[0].line
     # What happened in an earlier test is not this one's.

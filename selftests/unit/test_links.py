@@ -162,6 +162,7 @@ def test_no_content_is_too_strange(found: dict[str, tuple[str, str]]) -> None:
 
 # --- from the plan to the verdict ---
 
+BOARD = "virt-arm64-pcie"
 CASE = Case(suite="latency", tool=OnDevices(), load="idle")
 
 
@@ -171,7 +172,8 @@ def _record(before: dict[str, str], after: dict[str, str]) -> Record:
 
     files = {"facts.start": named("facts.start", before), "facts.end": named("facts.end", after)}
     whole = measured()
-    return measure(CASE, arm(FakeTarget({None: replace(whole, files={**whole.files, **files})})), 1)[0]
+    target = FakeTarget({None: replace(whole, files={**whole.files, **files})})
+    return measure(CASE, arm(target, board=BOARD), 1)[0]
 
 
 def _looks(**changes: tuple[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -184,7 +186,7 @@ def test_injected_errors_fail_the_case() -> None:
     assert [fault.kind for fault in found.faults] == ["aer"]
     assert not any("aer" in check.sentence for check in checks(found, {}) if check.name == "settings")
     assert not any(name.startswith(links.FUNCTIONS) for name in found.evidence.settings)
-    subject = Subject(case=CASE.name, board="virt-arm64", arm="candidate", flavour="preempt_rt", records=(found,))
+    subject = Subject(case=CASE.name, board=BOARD, arm="candidate", flavour="preempt_rt", records=(found,))
     failed = [verdict.sentence for verdict in judge(subject, Thresholds()) if verdict.status is Status.FAIL]
     assert "seed 1: aer: 2 new correctable AER errors of the port of nvme (0000:00:08.0) (BadTLP 2)" in failed
     again = replace(subject, baseline=(found,))
@@ -203,15 +205,14 @@ def test_a_look_that_was_lost_is_invalid_and_says_nothing_of_devices() -> None:
     whole = measured()
     files = {**whole.files, "facts.start": facts("facts.start", {path(NVME, "vendor"): b"0x1b36\n"})}
     del files["facts.end"]
-    found = measure(CASE, arm(FakeTarget({None: replace(whole, files=files)})), 1)[0]
+    found = measure(CASE, arm(FakeTarget({None: replace(whole, files=files)}), board=BOARD), 1)[0]
     assert found.faults == ()
     assert {check.name for check in checks(found, {}) if check.held is Held.FAILED} >= {"aer", "settings"}
 
 
 def test_plans_look_at_functions_only_where_the_board_lists_them() -> None:
-    on_virtual = arm(FakeTarget())
-    assert "aer_dev_fatal" in script(_plan(CASE, on_virtual.board.name))
-    assert "aer_dev" not in script(_plan(Case(suite="latency", tool=Cyclictest(), load="idle"), "virt-arm64"))
+    assert "aer_dev_fatal" in script(_plan(CASE, BOARD))
+    assert "aer_dev" not in script(_plan(Case(suite="latency", tool=Cyclictest(), load="idle"), BOARD))
     assert not boards.board("nuc-j3455").pcie
     assert "aer_dev" not in script(_plan(Case(suite="latency", tool=Cyclictest(), load="idle"), "nuc-j3455"))
 

@@ -629,19 +629,18 @@ def _made(tool: Tool, board: str, time: str = "virtual") -> tuple[Plan, Setting]
 
 
 def test_a_virtual_boot_gets_the_devices_that_its_case_asks_for() -> None:
-    made, given = _made(OnDevices(), "virt-arm64")
+    made, given = _made(OnDevices(), "virt-arm64-pcie")
     assert made.devices == ("nvme", "edu")  # as the board's file has them
     assert set(given.pcie) == {"nvme", "edu"}
     assert not any(need.test == "false" for need in made.needs)
-    assert _made(OnAll(), "virt-arm64")[0].devices == ("nvme", "edu", "endpoint")
+    assert _made(OnAll(), "virt-arm64-pcie")[0].devices == ("nvme", "edu", "endpoint")
 
 
 def test_other_boots_get_none_and_their_plan_stays() -> None:
-    made, given = _made(Cyclictest(), "virt-arm64")
+    made, given = _made(Cyclictest(), "virt-arm64-pcie")
     assert (made.devices, given.pcie) == ((), {})
     # The bytes of the script are part of what limits were learnt with.
-    board = replace(arm(FakeTarget()).board, pcie={})
-    bare = replace(arm(FakeTarget()), board=board)
+    bare = arm(FakeTarget(), board="virt-arm64")
     assert script(made) == script(plan(Case(suite="latency", tool=Cyclictest(), load="idle"), bare, 1))
 
 
@@ -656,6 +655,7 @@ def test_devices_that_a_board_does_not_list_are_why_a_case_is_skipped() -> None:
 
 
 def test_the_environment_names_the_devices() -> None:
-    environment = _stub(measured(), OnDevices()).environment
+    case = Case(suite="latency", tool=OnDevices(), load="idle")
+    environment = measure(case, arm(FakeTarget(), board="virt-arm64-pcie"), 1)[0].environment
     assert environment.machine == "virt,gic-version=3,iommu=smmuv3 with nvme, edu"
     assert _record(measured()).environment.machine == "virt,gic-version=3"
