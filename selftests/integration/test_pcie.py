@@ -20,6 +20,7 @@ import pytest
 from selftests.integration.conftest import ROOT
 
 from rtgate import boards
+from rtgate.console.shell import Waits
 from rtgate.console.transport import Transport, attached
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
@@ -35,7 +36,7 @@ from rtgate.threads import Seen
 from rtgate.tools import Expected, Setting
 from rtgate.tools.pcie_link import PcieLink
 
-NVME = "0000:01:00.0"
+NVME, PORT = "0000:01:00.0", "0000:00:08.0"
 BOARDS = {"virt-arm64-pcie": "pcie_kernel", "virt-x86_64-pcie": "x86_64_pcie_kernel"}  # with their kernels
 
 
@@ -95,6 +96,7 @@ class Line:
     console: str
     timer: threading.Timer | None = None
     inner: Transport | None = None
+    seen: bytes = b""
 
     def open(self, stack: ExitStack, _: Plan) -> Transport:
         self.inner = attached(self.console, 115200)
@@ -104,7 +106,8 @@ class Line:
     def read(self) -> bytes:
         assert self.inner is not None
         found = self.inner.read()
-        if self.timer and not self.timer.is_alive() and b"plan started" in found:
+        self.seen = (self.seen + found)[-1000:]
+        if self.timer and b"rtgate: plan started" in self.seen:
             self.timer.start()
             self.timer = None
         return found
@@ -128,6 +131,7 @@ class Live:
 
     def measure(self, tool: PcieLink, act: Callable[[Monitor], object] | None = None) -> Record:
         """Measure; soon after the plan has started do something to the machine."""
+        self.line.seen = b""
         self.line.timer = threading.Timer(3, act, [self.monitor]) if act else None
         return measure(Case(suite="pcie", tool=tool, load="idle"), self.arm, 1)[0]
 
@@ -164,7 +168,9 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
             kernel=identity,
             profile=profile("smoke"),
             time="host",
-            target=LiveTarget(board=board, open=line.open, stop=threading.Event(), boots=False, machine={}),
+            target=LiveTarget(
+                board=board, open=line.open, stop=threading.Event(), boots=False, machine={}, waits=Waits(attach=120)
+            ),
         )
         try:
             yield Live(arm, monitor, line)
@@ -175,6 +181,18 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
 def failures(record: Record) -> list[str]:
     subject = Subject(case=record.case, board=record.board, arm=record.arm, flavour="preempt_rt", records=(record,))
     return [verdict.sentence for verdict in judge(subject, Thresholds()) if verdict.status is Status.FAIL]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporting(PcieLink):
+    """Lets QEMU's root port report its errors: it does so only with SERR# Enable in Bridge Control (offset 0x3e)."""
+
+    name: ClassVar[str] = "reporting"
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        config = f"/sys/bus/pci/devices/{PORT}/config"
+        enable = f"printf '\\002' | dd of={config} bs=1 seek=62 conv=notrunc 2>/dev/null"
+        return ("sh", "-c", f"{enable}; {PcieLink.argv(self, setting)[-1]}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +220,7 @@ def test_what_happens_to_devices_during_a_test_fails_it_and_the_board_goes_on(li
         line = "pcie_aer_inject_error rp1 BAD_TLP"
         print(monitor.ask("human-monitor-command", **{"command-line": line}))
 
-    faults = live.measure(PcieLink(seconds=8), inject).faults
+    faults = live.measure(Reporting(seconds=8), inject).faults
     assert [fault.kind for fault in faults] == ["aer"]
     assert "1 new correctable AER errors of the port of nvme (0000:00:08.0) (BadTLP 1)" in faults[0].line
     # What happened in an earlier test is not this one's.
