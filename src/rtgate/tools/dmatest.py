@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: MIT
+"""dmatest of Rockchip's kernels: DMA throughput between an endpoint and its root complex, and whether DMA failed.
+
+Facts of pcie-dw-dmatest.c in Rockchip's trees (4.19 to 6.1) that this module depends on:
+
+* Parameters are files; writing `run` to the file `dmatest` runs the test with interruptible waits, reading that file
+  prints memory of the handler. With channels 1 or 2 the write returns after the test; with 3 it returns at once, and
+  two kernel threads print a line each. Channel 2 alone works at the same addresses, with 3 at both plus `size`.
+* The result is one line of the log, level error. (wr + rd) x size x loops is computed in 32 bits, so the printed speed
+  is of a rest above 4 GiB. KB is 1024 bytes, and 1000000/1024 is cut to 976. Division by 0 us is not guarded.
+* A transfer that failed is logged and the loop goes on: the line with a speed comes all the same.
+* Nobody compares data. `is_rc` exists in the middle versions, `is_wired` in the newest, neither in the oldest.
+* The endpoint's driver registers it with interrupts on, pcie-rkep with interrupts off, that is polled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rtgate.errors import ParseError
+from rtgate.measurement import Better, Measurement
+from rtgate.needs import Need
+from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, kernel_log, rate
+from rtgate.tools.kernel_log import Line
+from rtgate.tools.rt_tests import ended
+
+READ, WRITE = 1, 2  # rw_test; an example in the vendor's guide has it the wrong way round
+_DIRECTIONS = {WRITE: "write", READ: "read"}
+_CHANNELS = {1: 1, 2: 1, 3: 2}  # result lines by chn_en
+_BYTES = 1 << 32  # the driver computes with fewer
+_ROUND_BYTES = 1 << 28  # one run moves at most this: 0.6 s at Gen2 x1
+_MOST_CYCLES = 20_000
+_SLACK = 0.02  # of the printed speed: 976 instead of 976.5625, whole KB and whole microseconds
+
+_RESULT = re.compile(
+    r"(?:pcie_dw_dmatest: )?pcie dma (?P<wr>wr)?/(?P<rd>rd)? test \((?P<wr_en>[01])\+(?P<rd_en>[01])\)"
+    r"\*(?P<size>[0-9]{1,10})\*(?P<loops>[0-9]{1,10}) cost (?P<us>[0-9]{1,15})us speed:(?P<speed>-?[0-9]{1,20})KB/S"
+)
+# What a transfer that did not work leaves in the log: of dmatest, pcie-rkep and the endpoint's driver.
+_FAILED = re.compile(
+    r"rk_pcie_\w{1,40}_block (?:timed out|interrupted)|rk_pcie_dma_wait_for_finished timeout"
+    r"|, (?:(?:write|read) )?abort\b|failed to transfer dma"
+)
+# What shows that the test was not set up; the second is the driver's own spelling.
+_MISUSED = re.compile(
+    r"^input error|dmatest dev not exits|test_dev out of index|failed to get current test_dev"
+    r"|is exceed max dmatest dev number|failed to prepare dmatest"
+)
+_PARAMETERS = ("size", "cycles_count", "rw_test", "chn_en")
+_RUN = re.compile(r"^run ([0-9]{1,10}) ([0-9]{1,10}) ([12]) ([123])$", re.MULTILINE)
+_COMPARED = re.compile(r"^compared (?:([0-9]{1,12}) bytes, ([0-9]{1,12}) differ|no: .{1,200})$", re.MULTILINE)
+
+
+def cycles(size: int) -> int:
+    """Return how many transfers of a size one run makes."""
+    return max(1, min(_MOST_CYCLES, _ROUND_BYTES // size))
+
+
+def size_name(size: int) -> str:
+    """Return a size as the guide writes it: `64B`, `4K`, `1M`."""
+    for unit, scale in (("M", 1 << 20), ("K", 1 << 10)):
+        if size >= scale and size % scale == 0:
+            return f"{size // scale}{unit}"
+    return f"{size}B"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One line of results.
+
+    Attributes:
+        us: what all transfers took.
+    """
+
+    write: bool
+    read: bool
+    size: int
+    loops: int
+    us: int
+
+    @property
+    def moved(self) -> int:
+        """All bytes, not cut to 32 bits."""
+        return (self.write + self.read) * self.size * self.loops
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dmatest(Tool):
+    """Options of dmatest.
+
+    Attributes:
+        sizes: bytes of a transfer; those of the guide's tables.
+        channel: `chn_en`; 3 is both, each moving as much.
+        compared_bytes: how much is compared, where the reserved memory can be read.
+    """
+
+    sizes: tuple[int, ...] = (64, 256, 4 << 10, 64 << 10, 1 << 20, 4 << 20)
+    channel: int = 1
+    compared_bytes: int = 64 << 10
+
+    module: ClassVar[str] = "pcie_dw_dmatest"
+    name: ClassVar[str] = "dmatest"
+    suites: ClassVar[tuple[str, ...]] = ("pcie",)
+    needs: ClassVar[tuple[Need, ...]] = (
+        Need(
+            test="[ -e /sys/module/pcie_dw_dmatest/parameters/dmatest ]",
+            reason="the kernel has no dmatest (Rockchip's CONFIG_PCIE_DW_DMATEST, on the side that has the DMA)",
+        ),
+        kernel_log.WRITABLE,
+    )
+    reports: ClassVar[Mapping[str, Reports]] = {
+        **{
+            f"{direction}.{size}.rate": Reports.RATE
+            for direction in _DIRECTIONS.values()
+            for size in ("64B", "256B", "4K", "64K", "1M", "4M")
+        },
+        "runs": Reports.COUNT,
+        "bytes.compared": Reports.COUNT,
+        "failures": Reports.FAILURES,
+    }
+
+    def __post_init__(self) -> None:
+        if self.channel not in _CHANNELS:
+            raise ValueError(f"no channel {self.channel}: chn_en is 1, 2, or 3 for both")
+        for size in self.sizes:
+            check(size, cycles(size))
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        """Return the command line."""
+        values = {
+            "MODULE": self.module,
+            "CHANNEL": self.channel,
+            "LINES": _CHANNELS[self.channel],
+            "SECONDS": round(setting.duration_s),
+            "COMPARED": self.compared_bytes,
+            "LARGEST": 2 * max(*self.sizes, self.compared_bytes),
+            "RUNS": "; ".join(
+                f"run {size} {cycles(size)} {direction}" for direction in _DIRECTIONS for size in self.sizes
+            ),
+            "MARKS": kernel_log.SHELL,
+        }
+        return ("sh", "-c", re.sub("@([A-Z]+)@", lambda match: str(values[match[1]]), _SCRIPT))
+
+    def expected(self, setting: Setting) -> Expected:
+        """Return what must be seen while it runs: the driver's threads have no real-time priority."""
+        return Expected(threads=(), duration_s=round(setting.duration_s))
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return the rate of each direction and size, and `failures`; with a failure no rate, for none is to be had.
+
+        Raises:
+            ParseError: it was not set up, did not end, or log and commands contradict each other.
+        """
+        text = output.text("tool.out")
+        if "error: " in text:
+            raise ParseError(f"dmatest: {text[text.rindex('error: ') + 7 :].splitlines()[0][:300]}")
+        _refuse_stopped(output)
+        ended("dmatest", output, codes=(0, 4))
+        log = kernel_log.lines("dmatest", output)
+        misused = [line.text for line in log if _MISUSED.search(line.text)]
+        if misused:
+            raise ParseError(f"dmatest was not set up on the target: {misused[0][:200]}")
+        compared, different = _comparison(text)
+        failed = [line.text for line in log if _FAILED.search(line.text)]
+        if not failed and output.exit_code == 4:
+            raise ParseError("dmatest gave up after a failure that the kernel's log does not hold")
+        counts = (
+            count("failures", len(failed) + different, Better.LOWER),
+            count("bytes.compared", compared, Better.HIGHER),
+        )
+        if failed or different:
+            return counts
+        runs = results(log)
+        asked = [tuple(map(int, found)) for found in _RUN.findall(text)]
+        groups = _by_start(runs, asked)
+        rates = {
+            f"{_DIRECTIONS[direction]}.{size_name(size)}.rate": _rate(groups, size, write=direction == WRITE)
+            for direction in _DIRECTIONS
+            for size in self.sizes
+        }
+        return (
+            *(rate(name, value, output.megabytes_per_second) for name, value in rates.items()),
+            count("runs", len(asked), Better.HIGHER),
+            *counts,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DmatestRkep(Dmatest):
+    """The same from the root complex, whose driver pcie-rkep has the source included and works the endpoint's DMA."""
+
+    module: ClassVar[str] = "pcie_rkep"
+    name: ClassVar[str] = "dmatest-rkep"
+    needs: ClassVar[tuple[Need, ...]] = (
+        Need(
+            test="[ -e /sys/module/pcie_rkep/parameters/dmatest ]",
+            reason="the kernel's pcie-rkep has no dmatest (Rockchip's CONFIG_PCIE_FUNC_RKEP=m with PCIE_DW_DMATEST)",
+        ),
+        kernel_log.WRITABLE,
+    )
+
+
+def check(size: int, loops: int, directions: int = 1) -> None:
+    """Check that the driver can count the bytes of a run.
+
+    Raises:
+        ValueError: it is 4 GiB or more, where its 32 bits wrap, or nothing.
+    """
+    if size <= 0 or loops <= 0:
+        raise ValueError(f"{loops} transfers of {size} bytes are none")
+    if directions * size * loops >= _BYTES:
+        raise ValueError(
+            f"{directions} x {size} bytes x {loops} transfers are {directions * size * loops} bytes: dmatest counts in "
+            f"32 bits, so that its speed would be that of the rest above 4 GiB"
+        )
+
+
+def results(log: Sequence[Line]) -> tuple[Run, ...]:
+    """Return the results in a kernel's log, with printed speeds checked against what was moved.
+
+    Raises:
+        ParseError: a line contradicts itself, or took no time.
+    """
+    return tuple(_result(match) for line in log for match in [_RESULT.search(line.text)] if match is not None)
+
+
+def _result(match: re.Match[str]) -> Run:
+    run = Run(
+        write=match["wr_en"] == "1",
+        read=match["rd_en"] == "1",
+        size=int(match["size"]),
+        loops=int(match["loops"]),
+        us=int(match["us"]),
+    )
+    line = match[0]
+    if (run.write, run.read) != (match["wr"] is not None, match["rd"] is not None) or not (run.write or run.read):
+        raise ParseError(f"dmatest's line names one direction and counts another: {line}")
+    if not run.us or not run.moved:
+        raise ParseError(f"dmatest's line has no time or no bytes, so no rate: {line}")
+    printed, real = int(match["speed"]), run.moved * 976 / run.us
+    # A speed that wrapped is no reason to refuse a run that moved what it should: it is computed again.
+    if run.moved < _BYTES and abs(printed - real) > 1 + _SLACK * real:
+        raise ParseError(f"dmatest's line contradicts itself, {real:.0f} KB/S by its own figures: {line}")
+    return run
+
+
+def _by_start(runs: Sequence[Run], asked: Sequence[tuple[int, ...]]) -> list[Sequence[Run]]:
+    """Return the results of each start, one for each channel. Raises ParseError: they are not what was started."""
+    if not asked:
+        raise ParseError("dmatest ran nothing")
+    wanted = [entry for entry in asked for _ in range(_CHANNELS[entry[3]])]
+    found = [(run.size, run.loops, WRITE * run.write + READ * run.read) for run in runs]
+    if len(found) < len(wanted):
+        raise ParseError(f"dmatest printed {len(found)} of the {len(wanted)} results of {len(asked)} runs")
+    if found != [entry[:3] for entry in wanted]:
+        raise ParseError("dmatest's results are not those of the runs that were started: somebody else used it")
+    left = iter(runs)
+    return [[next(left) for _ in range(_CHANNELS[entry[3]])] for entry in asked]
+
+
+def _rate(groups: Sequence[Sequence[Run]], size: int, *, write: bool) -> float:
+    """Return bytes in a second over all runs of a size and direction; channels that run at once take time once."""
+    mine = [runs for runs in groups if (runs[0].size, runs[0].loops, runs[0].write) == (size, cycles(size), write)]
+    if not mine:
+        raise ParseError(f"dmatest has no result for {size_name(size)}, {'write' if write else 'read'}")
+    moved = sum(run.moved for runs in mine for run in runs)
+    return moved / sum(max(run.us for run in runs) for runs in mine) * 1e6
+
+
+def _refuse_stopped(output: Output) -> None:
+    """Refuse a run that the plan had to stop, with what the kernel said of it."""
+    if not output.text("tool.deadline").strip():
+        return
+    failed = [line for line in output.text("dmesg").splitlines() if _FAILED.search(line)]
+    if failed:
+        stopped = output.text("tool.deadline").strip()
+        raise ParseError(f"dmatest was stopped {stopped}: transfers never end; the kernel says: {failed[0][:200]}")
+
+
+def _comparison(text: str) -> tuple[int, int]:
+    """Return bytes compared and bytes that differ; nothing where the memory could not be read."""
+    found = _COMPARED.findall(text)
+    if len(found) != 1:
+        raise ParseError("dmatest does not say whether data were compared")
+    [(compared, different)] = found
+    return int(compared or 0), int(different or 0)
+
+
+# Exit codes: 3 with a line `error:`, the test could not be run; 4, a transfer failed and the rest was left out.
+# Data are compared in a loop over both directions, because only this side's memory is at hand: the pattern goes out,
+# the memory is overwritten, and the pattern must come back.
+_SCRIPT = r"""@MARKS@
+p=/sys/module/@MODULE@/parameters
+fail() {
+    [ -z "$old_chn_en" ] || put_back
+    echo "error: $*"
+    exit 3
+}
+put() {
+    echo "$2" >$p/$1 || fail "cannot write $2 to $p/$1"
+    read -r got <$p/$1
+    [ "$got" = "$2" ] || fail "$p/$1 is $got after $2 was written"
+}
+# reserved ADDRESS BYTES: whether nothing but this test uses that memory
+reserved() {
+    while IFS=' -:' read -r first last name; do
+        case $name in *[Rr]eserved*) ;; *) continue ;; esac
+        [ $((0x$first)) -le "$1" ] && [ $((0x$last)) -ge $(($1 + $2 - 1)) ] && return 0
+    done </proc/iomem
+    return 1
+}
+failed() { marked | grep -Eq '_block (timed out|interrupted)|wait_for_finished timeout|abort|failed to transfer'; }
+results() { marked | grep -c 'pcie dma .* test ('; }
+one() {
+    put size "$1"
+    put cycles_count "$2"
+    put rw_test "$3"
+    put chn_en "$4"
+    before=$(results) waited=0
+    echo "run $1 $2 $3 $4"
+    echo run >$p/dmatest || fail "$p/dmatest refuses to run: $(dmesg | tail -n 1)"
+    # Both channels at once: the write has returned already.
+    while [ "$4" = 3 ] && [ $(($(results) - before)) -lt 2 ] && [ $waited -lt 300 ]; do
+        sleep 0.1
+        waited=$((waited + 1))
+    done
+    ! failed || give_up
+}
+run() { one "$1" "$2" "$3" @CHANNEL@; }
+give_up() {
+    [ -n "$compared" ] || echo "compared no: a transfer failed before"
+    put_back
+    end
+    exit 4
+}
+put_back() {
+    for name in size cycles_count rw_test chn_en; do eval "echo \$old_$name" >$p/$name; done
+}
+compare() {
+    compared=asked
+    page=$((local_addr / 4096)) pages=$((@COMPARED@ / 4096))
+    dd if=/dev/urandom of=pattern bs=4096 count=$pages 2>/dev/null
+    if ! dd if=pattern of=/dev/mem bs=4096 seek=$page conv=notrunc 2>dd.err; then
+        echo "compared no: /dev/mem cannot be written at $local_addr: $(tail -n 1 dd.err)"
+        return
+    fi
+    one @COMPARED@ 1 2 1
+    # The memory must not hold the pattern any more, or reading nothing would look like reading it back.
+    dd if=/dev/zero of=/dev/mem bs=4096 seek=$page count=$pages conv=notrunc 2>/dev/null
+    one @COMPARED@ 1 1 1
+    if ! dd if=/dev/mem of=back bs=4096 skip=$page count=$pages 2>dd.err; then
+        echo "compared no: /dev/mem cannot be read at $local_addr: $(tail -n 1 dd.err)"
+        return
+    fi
+    echo "compared @COMPARED@ bytes, $(cmp -l pattern back 2>&1 | grep -c .) differ"
+    rm -f pattern back
+}
+compared= old_chn_en=
+for name in size cycles_count rw_test chn_en local_addr; do
+    [ -e $p/$name ] || fail "$p/$name is not there: a dmatest that rtgate does not know"
+done
+for name in is_rc is_wired test_dev bus_addr local_addr; do
+    [ ! -e $p/$name ] || { read -r value <$p/$name && echo "parameter $name $value"; }
+done
+for name in size cycles_count rw_test chn_en; do read -r value <$p/$name && eval "old_$name=\$value"; done
+read -r local_addr <$p/local_addr
+reserved $((local_addr)) @LARGEST@ || fail "the memory at $local_addr is not reserved (/proc/iomem): DMA would break \
+the kernel; give the device tree a reserved-memory node on both sides"
+begin
+one 64 1 2 1
+one 64 1 1 1
+compare
+now() { cut -d . -f 1 /proc/uptime; }
+started=$(now) rounds=0
+while [ $rounds -lt 20 ]; do
+    @RUNS@
+    rounds=$((rounds + 1))
+    [ $(($(now) - started)) -lt @SECONDS@ ] || break
+done
+put_back
+end
+while [ $(($(now) - started)) -lt @SECONDS@ ]; do sleep 0.2; done
+"""
