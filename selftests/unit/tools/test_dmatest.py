@@ -66,8 +66,8 @@ def test_each_direction_and_size_has_a_rate() -> None:
     found = TOOL.parse(_ran().output())
     numbers = _numbers(found)
     assert set(numbers) == set(TOOL.reports)
-    assert numbers["write.4M.rate"] == pytest.approx(4 * 1048576 * 64 / 1000)
-    assert numbers["read.64B.rate"] == pytest.approx(64 * 20000 / 1000)
+    assert numbers["write.4m.rate"] == pytest.approx(4 * 1048576 * 64 / 1000)
+    assert numbers["read.64b.rate"] == pytest.approx(64 * 20000 / 1000)
     assert (numbers["failures"], numbers["bytes.compared"], numbers["runs"]) == (0, 65536, 16)
     rates = [one for one in found if one.name.endswith(".rate")]
     assert {(one.unit, one.better) for one in rates} == {(Unit.MB_S, Better.HIGHER)}
@@ -79,13 +79,13 @@ def test_rounds_are_added_up() -> None:
     again = _ran(us=3000)
     ran.starts += again.starts[4:]
     ran.log[-1:] = [*again.log[5:-1], f"{MARK} end"]
-    assert _numbers(TOOL.parse(ran.output()))["write.1M.rate"] == pytest.approx(2 * 1048576 * 256 / 4000)
+    assert _numbers(TOOL.parse(ran.output()))["write.1m.rate"] == pytest.approx(2 * 1048576 * 256 / 4000)
 
 
 def test_two_channels_at_once_take_time_once() -> None:
     tool = Dmatest(channel=3)
     numbers = _numbers(tool.parse(_ran(tool=tool).output()))
-    assert numbers["write.1M.rate"] == pytest.approx(2 * 1048576 * 256 / 1000)
+    assert numbers["write.1m.rate"] == pytest.approx(2 * 1048576 * 256 / 1000)
 
 
 def test_where_memory_cannot_be_read_nothing_was_compared() -> None:
@@ -247,9 +247,9 @@ def test_a_size_that_wraps_by_itself_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "name"), [(64, "64B"), (4096, "4K"), (1 << 20, "1M"), (4 << 20, "4M"), (1025, "1025B")]
+    ("size", "name"), [(64, "64b"), (4096, "4k"), (1 << 20, "1m"), (4 << 20, "4m"), (1025, "1025b")]
 )
-def test_sizes_are_called_as_in_the_guide(size: int, name: str) -> None:
+def test_sizes_have_names(size: int, name: str) -> None:
     assert size_name(size) == name
 
 

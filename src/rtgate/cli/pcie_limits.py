@@ -21,9 +21,10 @@ from rtgate.pcie_limits import (
 
 _DESCRIPTION = f"""\
 Print what a PCI Express link can carry in one direction, in MB/s of 10^6 bytes: after the line code, and after the
-overhead of packets. The vendor's guide counts {OVERHEAD_BYTES} bytes for each, the worst case; the least is
-{LEAST_OVERHEAD_BYTES}. Flow control, acknowledgements and, for reads, round trips take more. Take generation, width and payload from the
-link as it was trained (current_link_speed, current_link_width, Max Payload Size), never from the slot's name.
+overhead of packets, for which the vendor's guide counts {OVERHEAD_BYTES} bytes each, the worst case; the least is
+{LEAST_OVERHEAD_BYTES}. Flow control, acknowledgements and, for reads, round trips take more. Take generation, width and
+payload from the link as it was trained (current_link_speed, current_link_width, Max Payload Size), never from the name
+of the slot.
 
 examples:
   rtgate pcie-limits                                       the guide's tables

@@ -60,11 +60,11 @@ def cycles(size: int) -> int:
 
 
 def size_name(size: int) -> str:
-    """Return a size as the guide writes it: `64B`, `4K`, `1M`."""
-    for unit, scale in (("M", 1 << 20), ("K", 1 << 10)):
+    """Return a size as names have it: `64b`, `4k` of 1024 bytes, `1m` of 2^20."""
+    for unit, scale in (("m", 1 << 20), ("k", 1 << 10)):
         if size >= scale and size % scale == 0:
             return f"{size // scale}{unit}"
-    return f"{size}B"
+    return f"{size}b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Dmatest(Tool):
         **{
             f"{direction}.{size}.rate": Reports.RATE
             for direction in _DIRECTIONS.values()
-            for size in ("64B", "256B", "4K", "64K", "1M", "4M")
+            for size in ("64b", "256b", "4k", "64k", "1m", "4m")
         },
         "runs": Reports.COUNT,
         "bytes.compared": Reports.COUNT,

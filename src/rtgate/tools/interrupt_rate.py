@@ -37,6 +37,7 @@ _COUNT = re.compile(
 )
 _WRAP = 1 << 32
 _LEAST_LINES = 3  # two differences: one alone cannot show that it stopped
+_EDGES_S = 2.5  # of a run that lie before its first and after its last line
 _PERIOD_S = 1.5  # between two lines; the printer sleeps for one second
 _AGREE = 0.02  # between the exact difference and the log's times, which are those of the printing
 
@@ -134,10 +135,10 @@ class MsiRate(Tool):
         interrupts, took = sum(one.interrupts for one in found), sum(one.seconds for one in found)
         if not interrupts:
             raise ParseError(
-                f"no {self.kind.upper()} came in {took:.1f} s: is the sender of the other side loaded (target/modules), "
-                "and is the link up?"
+                f"no {self.kind.upper()} came in {took:.1f} s: is the sender loaded on the other side "
+                "(target/modules), is the link up?"
             )
-        if took < self._seconds(output.setting) - 2 * _PERIOD_S:
+        if took < self._seconds(output.setting) - _EDGES_S:
             raise ParseError(f"counts stand for {took:.1f} s of {self._seconds(output.setting)} s: the printer stopped")
         slowest = max(one.seconds / one.interrupts for one in found if one.interrupts)
         return (
@@ -154,7 +155,7 @@ class MsiRate(Tool):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElbiRate(MsiRate):
-    """Interrupts through the endpoint's local bus interface (ELBI) that the root complex raises. Run on the endpoint."""
+    """Interrupts through the endpoint's ELBI that the root complex raises. Run on the endpoint."""
 
     kind: ClassVar[str] = "elbi"
     name: ClassVar[str] = "elbi-rate"
