@@ -47,12 +47,13 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--tree", metavar="DIR", type=Path, help="kernel source (default: the pinned Debian package)")
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where it goes (default: build/BUILD)")
     parser.add_argument("--check-config", action="store_true", help="only tell which options this tree would not take")
-    parser.add_argument("--jobs", metavar="N", type=_positive, help="compilers at the same time (default: one per CPU)")
+    parser.add_argument("--jobs", metavar="N", type=positive, help="compilers at the same time (default: one per CPU)")
     parser.add_argument("--patches", metavar="DIR", type=Path, help="apply this patch series, instead of BUILD's own")
     parser.add_argument("--quiet", action="store_true", help="print the result only")
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Read an option that counts something. Raises argparse.ArgumentTypeError or ValueError."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("at least 1")
@@ -62,8 +63,8 @@ def _positive(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     description = find_description(arguments.build)
-    with _shown(description.name, quiet=arguments.quiet) as listener:
-        tree = _tree(arguments.tree, listener)
+    with shown(description.name, quiet=arguments.quiet) as listener:
+        tree = open_tree(arguments.tree, listener)
         options = kernel_build.Options(jobs=arguments.jobs, patches=arguments.patches, listener=listener)
         if arguments.check_config:
             return _check(description, tree, options)
@@ -77,9 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
 def build_kernel(name: str, tree: Tree | None, output: Path, patches: Path | None = None) -> KernelBuild:
     """Build with progress shown; `tree` None is the pinned Debian source. Raises as `kernel.build.build`."""
     description = find_description(name)
-    with _shown(description.name, quiet=False) as listener:
+    with shown(description.name, quiet=False) as listener:
         options = kernel_build.Options(patches=patches, listener=listener)
-        return kernel_build.build(description, tree or _tree(None, listener), output, options)
+        return kernel_build.build(description, tree or open_tree(None, listener), output, options)
 
 
 def find_description(name: str) -> BuildDescription:
@@ -92,7 +93,8 @@ def find_description(name: str) -> BuildDescription:
     return load_description(path)
 
 
-def _tree(path: Path | None, listener: kernel_build.Listener) -> Tree:
+def open_tree(path: Path | None, listener: kernel_build.Listener) -> Tree:
+    """Return the source of a build, None for the pinned Debian package; warnings go to standard error."""
     tree = source.open_tree(path) if path else source.default_tree(listener.notice)
     for warning in tree.warnings:
         print(f"rtgate: warning: {warning}", file=sys.stderr)
@@ -116,7 +118,8 @@ def _print(made: KernelBuild, seconds: float) -> None:
 
 
 @contextmanager
-def _shown(name: str, *, quiet: bool) -> Iterator[kernel_build.Listener]:
+def shown(name: str, *, quiet: bool) -> Iterator[kernel_build.Listener]:
+    """Show how a build goes: a bar on a terminal, else a line now and then."""
     console = Console(stderr=True, highlight=False)
     if quiet:
         yield kernel_build.Listener()

@@ -27,6 +27,7 @@ from rtgate.cli import (
     in_job,
     jobs,
     lab_check,
+    modules,
     pcie_limits,
     repeat,
     report,
@@ -39,7 +40,7 @@ from rtgate.errors import RtgateError
 from rtgate.report.text import plain
 
 _COMMANDS = (
-    *(gate, demo, soak, build, repeat, report, console, compare_env, where, check, rootfs, pcie_limits),
+    *(gate, demo, soak, build, modules, repeat, report, console, compare_env, where, check, rootfs, pcie_limits),
     *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),
 )
 _EPILOG = """\

@@ -9,6 +9,7 @@ import json
 import shutil
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,13 +21,13 @@ from rtgate.kernel.lock import exclusive_lock
 from rtgate.kernel.work import Listener, Options, Work, prepare, short_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rtgate.kernel.artefacts import KernelBuild
     from rtgate.kernel.configuration import BuildDescription
     from rtgate.kernel.source import Tree
 
-__all__ = ["Listener", "Options", "build", "check_config"]
+__all__ = ["Listener", "Options", "build", "check_config", "in_place"]
 
 _TYPICAL_STEPS = {"arm64": 1330, "x86_64": 1610}  # the shipped builds
 
@@ -60,6 +61,20 @@ def build(description: BuildDescription, tree: Tree, output: Path, options: Opti
         with exclusive_lock(locks / short_hash(str(place)), f"the build directory of {description.name}"):
             made = _make(work, options.listener)
             return publish.publish(work, made, output)
+
+
+@contextmanager
+def in_place(description: BuildDescription, tree: Tree, options: Options) -> Iterator[Work]:
+    """Build a kernel in its build directory alone, and keep others out of it meanwhile.
+
+    Raises:
+        BuildError, ConfigError, InfrastructureError, Interrupted: as `build`.
+    """
+    work = prepare(description, tree, options)
+    place = work.job.build_directory
+    with exclusive_lock(site.cache() / "locks" / short_hash(str(place)), f"the build directory of {description.name}"):
+        _make(work, options.listener)
+        yield work
 
 
 def check_config(description: BuildDescription, tree: Tree, options: Options | None = None) -> tuple[LostOption, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Running tuxmake. The only module that knows it.
+"""Running tuxmake, and make where tuxmake has no target. The only module that knows either.
 
 It runs as a program of its own, not as a library: it installs signal handlers and prints, and its process group can
 be killed with everything that make started.
@@ -115,11 +115,42 @@ def run(job: Job, targets: tuple[str, ...], log: Path, watch: Callable[[str], No
     Raises:
         Interrupted: Ctrl-C or SIGTERM; everything that was started is gone.
     """
-    for directory in (job.build_directory, job.packed, job.ccache_directory):
+    for directory in (job.build_directory, job.packed):
         directory.mkdir(parents=True, exist_ok=True)
+    return _logged(_command(job, targets), job, log, watch)
+
+
+def make_external(job: Job, directory: Path, log: Path) -> bool:
+    """Make the modules in a directory outside the tree, against what is built already; return whether all were made.
+
+    tuxmake has no target for that, so make is called as tuxmake calls it.
+
+    Args:
+        job: the build, with its kernel.
+        directory: has the sources and a Kbuild file, and gets the modules.
+        log: gets everything that is printed.
+
+    Raises:
+        Interrupted: as `run`.
+    """
+    arguments = {
+        "O": job.build_directory,
+        "ARCH": job.arch,
+        "CROSS_COMPILE": compiler(job.arch).removesuffix("gcc"),
+        "CC": f"ccache {compiler(job.arch)}",
+        "HOSTCC": "ccache gcc",
+        "M": directory,
+        **_CONSTANTS,
+    }
+    words = [f"{name}={value}" for name, value in arguments.items()]
+    return _logged(["make", f"--directory={job.tree}", f"--jobs={job.jobs}", *words, "modules"], job, log)
+
+
+def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None] = lambda _: None) -> bool:
+    job.ccache_directory.mkdir(parents=True, exist_ok=True)
     with _terminate_interrupts(), log.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(
-            _command(job, targets),
+            command,
             cwd=job.log_directory,
             env=_environment(job),
             stdin=subprocess.DEVNULL,

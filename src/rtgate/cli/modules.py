@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate modules`: build kernel modules against a build."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rtgate import site
+from rtgate.cli.build import find_description, open_tree, positive, shown
+from rtgate.kernel.build import Options
+from rtgate.kernel.modules import build_modules
+
+_DESCRIPTION = """\
+Build kernel modules outside the tree against a build of kernel-configs/, with the same tree, configuration and
+compiler; the kernel is built first if it is not. Each module is checked to be of that kernel (vermagic). Without
+--modules those of target/modules are built, which count and raise interrupts of PCIe endpoints.
+
+examples:
+  rtgate modules virt-arm64-preempt_rt                      into build/virt-arm64-preempt_rt-modules
+  rtgate modules rk3588 --tree ~/linux -o out               a site's build and tree, into out/
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "modules",
+        help="build kernel modules against a build",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("build", metavar="BUILD", help="an entry of kernel-configs/, or a path to a .yaml file")
+    parser.add_argument("--tree", metavar="DIR", type=Path, help="kernel source (default: the pinned Debian package)")
+    parser.add_argument("--patches", metavar="DIR", type=Path, help="apply this patch series, instead of BUILD's own")
+    parser.add_argument("--modules", metavar="DIR", type=Path, help="Kbuild and sources (default: target/modules)")
+    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where (default: build/BUILD-modules)")
+    parser.add_argument("--jobs", metavar="N", type=positive, help="compilers at the same time (default: one per CPU)")
+    parser.add_argument("--quiet", action="store_true", help="print the result only")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    description = find_description(arguments.build)
+    sources = arguments.modules or site.find("target", "modules")
+    output = arguments.output or Path("build") / f"{description.name}-modules"
+    with shown(description.name, quiet=arguments.quiet) as listener:
+        tree = open_tree(arguments.tree, listener)
+        options = Options(jobs=arguments.jobs, patches=arguments.patches, listener=listener)
+        built = build_modules(description, tree, sources, output, options)
+    for module in built:
+        print(f"{module.path}: {module.info.get('vermagic', '')}")
+    return 0
