@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rtgate.cli.main import main
 from rtgate.errors import ParseError
-from rtgate.pcie_limits import GENERATIONS, GUIDE_PRINTS, LANES, PAYLOADS, Link, generation, share, shown
+from rtgate.pcie_limits import GENERATIONS, GUIDE_PRINTS, LANES, PAYLOADS, Link, generation, known, share, shown
 from rtgate.units import Quantity, Unit
 
 GUIDE: dict[str, Any] = yaml.safe_load(
@@ -138,6 +138,11 @@ def test_packets_with_the_least_overhead_are_no_error() -> None:
 def test_limits_are_in_order(link: Link) -> None:
     assert link.usable.value < link.ceiling.value < link.raw.value
     assert share(link.usable, link) == pytest.approx(1)
+
+
+def test_facts_that_say_all_of_a_link_give_it() -> None:
+    assert known(3, 4, 256) == _link("gen3x4")
+    assert [known(None, 4, 256), known(3, None, 256), known(3, 4, None), known(6, 4, 256), known(3, 12, 256)] == [None] * 5
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,13 @@ class Link:
         return Quantity(self.raw.value * self.payload / (self.payload + overhead), Unit.MB_S)
 
 
+def known(generation: int | None, lanes: int | None, payload: int | None) -> Link | None:
+    """Return the link of a board's facts; None where they do not say all of it, or it is one without limits here."""
+    if generation not in GENERATIONS or lanes not in LANES or payload not in PAYLOADS:
+        return None
+    return Link(generation=generation, lanes=lanes, payload=payload)
+
+
 def generation(speed: str) -> int:
     """Return the generation of a speed as the kernel writes it: `8.0 GT/s PCIe`, `8 GT/s` before 5.7.
 

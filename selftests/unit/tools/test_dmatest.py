@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
+from rtgate.pcie import Function
 from rtgate.tools import Output, Reports, Setting
-from rtgate.tools.dmatest import Dmatest, DmatestRkep, Run, check, cycles, results, size_name
+from rtgate.tools.dmatest import Dmatest, DmatestRkep
+from rtgate.tools.dmatest_log import Run, check, cycles, results, size_name
 from rtgate.tools.kernel_log import Line
 from rtgate.units import Unit
 
@@ -36,11 +38,16 @@ class Ran:
 
     starts: list[tuple[int, int, int, int]]
     log: list[str]
+    interrupts: tuple[int, int] = (5, 9)
     compared: str = "compared 65536 bytes, 0 differ"
 
     def output(self, code: int = 0, **files: str) -> Output:
         said = [f"run {' '.join(map(str, start))}" for start in self.starts]
-        out = "\n".join([f"mark: {MARK}", *said, self.compared, ""])
+        looks = [
+            f"interrupts {when}\n 84:   {count}    0   0  0   GICv3 295 Level     pcie-sys"
+            for when, count in zip(("before", "after"), self.interrupts, strict=True)
+        ]
+        out = "\n".join([f"mark: {MARK}", looks[0], *said, self.compared, looks[1], ""])
         stamped = [f"[{40 + number:5d}.{number:06d}] {text}" for number, text in enumerate(self.log)]
         dmesg = "\n".join(["[    0.000000] Linux version 6.1.99", *stamped, ""])
         texts = {"tool.out": out, "dmesg": dmesg, **files}
@@ -65,13 +72,31 @@ def _numbers(measurements: tuple[Measurement, ...]) -> dict[str, float]:
 def test_each_direction_and_size_has_a_rate() -> None:
     found = TOOL.parse(_ran().output())
     numbers = _numbers(found)
-    assert set(numbers) == set(TOOL.reports)
+    assert set(numbers) == {name for name in TOOL.reports if not name.startswith("interrupt.") and "share" not in name}
     assert numbers["write.4m.rate"] == pytest.approx(4 * 1048576 * 64 / 1000)
     assert numbers["read.64b.rate"] == pytest.approx(64 * 20000 / 1000)
     assert (numbers["failures"], numbers["bytes.compared"], numbers["runs"]) == (0, 65536, 16)
     rates = [one for one in found if one.name.endswith(".rate")]
     assert {(one.unit, one.better) for one in rates} == {(Unit.MB_S, Better.HIGHER)}
-    assert {name for name, kind in TOOL.reports.items() if kind is Reports.RATE} == {one.name for one in rates}
+    names = {name.removeprefix("interrupt.") for name, kind in TOOL.reports.items() if kind is Reports.RATE}
+    assert names == {one.name for one in rates}
+
+
+def test_rates_are_shares_of_the_links_limit() -> None:
+    # 4 MB x 64 in 100 ms: 2684 MB/s, of 3550.
+    ran = _ran(us=100_000)
+    facts = {"endpoint": Function(name="endpoint", id="1d87:356a", generation=3, width=4, mps=256)}
+    output = ran.output()
+    setting = replace(SETTING, pcie=facts)
+    numbers = _numbers(TOOL.parse(replace(output, setting=setting)))
+    assert numbers["write.4m.share"] == pytest.approx(2684.35456 / 3550.163, rel=1e-4)
+    assert len([name for name in numbers if name.endswith(".share")]) == 12
+    slower = {"endpoint": replace(facts["endpoint"], generation=2, width=1)}
+    with pytest.raises(ParseError, match=r"of the 450\.7 MB/s that Gen2 x1 .* a measuring error"):
+        TOOL.parse(replace(output, setting=replace(SETTING, pcie=slower)))
+    unknown = {"endpoint": replace(facts["endpoint"], mps=None)}
+    found = _numbers(TOOL.parse(replace(output, setting=replace(SETTING, pcie=unknown))))
+    assert not [name for name in found if "share" in name]
 
 
 def test_rounds_are_added_up() -> None:
@@ -80,6 +105,27 @@ def test_rounds_are_added_up() -> None:
     ran.starts += again.starts[4:]
     ran.log[-1:] = [*again.log[5:-1], f"{MARK} end"]
     assert _numbers(TOOL.parse(ran.output()))["write.1m.rate"] == pytest.approx(2 * 1048576 * 256 / 4000)
+
+
+def test_rates_of_transfers_that_end_with_interrupts_have_other_names() -> None:
+    ran = _ran()
+    polled = TOOL.parse(ran.output())
+    transfers = sum(loops for _, loops, _, _ in ran.starts)
+    ran.interrupts = (1000, 1000 + transfers)
+    found = TOOL.parse(ran.output())
+    assert {one.name for one in found} <= set(TOOL.reports)
+    assert [one.name for one in found if one.name.startswith("interrupt.")] == [
+        f"interrupt.{one.name}" for one in polled if one.name.endswith(".rate")
+    ]
+    ran.interrupts = (1000, 1000 + transfers // 3)
+    assert [one.name for one in TOOL.parse(ran.output())] == [one.name for one in polled]
+
+
+def test_interrupts_that_were_not_looked_at_are_no_polling() -> None:
+    output = _ran().output()
+    text = output.text("tool.out").replace("interrupts after", "")
+    with pytest.raises(ParseError, match="how many interrupts came"):
+        TOOL.parse(Output(files={**output.files, "tool.out": text.encode()}, exit_code=0, setting=SETTING))
 
 
 def test_two_channels_at_once_take_time_once() -> None:
@@ -304,6 +350,7 @@ class Board:
         (path / "dmesg").write_text(f"#!/bin/sh\ncat {path}/log\n")
         (path / "dmesg").chmod(0o755)
         (path / "mem").touch()
+        (path / "interrupts").write_text(" 84:  7  0  0  0   GICv3 295 Level  pcie-sys\nIPI0:  1 2 3 4  Rescheduling\n")
 
     def run(self, tool: Dmatest = TOOL) -> Output:
         script = tool.argv(SETTING)[2]
@@ -311,6 +358,7 @@ class Board:
             f"/sys/module/{tool.module}/parameters": "p",
             "/proc/iomem": "iomem",
             "/dev/mem": "mem",
+            "/proc/interrupts": "interrupts",
             "echo run >$p/dmatest": "sh driver",
         }.items():
             assert real in script

@@ -6,11 +6,9 @@ Facts of pcie-dw-dmatest.c in Rockchip's trees (4.19 to 6.1) that this module de
 * Parameters are files; writing `run` to the file `dmatest` runs the test with interruptible waits, reading that file
   prints memory of the handler. With channels 1 or 2 the write returns after the test; with 3 it returns at once, and
   two kernel threads print a line each. Channel 2 alone works at the same addresses, with 3 at both plus `size`.
-* The result is one line of the log, level error. (wr + rd) x size x loops is computed in 32 bits, so the printed speed
-  is of a rest above 4 GiB. KB is 1024 bytes, and 1000000/1024 is cut to 976. Division by 0 us is not guarded.
-* A transfer that failed is logged and the loop goes on: the line with a speed comes all the same.
 * Nobody compares data. `is_rc` exists in the middle versions, `is_wired` in the newest, neither in the oldest.
-* The endpoint's driver registers it with interrupts on, pcie-rkep with interrupts off, that is polled.
+* The endpoint's driver registers it with interrupts on, pcie-rkep with interrupts off, that is polled. The guide's
+  figures are polled ones (a patch of one line), and small transfers differ: so rates with interrupts have other names.
 """
 
 from __future__ import annotations
@@ -20,71 +18,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rtgate import pcie_limits
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import Need
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, kernel_log, rate
-from rtgate.tools.kernel_log import Line
+from rtgate.tools.dmatest_log import (
+    DIRECTIONS,
+    FAILED,
+    LINES,
+    MISUSED,
+    WRITE,
+    Run,
+    by_start,
+    check,
+    cycles,
+    results,
+    size_name,
+)
 from rtgate.tools.rt_tests import ended
+from rtgate.units import Quantity, Unit
 
-READ, WRITE = 1, 2  # rw_test; an example in the vendor's guide has it the wrong way round
-_DIRECTIONS = {WRITE: "write", READ: "read"}
-_CHANNELS = {1: 1, 2: 1, 3: 2}  # result lines by chn_en
-_BYTES = 1 << 32  # the driver computes with fewer
-_ROUND_BYTES = 1 << 28  # one run moves at most this: 0.6 s at Gen2 x1
-_MOST_CYCLES = 20_000
-_SLACK = 0.02  # of the printed speed: 976 instead of 976.5625, whole KB and whole microseconds
-
-_RESULT = re.compile(
-    r"(?:pcie_dw_dmatest: )?pcie dma (?P<wr>wr)?/(?P<rd>rd)? test \((?P<wr_en>[01])\+(?P<rd_en>[01])\)"
-    r"\*(?P<size>[0-9]{1,10})\*(?P<loops>[0-9]{1,10}) cost (?P<us>[0-9]{1,15})us speed:(?P<speed>-?[0-9]{1,20})KB/S"
-)
-# What a transfer that did not work leaves in the log: of dmatest, pcie-rkep and the endpoint's driver.
-_FAILED = re.compile(
-    r"rk_pcie_\w{1,40}_block (?:timed out|interrupted)|rk_pcie_dma_wait_for_finished timeout"
-    r"|, (?:(?:write|read) )?abort\b|failed to transfer dma"
-)
-# What shows that the test was not set up; the second is the driver's own spelling.
-_MISUSED = re.compile(
-    r"^input error|dmatest dev not exits|test_dev out of index|failed to get current test_dev"
-    r"|is exceed max dmatest dev number|failed to prepare dmatest"
-)
-_PARAMETERS = ("size", "cycles_count", "rw_test", "chn_en")
+_BY_INTERRUPT = "interrupt."
+_ENDPOINT = "endpoint"  # what boards call it in their facts, on either side of the link
 _RUN = re.compile(r"^run ([0-9]{1,10}) ([0-9]{1,10}) ([12]) ([123])$", re.MULTILINE)
+# Lines of /proc/interrupts: a number for each CPU.
+_INTERRUPTS = re.compile(r"^ *[0-9]{1,6}:((?: +[0-9]{1,15})+) .*$", re.MULTILINE)
 _COMPARED = re.compile(r"^compared (?:([0-9]{1,12}) bytes, ([0-9]{1,12}) differ|no: .{1,200})$", re.MULTILINE)
-
-
-def cycles(size: int) -> int:
-    """Return how many transfers of a size one run makes."""
-    return max(1, min(_MOST_CYCLES, _ROUND_BYTES // size))
-
-
-def size_name(size: int) -> str:
-    """Return a size as names have it: `64b`, `4k` of 1024 bytes, `1m` of 2^20."""
-    for unit, scale in (("m", 1 << 20), ("k", 1 << 10)):
-        if size >= scale and size % scale == 0:
-            return f"{size // scale}{unit}"
-    return f"{size}b"
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One line of results.
-
-    Attributes:
-        us: what all transfers took.
-    """
-
-    write: bool
-    read: bool
-    size: int
-    loops: int
-    us: int
-
-    @property
-    def moved(self) -> int:
-        """All bytes, not cut to 32 bits."""
-        return (self.write + self.read) * self.size * self.loops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +73,11 @@ class Dmatest(Tool):
     )
     reports: ClassVar[Mapping[str, Reports]] = {
         **{
-            f"{direction}.{size}.rate": Reports.RATE
-            for direction in _DIRECTIONS.values()
+            f"{completion}{direction}.{size}.{what}": reports
+            for completion in ("", _BY_INTERRUPT)
+            for direction in DIRECTIONS.values()
             for size in ("64b", "256b", "4k", "64k", "1m", "4m")
+            for what, reports in (("rate", Reports.RATE), ("share", Reports.RATIO))
         },
         "runs": Reports.COUNT,
         "bytes.compared": Reports.COUNT,
@@ -123,7 +85,7 @@ class Dmatest(Tool):
     }
 
     def __post_init__(self) -> None:
-        if self.channel not in _CHANNELS:
+        if self.channel not in LINES:
             raise ValueError(f"no channel {self.channel}: chn_en is 1, 2, or 3 for both")
         for size in self.sizes:
             check(size, cycles(size))
@@ -133,12 +95,12 @@ class Dmatest(Tool):
         values = {
             "MODULE": self.module,
             "CHANNEL": self.channel,
-            "LINES": _CHANNELS[self.channel],
+            "LINES": LINES[self.channel],
             "SECONDS": round(setting.duration_s),
             "COMPARED": self.compared_bytes,
             "LARGEST": 2 * max(*self.sizes, self.compared_bytes),
             "RUNS": "; ".join(
-                f"run {size} {cycles(size)} {direction}" for direction in _DIRECTIONS for size in self.sizes
+                f"run {size} {cycles(size)} {direction}" for direction in DIRECTIONS for size in self.sizes
             ),
             "MARKS": kernel_log.SHELL,
         }
@@ -149,7 +111,7 @@ class Dmatest(Tool):
         return Expected(threads=(), duration_s=round(setting.duration_s))
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
-        """Return the rate of each direction and size, and `failures`; with a failure no rate, for none is to be had.
+        """Return rates by direction and size, and `failures`; with a failure no rate, for none is to be had.
 
         Raises:
             ParseError: it was not set up, did not end, or log and commands contradict each other.
@@ -160,11 +122,11 @@ class Dmatest(Tool):
         _refuse_stopped(output)
         ended("dmatest", output, codes=(0, 4))
         log = kernel_log.lines("dmatest", output)
-        misused = [line.text for line in log if _MISUSED.search(line.text)]
+        misused = [line.text for line in log if MISUSED.search(line.text)]
         if misused:
             raise ParseError(f"dmatest was not set up on the target: {misused[0][:200]}")
         compared, different = _comparison(text)
-        failed = [line.text for line in log if _FAILED.search(line.text)]
+        failed = [line.text for line in log if FAILED.search(line.text)]
         if not failed and output.exit_code == 4:
             raise ParseError("dmatest gave up after a failure that the kernel's log does not hold")
         counts = (
@@ -175,14 +137,17 @@ class Dmatest(Tool):
             return counts
         runs = results(log)
         asked = [tuple(map(int, found)) for found in _RUN.findall(text)]
-        groups = _by_start(runs, asked)
+        groups = by_start(runs, asked)
+        completion = _BY_INTERRUPT if _by_interrupt(text, runs) else ""
         rates = {
-            f"{_DIRECTIONS[direction]}.{size_name(size)}.rate": _rate(groups, size, write=direction == WRITE)
-            for direction in _DIRECTIONS
+            f"{completion}{DIRECTIONS[direction]}.{size_name(size)}": _rate(groups, size, write=direction == WRITE)
+            for direction in DIRECTIONS
             for size in self.sizes
         }
+        measured = [rate(f"{name}.rate", value, output.megabytes_per_second) for name, value in rates.items()]
         return (
-            *(rate(name, value, output.megabytes_per_second) for name, value in rates.items()),
+            *measured,
+            *_shares(measured, output.setting),
             count("runs", len(asked), Better.HIGHER),
             *counts,
         )
@@ -203,64 +168,6 @@ class DmatestRkep(Dmatest):
     )
 
 
-def check(size: int, loops: int, directions: int = 1) -> None:
-    """Check that the driver can count the bytes of a run.
-
-    Raises:
-        ValueError: it is 4 GiB or more, where its 32 bits wrap, or nothing.
-    """
-    if size <= 0 or loops <= 0:
-        raise ValueError(f"{loops} transfers of {size} bytes are none")
-    if directions * size * loops >= _BYTES:
-        raise ValueError(
-            f"{directions} x {size} bytes x {loops} transfers are {directions * size * loops} bytes: dmatest counts in "
-            f"32 bits, so that its speed would be that of the rest above 4 GiB"
-        )
-
-
-def results(log: Sequence[Line]) -> tuple[Run, ...]:
-    """Return the results in a kernel's log, with printed speeds checked against what was moved.
-
-    Raises:
-        ParseError: a line contradicts itself, or took no time.
-    """
-    return tuple(_result(match) for line in log for match in [_RESULT.search(line.text)] if match is not None)
-
-
-def _result(match: re.Match[str]) -> Run:
-    run = Run(
-        write=match["wr_en"] == "1",
-        read=match["rd_en"] == "1",
-        size=int(match["size"]),
-        loops=int(match["loops"]),
-        us=int(match["us"]),
-    )
-    line = match[0]
-    if (run.write, run.read) != (match["wr"] is not None, match["rd"] is not None) or not (run.write or run.read):
-        raise ParseError(f"dmatest's line names one direction and counts another: {line}")
-    if not run.us or not run.moved:
-        raise ParseError(f"dmatest's line has no time or no bytes, so no rate: {line}")
-    printed, real = int(match["speed"]), run.moved * 976 / run.us
-    # A speed that wrapped is no reason to refuse a run that moved what it should: it is computed again.
-    if run.moved < _BYTES and abs(printed - real) > 1 + _SLACK * real:
-        raise ParseError(f"dmatest's line contradicts itself, {real:.0f} KB/S by its own figures: {line}")
-    return run
-
-
-def _by_start(runs: Sequence[Run], asked: Sequence[tuple[int, ...]]) -> list[Sequence[Run]]:
-    """Return the results of each start, one for each channel. Raises ParseError: they are not what was started."""
-    if not asked:
-        raise ParseError("dmatest ran nothing")
-    wanted = [entry for entry in asked for _ in range(_CHANNELS[entry[3]])]
-    found = [(run.size, run.loops, WRITE * run.write + READ * run.read) for run in runs]
-    if len(found) < len(wanted):
-        raise ParseError(f"dmatest printed {len(found)} of the {len(wanted)} results of {len(asked)} runs")
-    if found != [entry[:3] for entry in wanted]:
-        raise ParseError("dmatest's results are not those of the runs that were started: somebody else used it")
-    left = iter(runs)
-    return [[next(left) for _ in range(_CHANNELS[entry[3]])] for entry in asked]
-
-
 def _rate(groups: Sequence[Sequence[Run]], size: int, *, write: bool) -> float:
     """Return bytes in a second over all runs of a size and direction; channels that run at once take time once."""
     mine = [runs for runs in groups if (runs[0].size, runs[0].loops, runs[0].write) == (size, cycles(size), write)]
@@ -270,14 +177,49 @@ def _rate(groups: Sequence[Sequence[Run]], size: int, *, write: bool) -> float:
     return moved / sum(max(run.us for run in runs) for runs in mine) * 1e6
 
 
+def _by_interrupt(text: str, runs: Sequence[Run]) -> bool:
+    """Return whether transfers ended with an interrupt each: as many came on lines of PCIe as half of them, or more.
+
+    Raises:
+        ParseError: the interrupts were not looked at before and after.
+    """
+    looks = [sum(map(int, found.split())) for found in _INTERRUPTS.findall(text)]
+    if len(looks) % 2 or text.count("\ninterrupts ") != 2:
+        raise ParseError("dmatest does not say how many interrupts came")
+    half = len(looks) // 2
+    transfers = sum(run.loops * (run.write + run.read) for run in runs)
+    return 2 * (sum(looks[half:]) - sum(looks[:half])) >= transfers
+
+
 def _refuse_stopped(output: Output) -> None:
     """Refuse a run that the plan had to stop, with what the kernel said of it."""
     if not output.text("tool.deadline").strip():
         return
-    failed = [line for line in output.text("dmesg").splitlines() if _FAILED.search(line)]
+    failed = [line for line in output.text("dmesg").splitlines() if FAILED.search(line)]
     if failed:
         stopped = output.text("tool.deadline").strip()
         raise ParseError(f"dmatest was stopped {stopped}: transfers never end; the kernel says: {failed[0][:200]}")
+
+
+def _shares(rates: Sequence[Measurement], setting: Setting) -> tuple[Measurement, ...]:
+    """Return rates as shares of what the endpoint's link can carry, where the board's file says how it is trained.
+
+    Raises:
+        ParseError: a rate is more than that: the measurement is wrong.
+    """
+    facts = setting.pcie.get(_ENDPOINT)
+    link = None if facts is None else pcie_limits.known(facts.generation, facts.width, facts.mps)
+    if link is None or setting.virtual_time:
+        return ()
+    return tuple(
+        Measurement(
+            name=one.name.removesuffix("rate") + "share",
+            better=Better.HIGHER,
+            quantity=Quantity(pcie_limits.share(one.quantity, link), Unit.RATIO),
+        )
+        for one in rates
+        if one.quantity is not None
+    )
 
 
 def _comparison(text: str) -> tuple[int, int]:
@@ -369,7 +311,9 @@ for name in size cycles_count rw_test chn_en; do read -r value <$p/$name && eval
 read -r local_addr <$p/local_addr
 reserved $((local_addr)) @LARGEST@ || fail "the memory at $local_addr is not reserved (/proc/iomem): DMA would break \
 the kernel; give the device tree a reserved-memory node on both sides"
+interrupts() { echo "interrupts $1"; grep -i pcie /proc/interrupts; }
 begin
+interrupts before
 one 64 1 2 1
 one 64 1 1 1
 compare
@@ -380,6 +324,7 @@ while [ $rounds -lt 20 ]; do
     rounds=$((rounds + 1))
     [ $(($(now) - started)) -lt @SECONDS@ ] || break
 done
+interrupts after
 put_back
 end
 while [ $(($(now) - started)) -lt @SECONDS@ ]; do sleep 0.2; done
