@@ -19,6 +19,9 @@ from functools import partial
 from pathlib import Path
 
 from selftests.unit.report.conftest import OOPS, Boot, make
+from selftests.unit.tools.test_dmatest import ALL as DMATEST
+from selftests.unit.tools.test_endpoint_test import ALL as ENDPOINTS
+from selftests.unit.tools.test_interrupt_rate import ALL as INTERRUPTS
 from selftests.unit.tools.test_xenomai import ALL as XENOMAI
 
 from rtgate import boards, profiles, record
@@ -107,11 +110,13 @@ def _faults(data: bytes, _: Path) -> None:
 
 # --- tools
 
+_WRITTEN = (*XENOMAI, *DMATEST, *INTERRUPTS, *ENDPOINTS)
+
 
 def _tool(tool: Tool, data: bytes, _: Path) -> None:
-    """Read an output: a byte for the circumstances; then, with zeros between, standard output, error and JSON."""
+    """Read an output: a byte for the circumstances; then standard output, error, and JSON or log, zeros between."""
     how, (out, err, written) = data[0] if data else 0, [*data[1:].split(b"\0", 2), b"", b""][:3]
-    files = {"tool.out": out, "tool.err": err, f"{tool.name}.json": written}
+    files = {"tool.out": out, "tool.err": err, f"{tool.name}.json": written, "dmesg": written}
     if how & 32:
         files["tool.deadline"] = b"after 60 s\n"
     setting = Setting(

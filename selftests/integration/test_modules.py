@@ -4,61 +4,62 @@
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ROOT / "target" / "modules"
+from rtgate.kernel.modules import information
+
+from .conftest import rtgate
+
 EVERYWHERE = {"rtgate_msi_count", "rtgate_elbi_send"}
 ENDPOINT = {"rtgate_elbi_count", "rtgate_msi_send"}  # found in a device tree
 
 
-def rtgate(*words: object) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "rtgate", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=3000,
-        cwd=ROOT,
-        env=os.environ,
-        check=False,
-    )
-    print(done.stdout, done.stderr, sep="\n")
-    return done
-
-
-@pytest.mark.parametrize(("arch", "names"), [("arm64", EVERYWHERE | ENDPOINT), ("x86_64", EVERYWHERE)])
-def test_the_modules_belong_to_the_default_kernel(arch: str, names: set[str], tmp_path: Path) -> None:
-    build = f"virt-{arch}-preempt_rt"
-    kernel, modules = tmp_path / "kernel", tmp_path / "modules"
-    assert rtgate("build", build, "-o", kernel).returncode == 0
-    assert rtgate("modules", build, "-o", modules).returncode == 0
+@pytest.mark.parametrize(
+    ("arch", "fixture", "names"),
+    [("arm64", "kernel", EVERYWHERE | ENDPOINT), ("x86_64", "x86_64_kernel", EVERYWHERE)],
+)
+def test_the_modules_belong_to_the_default_kernel(
+    arch: str, fixture: str, names: set[str], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    kernel: Path = request.getfixturevalue(fixture)
+    modules = tmp_path / "modules"
+    assert rtgate("modules", f"virt-{arch}-preempt_rt", "-o", modules).returncode == 0
     told = json.loads((kernel / "build.json").read_text())
     made = json.loads((modules / "modules.json").read_text())
     assert (made["kernel"], made["toolchain"]) == (told["inputs"], told["toolchain"])
-    assert set(made["modules"]) == {f"{name}.ko" for name in names}
+    assert {path.stem for path in modules.glob("*.ko")} == names
     for name in names:
-        found = subprocess.run(
-            ["modinfo", "-F", "vermagic", modules / f"{name}.ko"], capture_output=True, text=True, check=True
-        )
-        words = found.stdout.split()
-        assert words[0] == told["release"]
-        assert {"SMP", "preempt_rt"} <= set(words)
-        assert made["modules"][f"{name}.ko"]["license"] == "GPL"
+        found = information(modules / f"{name}.ko")
+        assert found["license"] == "GPL"
+        assert found["vermagic"].split()[0] == told["release"]
+        assert {"SMP", "preempt_rt", "mod_unload"} <= set(found["vermagic"].split())
 
 
-def test_a_module_that_needs_what_the_kernel_does_not_export_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "Kbuild").write_text("obj-m += lost.o\n")
-    (tmp_path / "lost.c").write_text(
+@pytest.mark.skipif(shutil.which("modinfo") is None, reason="kmod is not installed")
+def test_modinfo_reads_the_same(kernel: Path, tmp_path: Path) -> None:
+    assert kernel.is_dir()
+    assert rtgate("modules", "virt-arm64-preempt_rt", "-o", tmp_path / "modules").returncode == 0
+    for path in (tmp_path / "modules").glob("*.ko"):
+        for field, value in information(path).items():
+            told = subprocess.run(["modinfo", "-F", field, path], capture_output=True, text=True, check=True)
+            assert told.stdout.split("\n")[0] == value
+
+
+def test_a_module_that_needs_what_the_kernel_does_not_export_is_refused(kernel: Path, tmp_path: Path) -> None:
+    assert kernel.is_dir()
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "Kbuild").write_text("obj-m += lost.o\n")
+    (sources / "lost.c").write_text(
         "#include <linux/module.h>\nvoid rtgate_no_such_symbol(void);\nint init_module(void);\n"
         "int init_module(void) { rtgate_no_such_symbol(); return 0; }\n"
         'MODULE_LICENSE("GPL");\nMODULE_DESCRIPTION("x");\n'
     )
-    done = rtgate("modules", "virt-arm64-preempt_rt", "--modules", tmp_path, "-o", tmp_path / "out")
+    done = rtgate("modules", "virt-arm64-preempt_rt", "--modules", sources, "-o", tmp_path / "out")
     assert done.returncode == 1
     assert "rtgate_no_such_symbol" in done.stderr
     assert not (tmp_path / "out").exists()

@@ -142,7 +142,9 @@ def test_limits_are_in_order(link: Link) -> None:
 
 def test_facts_that_say_all_of_a_link_give_it() -> None:
     assert known(3, 4, 256) == _link("gen3x4")
-    assert [known(None, 4, 256), known(3, None, 256), known(3, 4, None), known(6, 4, 256), known(3, 12, 256)] == [None] * 5
+    assert [known(None, 4, 256), known(3, None, 256), known(3, 4, None), known(6, 4, 256), known(3, 12, 256)] == [
+        None
+    ] * 5
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,14 @@ def _ran(us: int = 1000, tool: Dmatest = TOOL) -> Ran:
     return Ran(starts, [f"{MARK} begin", *lines, f"{MARK} end"])
 
 
+def _file(output: Output) -> str:
+    """Return standard output, error and kernel log as a fuzzer takes them."""
+    return f"{output.text('tool.out')}\0\0{output.text('dmesg')}"
+
+
+ALL = tuple((tool.name, _file(_ran().output())) for tool in (Dmatest, DmatestRkep))
+
+
 def _numbers(measurements: tuple[Measurement, ...]) -> dict[str, float]:
     return {one.name: one.quantity.value for one in measurements if one.quantity is not None}
 

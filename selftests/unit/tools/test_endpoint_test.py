@@ -23,6 +23,12 @@ ASKED = re.sub(r"BAR[135]:.*\n", "", OKAY)
 BARS = "bars 0 2 4\n"
 
 
+ALL = (
+    *(("pcitest", f"{BARS}round\n{text}ended\n") for text in (ASKED, OKAY)),
+    *(("pci_endpoint_test", f"round\n{path.read_text()}ended\n") for path in sorted((DATA / "kselftest").iterdir())),
+)
+
+
 def _parse(tool: Tool, *rounds: str, before: str = "", code: int = 0, end: str = "ended\n") -> dict[str, float]:
     out = before + "".join(f"round\n{text}" for text in rounds) + end
     found = tool.parse(Output(files={"tool.out": out.encode()}, exit_code=code, setting=SETTING))

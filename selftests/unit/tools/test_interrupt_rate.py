@@ -27,6 +27,18 @@ def _output(lines: list[str], deadline: str = "") -> Output:
     return Output(files={name: text.encode() for name, text in files.items()}, exit_code=0, setting=SETTING)
 
 
+def _file(lines: list[str]) -> str:
+    """Return standard output, error and kernel log as a fuzzer takes them."""
+    output = _output(lines)
+    return f"{output.text('tool.out')}\0\0{output.text('dmesg')}"
+
+
+ALL = (
+    *(("msi-rate", _file(lines)) for lines in (SNIPPET, MODULE)),
+    *(("elbi-rate", _file([line.replace("msi", "elbi") for line in lines])) for lines in (SNIPPET, MODULE)),
+)
+
+
 def _parse(lines: list[str], tool: MsiRate | None = None) -> dict[str, float]:
     found = (tool or MsiRate()).parse(_output(lines))
     assert {one.name for one in found} == set(MsiRate.reports)

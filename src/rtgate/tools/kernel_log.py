@@ -18,7 +18,13 @@ WRITABLE = Need(test="[ -w /dev/kmsg ]", reason="the kernel's log cannot be mark
 
 # For scripts: `begin` and `end` mark the log; the mark is different for each run of each boot.
 SHELL = r"""mark="rtgate mark $$ $(cut -d ' ' -f 1 /proc/uptime)"
-begin() { echo "mark: $mark"; echo "$mark begin" >/dev/kmsg || exit 3; }
+begin() {
+    echo "mark: $mark"
+    echo "$mark begin" >/dev/kmsg
+    dmesg | grep -qF "$mark begin" && return
+    echo "error: the kernel takes no marks in its log (printk.devkmsg=on)"
+    exit 3
+}
 end() { echo "$mark end" >/dev/kmsg; }
 marked() { dmesg | sed -n "/$mark begin/,\$p"; }
 """
