@@ -110,7 +110,7 @@ def _faults(data: bytes, _: Path) -> None:
 
 # --- tools
 
-_WRITTEN = (*XENOMAI, *DMATEST, *INTERRUPTS, *ENDPOINTS)
+_WRITTEN: tuple[tuple[Tool, str], ...] = (*XENOMAI, *DMATEST, *INTERRUPTS, *ENDPOINTS)
 
 
 def _tool(tool: Tool, data: bytes, _: Path) -> None:

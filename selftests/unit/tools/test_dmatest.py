@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
 from rtgate.pcie import Function
-from rtgate.tools import Output, Reports, Setting
+from rtgate.tools import Output, Reports, Setting, Tool
 from rtgate.tools.dmatest import Dmatest, DmatestRkep
 from rtgate.tools.dmatest_log import Run, check, cycles, results, size_name
 from rtgate.tools.kernel_log import Line
@@ -70,7 +70,11 @@ def _file(output: Output) -> str:
     return f"{output.text('tool.out')}\0\0{output.text('dmesg')}"
 
 
+<<<<<<< HEAD
 ALL = tuple((tool.name, _file(_ran().output())) for tool in (Dmatest, DmatestRkep))
+=======
+ALL: tuple[tuple[Tool, str], ...] = tuple((tool, _file(_ran().output())) for tool in (TOOL, DmatestRkep()))
+>>>>>>> 819d2ef (selftests: kernel logs are fuzzed)
 
 
 def _numbers(measurements: tuple[Measurement, ...]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better
-from rtgate.tools import Output, Setting
+from rtgate.tools import Output, Setting, Tool
 from rtgate.tools.interrupt_rate import ElbiRate, MsiRate
 from rtgate.units import Unit
 
@@ -33,9 +33,15 @@ def _file(lines: list[str]) -> str:
     return f"{output.text('tool.out')}\0\0{output.text('dmesg')}"
 
 
+<<<<<<< HEAD
 ALL = (
     *(("msi-rate", _file(lines)) for lines in (SNIPPET, MODULE)),
     *(("elbi-rate", _file([line.replace("msi", "elbi") for line in lines])) for lines in (SNIPPET, MODULE)),
+=======
+ALL: tuple[tuple[Tool, str], ...] = (
+    *((MsiRate(), _file(lines)) for lines in (SNIPPET, MODULE)),
+    *((ElbiRate(), _file([line.replace("msi", "elbi") for line in lines])) for lines in (SNIPPET, MODULE)),
+>>>>>>> 819d2ef (selftests: kernel logs are fuzzed)
 )
 
 
