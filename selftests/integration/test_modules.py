@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from rtgate import boards
+from rtgate.console import faults
 from rtgate.kernel.modules import information
+from rtgate.target import rootfs
+from rtgate.target.qemu import Machine
 
 from .conftest import rtgate
 
@@ -44,9 +49,84 @@ def test_modinfo_reads_the_same(kernel: Path, tmp_path: Path) -> None:
     assert kernel.is_dir()
     assert rtgate("modules", "virt-arm64-preempt_rt", "-o", tmp_path / "modules").returncode == 0
     for path in (tmp_path / "modules").glob("*.ko"):
-        for field, value in information(path).items():
+        for field in ("name", "license", "description", "depends", "vermagic"):
+            value = information(path)[field]
             told = subprocess.run(["modinfo", "-F", field, path], capture_output=True, text=True, check=True)
             assert told.stdout.split("\n")[0] == value
+
+
+PLAN = """
+put() { insmod /rtgate/$1.ko $2; echo "put $1 $2: $?"; }
+put rtgate_msi_send cpu=0
+put rtgate_elbi_count
+put rtgate_elbi_send
+put rtgate_elbi_send cpu=0
+put rtgate_msi_count
+put rtgate_msi_count "$nvme vector=99"
+put rtgate_msi_count "$nvme vector=1"
+came() { grep nvme0q1 /proc/interrupts | tr -s ' ' | cut -d ' ' -f 3; }
+before=$(came)
+dd if=/dev/nvme0n1 of=/dev/null bs=4096 count=1000 iflag=direct 2>/dev/null
+sleep 2.5
+echo "came: $(($(came) - before))"
+echo 0000:01:00.0 >/sys/bus/pci/drivers/nvme/unbind
+rmmod rtgate_msi_count
+echo "removed: $?"
+put rtgate_msi_count "$nvme vector=1"
+echo 0000:01:00.0 >/sys/bus/pci/drivers/nvme/bind
+sleep 1
+put rtgate_msi_count "$nvme vector=1"
+echo 1 >/sys/bus/pci/devices/0000:01:00.0/remove
+rmmod rtgate_msi_count
+echo "removed: $?"
+"""
+
+
+def _boot(kernel: Path, modules: Path, directory: Path) -> str:
+    """Boot virt-arm64 with its NVMe in host time, carry out the plan, and return what the console showed."""
+    board = boards.board("virt-arm64")
+    plan = f"nvme='vendor=0x1b36 device=0x10'\n{PLAN}"
+    files = {f"rtgate/{path.name}": path.read_bytes() for path in modules.glob("*.ko")}
+    segment = rootfs.overlay({"rtgate/plan": plan.encode(), **files})
+    (directory / "initrd").write_bytes(rootfs.image("core", board.arch).archive.read_bytes() + segment)
+    machine = Machine(
+        board=board,
+        image=kernel / "Image",
+        initrd=directory / "initrd",
+        serial=f"file:{directory / 'console'}",
+        devices=("nvme",),
+    )
+    subprocess.run(machine.argv(), stdin=subprocess.DEVNULL, timeout=120, check=True)
+    return (directory / "console").read_text(encoding="utf-8", errors="replace").replace("\r", "")
+
+
+def test_msis_are_counted_beside_a_driver_that_may_go(kernel: Path, tmp_path: Path) -> None:
+    modules = tmp_path / "modules"
+    assert rtgate("modules", "virt-arm64-preempt_rt", "-o", modules).returncode == 0
+    log = _boot(kernel, modules, tmp_path)
+    print(log[-6000:])
+    put = dict(re.findall(r"^put (.*): ([0-9]+)$", log, re.MULTILINE))
+    nvme = "rtgate_msi_count vendor=0x1b36 device=0x10 vector"
+    assert put.pop(f"{nvme}=1") == "0"  # with a driver, again after one
+    assert "0" not in put.values()
+    for reason in (
+        "rtgate_msi_send: no PCIe controller in endpoint mode",
+        "rtgate_elbi_count: no PCIe controller in endpoint mode",
+        "rtgate_elbi_send: cpu=-1: name an online CPU",
+        "rtgate_elbi_send: no PCI function 1d87:356a",
+        "rtgate_msi_count: 0000:01:00.0 has no vector 99",
+        "rtgate_msi_count: 0000:01:00.0 has no MSI: bind its driver",
+    ):
+        assert reason in log
+    came = re.search(r"^came: ([0-9]+)$", log, re.MULTILINE)
+    counted = re.findall(r"rtgate_msi_count: msi count=([0-9]+) [0-9]+us \+[0-9]+ in [0-9]+ns$", log, re.MULTILINE)
+    assert came is not None
+    assert int(came[1]) >= 1000
+    assert came[1] in counted
+    # Unbound, and then pulled out: the counter goes first, and nothing breaks.
+    assert log.count("the driver of 0000:01:00.0 goes: counting ends") == 2
+    assert log.count("removed: 0") == 2
+    assert not faults.scan(log)
 
 
 def test_a_module_that_needs_what_the_kernel_does_not_export_is_refused(kernel: Path, tmp_path: Path) -> None:

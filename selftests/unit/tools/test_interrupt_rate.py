@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from rtgate.tools.interrupt_rate import ElbiRate, MsiRate
 from rtgate.units import Unit
 
 SETTING = Setting(cpus=4, duration_s=5, virtual_time=False)
+DATA = Path(__file__).resolve().parents[2] / "data" / "pcie"
 MARK = "rtgate mark 9 100.00"
 # The guide's own format, at 484 000 a second: it prints 2 us, which is the rate of anything from 333 334 to 500 000.
 SNIPPET = [f"[{101 + number:5d}.000100] msi count={484_000 * number} 2us" for number in range(6)]
@@ -63,6 +66,14 @@ def test_the_modules_lines_carry_the_exact_difference() -> None:
     assert found["period"] == pytest.approx(1000.004102e3 / 484_000, rel=1e-9)
     without_times = [line.partition("] ")[2] for line in MODULE]
     assert _parse(without_times) == found
+
+
+def test_what_the_module_printed_beside_a_real_driver() -> None:
+    log = (DATA / "msi-count-nvme-virt-arm64.log").read_text(encoding="utf-8").splitlines()
+    found = _parse(log, MsiRate(least_s=5))
+    # The first line only begins the account: 451 came before it, of the 2061 that /proc/interrupts rose by.
+    assert (found["interrupts"], found["seconds.silent"]) == (2061 - 451, 2)
+    assert found["rate"] == pytest.approx(1610 / 4.099820304)
 
 
 def test_units_and_directions() -> None:
