@@ -11,7 +11,7 @@ def test_dmatest(measure: Measure) -> None:
     measure()
 
 
-@cases(DmatestRkep(), "idle", "stress-ng")
+@cases(DmatestRkep(), "idle")
 def test_dmatest_rkep(measure: Measure) -> None:
     """The same from the root complex, which works the endpoint's DMA through its BAR 4."""
     measure()

@@ -5,13 +5,13 @@ from rtgate.plugin import Measure, cases
 from rtgate.tools.endpoint_test import EndpointKselftest, Pcitest
 
 
-@cases(EndpointKselftest(), "idle", "hackbench")
+@cases(EndpointKselftest(), "idle")
 def test_pci_endpoint_test(measure: Measure) -> None:
     """The kernel's own test: BARs, interrupts, transfers of 1 byte to 1 MB by CPU and by DMA with checksums."""
     measure()
 
 
-@cases(Pcitest(), "idle", "hackbench")
+@cases(Pcitest(), "idle")
 def test_pcitest(measure: Measure) -> None:
     """The same by the older program, for kernels whose driver says 1 for passed."""
     measure()
