@@ -169,7 +169,7 @@ def _agrees(histogram: Histogram, numbers: dict[str, float], name: str) -> None:
 
 def _outputs(tool: str) -> tuple[bytes, ...]:
     """Return known outputs of a tool, what one run left together, in all circumstances that may fit."""
-    made = [text.encode() for one, text in XENOMAI if one.name == tool]
+    made = [text.encode() for one, text in _WRITTEN if one.name == tool]
     short = tool.removeprefix("rtla-")
     stems = {path.with_suffix("") for path in DATA.glob(f"*/*/{short}*") if re.match(rf"{short}[-.]", path.name)}
     runs = made + [

@@ -70,11 +70,7 @@ def _file(output: Output) -> str:
     return f"{output.text('tool.out')}\0\0{output.text('dmesg')}"
 
 
-<<<<<<< HEAD
-ALL = tuple((tool.name, _file(_ran().output())) for tool in (Dmatest, DmatestRkep))
-=======
 ALL: tuple[tuple[Tool, str], ...] = tuple((tool, _file(_ran().output())) for tool in (TOOL, DmatestRkep()))
->>>>>>> 819d2ef (selftests: kernel logs are fuzzed)
 
 
 def _numbers(measurements: tuple[Measurement, ...]) -> dict[str, float]:

@@ -23,15 +23,9 @@ ASKED = re.sub(r"BAR[135]:.*\n", "", OKAY)
 BARS = "bars 0 2 4\n"
 
 
-<<<<<<< HEAD
-ALL = (
-    *(("pcitest", f"{BARS}round\n{text}ended\n") for text in (ASKED, OKAY)),
-    *(("pci_endpoint_test", f"round\n{path.read_text()}ended\n") for path in sorted((DATA / "kselftest").iterdir())),
-=======
 ALL: tuple[tuple[Tool, str], ...] = (
     *((Pcitest(), f"{BARS}round\n{text}ended\n") for text in (ASKED, OKAY)),
     *((EndpointKselftest(), f"round\n{path.read_text()}ended\n") for path in sorted((DATA / "kselftest").iterdir())),
->>>>>>> 819d2ef (selftests: kernel logs are fuzzed)
 )
 
 

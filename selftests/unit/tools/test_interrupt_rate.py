@@ -36,15 +36,9 @@ def _file(lines: list[str]) -> str:
     return f"{output.text('tool.out')}\0\0{output.text('dmesg')}"
 
 
-<<<<<<< HEAD
-ALL = (
-    *(("msi-rate", _file(lines)) for lines in (SNIPPET, MODULE)),
-    *(("elbi-rate", _file([line.replace("msi", "elbi") for line in lines])) for lines in (SNIPPET, MODULE)),
-=======
 ALL: tuple[tuple[Tool, str], ...] = (
     *((MsiRate(), _file(lines)) for lines in (SNIPPET, MODULE)),
     *((ElbiRate(), _file([line.replace("msi", "elbi") for line in lines])) for lines in (SNIPPET, MODULE)),
->>>>>>> 819d2ef (selftests: kernel logs are fuzzed)
 )
 
 

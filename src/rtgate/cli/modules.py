@@ -18,7 +18,7 @@ compiler; the kernel is built first if it is not. Each module is checked to be o
 --modules those of target/modules are built, which count and raise interrupts of PCIe endpoints.
 
 examples:
-  rtgate modules virt-arm64-preempt_rt                      into build/virt-arm64-preempt_rt-modules
+  rtgate modules virt-arm64-pcie                            into build/virt-arm64-pcie-modules
   rtgate modules rk3588 --tree ~/linux -o out               a site's build and tree, into out/
 """
 
