@@ -27,6 +27,10 @@ UNITS = st.sampled_from(list(Unit))
         ("-4 ms", -4, Unit.MS),
         ("+4 ms", 4, Unit.MS),
         (".5 ms", 0.5, Unit.MS),
+        ("1510 MB/s", 1510, Unit.MB_S),
+        ("69 virtual MB/s", 69, Unit.VIRTUAL_MB_S),
+        ("203000 /s", 203000, Unit.PER_S),
+        ("7 virtual /s", 7, Unit.VIRTUAL_PER_S),
     ],
 )
 def test_a_quantity_is_read(text: str, value: float, unit: Unit) -> None:
@@ -38,6 +42,7 @@ def test_a_quantity_is_read(text: str, value: float, unit: Unit) -> None:
     [
         *("", "us", "150", "150 µs", "150 usec", "150 US", "1.2.3 us", ". us", "1,5 us", "150 us us"),
         *("virtual us", "1 virtual", "1  virtual  us", "nan us", "inf us", "1e999 us", "-1e999 us", "1e us", "0x10 us"),
+        *("1 mb/s", "1 MB", "1 MB / s", "1 /", "1 Mb/s"),
     ],
 )
 def test_anything_else_is_refused(text: str) -> None:
@@ -46,6 +51,9 @@ def test_anything_else_is_refused(text: str) -> None:
 
 
 def test_virtual_time_is_not_time() -> None:
+    for virtual, real in ((Unit.VIRTUAL_MB_S, Unit.MB_S), (Unit.VIRTUAL_PER_S, Unit.PER_S)):
+        with pytest.raises(ValueError, match="cannot be converted"):
+            Quantity(1, virtual).to(real)
     for virtual in (unit for unit in Unit if unit.virtual):
         for real in (Unit.NS, Unit.US, Unit.MS, Unit.S, Unit.COUNT, Unit.RATIO):
             with pytest.raises(ValueError, match=f"{virtual} cannot be converted to {real}"):
@@ -70,6 +78,8 @@ def test_only_virtual_time_is_virtual() -> None:
         (Quantity(1500, Unit.NS), Unit.US, 1.5),
         (Quantity(2, Unit.VIRTUAL_MS), Unit.VIRTUAL_NS, 2e6),
         (Quantity(7, Unit.COUNT), Unit.COUNT, 7),
+        (Quantity(1, Unit.MB_S), Unit.B_S, 1e6),
+        (Quantity(1, Unit.MIB_S), Unit.MB_S, 1.048576),
     ],
 )
 def test_units_of_one_dimension_convert(quantity: Quantity, unit: Unit, value: float) -> None:

@@ -2,7 +2,8 @@
 """Units and quantities. A number never travels without its unit.
 
 Virtual-time boards have units of their own: `virtual us` is time of a counted-instruction machine and is never
-comparable with `us` of a real board, so a limit in the one cannot be applied to the other by mistake.
+comparable with `us` of a real board, so a limit in the one cannot be applied to the other by mistake. The same holds
+for what is counted per second. MB is 10^6 bytes, MiB 2^20.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ class Unit(Enum):
     VIRTUAL_US = "virtual us"
     VIRTUAL_MS = "virtual ms"
     VIRTUAL_S = "virtual s"
+    B_S = "B/s"
+    MB_S = "MB/s"
+    MIB_S = "MiB/s"
+    VIRTUAL_MB_S = "virtual MB/s"
+    PER_S = "/s"
+    VIRTUAL_PER_S = "virtual /s"
     COUNT = "count"
     RATIO = "ratio"
 
@@ -37,7 +44,7 @@ class Unit(Enum):
 
     @property
     def scale(self) -> float:
-        """Return the size of one of this unit in the dimension's base (nanoseconds, or one)."""
+        """Return the size of one of this unit in the dimension's base (nanoseconds, bytes per second, or one)."""
         return _SCALES[self][1]
 
     @property
@@ -55,11 +62,17 @@ _SCALES: dict[Unit, tuple[str, float]] = {
     Unit.VIRTUAL_US: ("virtual time", 1e3),
     Unit.VIRTUAL_MS: ("virtual time", 1e6),
     Unit.VIRTUAL_S: ("virtual time", 1e9),
+    Unit.B_S: ("rate", 1.0),
+    Unit.MB_S: ("rate", 1e6),
+    Unit.MIB_S: ("rate", 2.0**20),
+    Unit.VIRTUAL_MB_S: ("virtual rate", 1e6),
+    Unit.PER_S: ("frequency", 1.0),
+    Unit.VIRTUAL_PER_S: ("virtual frequency", 1.0),
     Unit.COUNT: ("count", 1.0),
     Unit.RATIO: ("ratio", 1.0),
 }
 
-_QUANTITY = re.compile(r"(?P<number>[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>[a-z][a-z ]*[a-z]|s)")
+_QUANTITY = re.compile(r"(?P<number>[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>[A-Za-z/][A-Za-z/ ]*[A-Za-z]|s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +84,7 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: str) -> Quantity:
-        """Read `150 us`, `69.5 virtual us`, `3 count`.
+        """Read `150 us`, `69.5 virtual us`, `3 count`, `1510 MB/s`.
 
         Raises:
             ValueError: no number, no unit, or an unknown unit; the message lists the units.

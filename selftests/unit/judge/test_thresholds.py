@@ -90,7 +90,10 @@ ALL_TOOLS = ", ".join(sorted(TOOLS))
 ALL_LOADS = ", ".join(loads.NAMES)
 ALL_KINDS = "max, min, exact, share, fault"
 MEASUREMENTS = "latency, latency.avg, latency.max, latency.min, wakeups, wakeups.lost"
-UNITS = "ns, us, ms, s, virtual ns, virtual us, virtual ms, virtual s, count, ratio"
+UNITS = (
+    "ns, us, ms, s, virtual ns, virtual us, virtual ms, virtual s, "
+    "B/s, MB/s, MiB/s, virtual MB/s, /s, virtual /s, count, ratio"
+)
 FAULT = "{kind: fault, fault: oops, policy: fail, source: s}"
 VIRTUAL = "virt measures this as virtual time, not as"
 OUT = "is out of range (allowed: more than"

@@ -27,6 +27,7 @@ from rtgate.cli import (
     in_job,
     jobs,
     lab_check,
+    pcie_limits,
     repeat,
     report,
     rootfs,
@@ -38,7 +39,7 @@ from rtgate.errors import RtgateError
 from rtgate.report.text import plain
 
 _COMMANDS = (
-    *(gate, demo, soak, build, repeat, report, console, compare_env, where, check, rootfs),
+    *(gate, demo, soak, build, repeat, report, console, compare_env, where, check, rootfs, pcie_limits),
     *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),
 )
 _EPILOG = """\

@@ -229,16 +229,21 @@ def _measured(place: _Place, limit: Threshold, data: YamlMapping) -> Threshold:
     )
 
 
+_DIMENSIONS = {Reports.TIMES: "time", Reports.FAILURES: "count"}  # others are called like what is reported
+_CLOCKED = {"time": "us", "rate": "MB/s", "frequency": "/s"}  # which a virtual-time board measures with its own clock
+
+
 def _quantity(place: _Place, reports: Reports, value: Value) -> Quantity:
     try:
         quantity = Quantity.parse(value.text())
     except ValueError as error:
         value.fail(str(error))
-    timed = reports in {Reports.TIME, Reports.TIMES}
-    counted = (Reports.COUNT if reports is Reports.FAILURES else reports).value
-    wanted = ("virtual time" if place.virtual else "time") if timed else counted
+    wanted = _DIMENSIONS.get(reports, reports.value)
+    if place.virtual and wanted in _CLOCKED:
+        wanted = f"virtual {wanted}"
     if quantity.unit.dimension != wanted:
-        example = {"virtual time": "virtual us", "time": "us"}.get(wanted, wanted)
+        kind = wanted.removeprefix("virtual ")
+        example = wanted.removesuffix(kind) + _CLOCKED.get(kind, kind)
         value.fail(f"{place.board} measures this as {wanted}, not as {quantity.unit.dimension}: write it in {example}")
     return quantity
 

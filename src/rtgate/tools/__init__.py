@@ -101,6 +101,16 @@ class Output:
     setting: Setting
 
     @property
+    def per_second(self) -> Unit:
+        """The unit of what is counted in a second of this target."""
+        return Unit.VIRTUAL_PER_S if self.setting.virtual_time else Unit.PER_S
+
+    @property
+    def megabytes_per_second(self) -> Unit:
+        """The unit of 10^6 bytes in a second of this target."""
+        return Unit.VIRTUAL_MB_S if self.setting.virtual_time else Unit.MB_S
+
+    @property
     def microsecond(self) -> Unit:
         """The unit of a microsecond on this target."""
         return Unit.VIRTUAL_US if self.setting.virtual_time else Unit.US
@@ -120,6 +130,17 @@ def time(name: str, value: float, unit: Unit, labels: Mapping[str, str] | None =
     return Measurement(name=name, better=Better.LOWER, quantity=Quantity(value, unit), labels=labels or {})
 
 
+def rate(name: str, bytes_per_s: float, unit: Unit, labels: Mapping[str, str] | None = None) -> Measurement:
+    """Return a measurement of throughput, given in bytes per second of the target, in `unit`; more is better."""
+    quantity = Quantity(bytes_per_s / unit.scale, unit)
+    return Measurement(name=name, better=Better.HIGHER, quantity=quantity, labels=labels or {})
+
+
+def frequency(name: str, per_s: float, unit: Unit, labels: Mapping[str, str] | None = None) -> Measurement:
+    """Return a measurement of how often something happened in a second, of which more is better."""
+    return Measurement(name=name, better=Better.HIGHER, quantity=Quantity(per_s, unit), labels=labels or {})
+
+
 class Reports(Enum):
     """What a measurement's name stands for, so that a limit's unit can be checked before anything is measured.
 
@@ -132,6 +153,8 @@ class Reports(Enum):
     COUNT = "count"
     FAILURES = "count of failures"
     RATIO = "ratio"
+    RATE = "rate"
+    FREQUENCY = "frequency"
 
 
 class Tool(Protocol):
