@@ -9,9 +9,11 @@ from rtgate.tools import Tool
 from rtgate.tools.cyclicdeadline import Cyclicdeadline
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.deadline_test import DeadlineTest
+from rtgate.tools.edu import EduDma, EduMsi
 from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.hwlatdetect import Hwlatdetect
 from rtgate.tools.oslat import Oslat
+from rtgate.tools.pcie_bar import PcieBar
 from rtgate.tools.pcie_link import PcieLink
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.pip_stress import PipStress
@@ -29,7 +31,7 @@ from rtgate.tools.xenomai import XenomaiCyclictest, XenomaiLatency, XenomaiSmoke
 _ALL: tuple[type[Tool], ...] = (
     *(Cyclictest, Cyclicdeadline, DeadlineTest, Oslat, Queuelat, Hwlatdetect, RtlaTimerlat, RtlaOsnoise),
     *(Signaltest, Sigwaittest, Pmqtest, Ptsematest, Svsematest, PiStress, PipStress, RtMigrateTest, Hackbench, Ssdd),
-    *(PcieLink,),
+    *(PcieLink, PcieBar, EduDma, EduMsi),
     *(XenomaiLatency, XenomaiCyclictest, XenomaiSwitchtest, XenomaiSmokey),
 )
 TOOLS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _ALL}
