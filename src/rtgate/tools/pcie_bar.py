@@ -18,6 +18,7 @@ from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import Need
 from rtgate.pcie import Function
+from rtgate.threads import Seen
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, rate
 from rtgate.tools.rt_tests import Document, document, ended
 from rtgate.units import Quantity, Unit
@@ -75,7 +76,8 @@ class PcieBar(Tool):
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: its threads have no real-time policy."""
-        return Expected(threads=(), duration_s=self._seconds(setting) * len(OPERATIONS) * len(_threads(setting)))
+        seconds = self._seconds(setting) * len(OPERATIONS) * len(_threads(setting))
+        return Expected(threads=(), duration_s=seconds, seen=Seen.SESSION)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `NAME.rate` of each operation, `NAME.rate.threads` of all threads together, and `bytes.wrong`.
