@@ -77,12 +77,12 @@ def _steps(console: str) -> dict[str, Step]:
 
 
 @pytest.fixture(scope="module")
-def steps(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Step]:
+def steps(pcie_kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Step]:
     script = "echo 1 >/proc/sys/kernel/printk\n" + "".join(
         f"echo '=== {name}'\n( {command} ) 2>&1\necho \"--- $?\"\n" for name, command in STEPS.items()
     )
     directory = tmp_path_factory.mktemp("boot")
-    found = _steps(_booted("virt-arm64", kernel / "Image", directory, script, ("edu", "endpoint")))
+    found = _steps(_booted("virt-arm64-pcie", pcie_kernel / "Image", directory, script, ("edu", "endpoint")))
     assert list(found) == list(STEPS)
     return found
 
