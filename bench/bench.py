@@ -32,6 +32,7 @@ from rtgate.measure import Case, measure
 from rtgate.record import read, write
 from rtgate.tools import Output, Setting
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.pcie_bar import PcieBar
 
 ROOT = Path(__file__).resolve().parents[1]
 BOARD, BUILD = "virt-arm64", "virt-arm64-preempt_rt"
@@ -56,6 +57,7 @@ def main() -> None:
     kernel = build_kernel(BUILD, None, ROOT / "build" / BUILD).directory
     figures = [*_one_measurement(kernel), _changed_file(), _gate_again(), _every_suite(kernel), _day(), _frames()]
     figures.append(_job_log(kernel))
+    figures.append(_wide_stores())
     machine = {"cpu": _cpu(), "cores": os.cpu_count(), "kernel": platform.release(), "load": os.getloadavg()[0]}
     _show(figures, machine)
     document = {"machine": machine, "figures": [asdict(figure) for figure in figures]}
@@ -160,6 +162,19 @@ def _job_log(kernel: Path) -> Figure:
             records.decode((line.text for line in log.parse(text)), Path(name) / str(repeat))
             values.append(time.monotonic() - began)
     return _figure("200 records from a job's log", values, 3)
+
+
+def _wide_stores() -> Figure:
+    """Compare pcie-bar's 128-bit stores with a plain C loop over the same mapping, in the same run, in host time."""
+    board, build = "virt-x86_64-pcie", "virt-x86_64-pcie"
+    kernel = build_kernel(build, None, ROOT / "build" / build).directory
+    (arm,), _ = make_arms(ArmRequest(board=board, kernels={"candidate": kernel}, profile="mr", console="host"))
+    values = []
+    for seed in range(1, REPEATS + 1):
+        record, _ = measure(Case(suite="pcie", tool=PcieBar(), load="idle"), arm, seed)
+        rates = {one.name: one.quantity.value for one in record.measurements if one.quantity}
+        values.append(100 * rates["store128.rate"] / rates["plain128.rate"])
+    return _figure("pcie-bar's 128-bit stores, of a plain C loop's rate (more is better)", values, 90, "%")
 
 
 def _gate(words: list[str]) -> None:

@@ -302,10 +302,11 @@ def _flavour(facts: Mapping[str, str]) -> str:
 
 
 def _tools(facts: Mapping[str, str]) -> str:
-    """Return the packages on the target as `name version, ...`, from the root filesystem's own list."""
+    """Return packages and our own programs as `name version, ...`, from the root filesystem's own list."""
     try:
         listed = json.loads(facts.get("/etc/rtgate-rootfs.json", "") or "{}")
-        return ", ".join(f"{name} {version}" for name, version in sorted(listed.get("packages", {}).items()))
+        found = {**listed.get("packages", {}), **listed.get("programs", {})}
+        return ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
     except (ValueError, AttributeError, TypeError, RecursionError):
         return ""
 

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from rtgate.errors import ConfigError
-from rtgate.target import cpio, elf, rootfs_build
+from rtgate.target import cpio, elf, own_programs, rootfs_build
 from rtgate.target.debian import Member
 from rtgate.target.rootfs_recipe import Recipe, read
 
@@ -92,6 +92,26 @@ def test_programs_come_with_the_libraries_they_need_and_no_others(
         "packages": VERSIONS,
         "absent": [],
     }
+
+
+def test_a_program_of_ours_is_compiled_and_named_with_its_compiler(
+    tmp_path: Path, members: dict[str, dict[str, Member]]
+) -> None:
+    directory = tmp_path / "target" / "rootfs"
+    directory.mkdir(parents=True)
+    (directory.parent / "own.c").write_text("int main(void) { return 0; }\n")
+    recipe = _recipe(directory, RECIPE + "programs: {usr/bin/own: [own.c]}\n")
+    content = rootfs_build.compose((recipe,), "arm64", members, VERSIONS)
+    found = {entry.name: entry for entry in content.entries}
+    assert found["usr/bin/own"].mode == stat.S_IFREG | 0o755
+    assert elf.is_elf(found["usr/bin/own"].data)
+    listed = json.loads(found["etc/rtgate-rootfs.json"].data)["programs"]
+    assert listed == {"own": content.programs["own"]}
+    version = own_programs.version(recipe.programs["usr/bin/own"])
+    assert listed["own"].startswith(f"{version} (aarch64-linux-gnu-gcc ")
+    (directory.parent / "own.c").write_text("no C\n")
+    with pytest.raises(ConfigError, match=r"own\.c does not compile"):
+        rootfs_build.compose((recipe,), "arm64", members, VERSIONS)
 
 
 @pytest.mark.parametrize(

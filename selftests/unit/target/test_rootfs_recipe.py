@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError
+from rtgate.target import own_programs
 from rtgate.target import rootfs_recipe as recipes
 
 GOOD = """\
@@ -82,6 +83,55 @@ def test_mistakes_are_told_with_their_place(place: Path, before: str, after: str
     with pytest.raises(ConfigError, match=message) as caught:
         recipes.read(path)
     assert str(caught.value).startswith(f"{path}:{where}:")
+
+
+@pytest.fixture
+def with_program(place: Path) -> Path:
+    """Return a recipe with a program of ours."""
+    sources = place.parent / "pcie"
+    sources.mkdir()
+    (sources / "bar.c").write_text("int main(void) { return 0; }\n")
+    path = place / "tiny.yaml"
+    path.write_text(GOOD + "programs: {usr/bin/pcie-bar: [pcie/bar.c]}\n")
+    return path
+
+
+def test_programs_of_ours_are_named_from_the_directory_above(with_program: Path) -> None:
+    found = recipes.read(with_program).programs
+    assert found == {"usr/bin/pcie-bar": (with_program.parent.parent / "pcie" / "bar.c",)}
+
+
+@pytest.mark.parametrize(
+    ("after", "where", "message"),
+    [
+        ("[pcie/foo.c]", "17:31", "no such C file"),
+        ("[]", "17:30", "found an empty one"),
+        ("[../bar.c]", "17:31", "must be relative"),
+        ("[rootfs/init]", "17:31", "no such C file"),
+    ],
+)
+def test_a_program_that_is_not_there_is_told_with_its_place(
+    with_program: Path, after: str, where: str, message: str
+) -> None:
+    with_program.write_text(with_program.read_text().replace("[pcie/bar.c]", after))
+    with pytest.raises(ConfigError, match=message) as caught:
+        recipes.read(with_program)
+    assert str(caught.value).startswith(f"{with_program}:{where}:")
+
+
+@pytest.mark.parametrize("name", ["bar.c", "new.h"])
+def test_the_key_changes_with_a_program_and_the_headers_beside_it(with_program: Path, name: str) -> None:
+    before = recipes.key((recipes.read(with_program),), "arm64")
+    (with_program.parent.parent / "pcie" / name).write_text("int other;\n")
+    assert recipes.key((recipes.read(with_program),), "arm64") != before
+
+
+def test_the_key_changes_with_the_compiler(with_program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = recipes.read(with_program)
+    before = recipes.key((recipe,), "arm64")
+    other = own_programs.Compiler("cc", "cc 99", "0" * 64)
+    monkeypatch.setattr(own_programs, "compiler", lambda _: other)
+    assert recipes.key((recipe,), "arm64") != before
 
 
 def test_recipes_extend_each_other(place: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rtgate.errors import ConfigError
-from rtgate.target import cpio, elf
+from rtgate.target import cpio, elf, own_programs
 from rtgate.target.debian import Archive, Member, contents, merged, upstream
 from rtgate.target.rootfs_recipe import ARCHES, Recipe, locked, packages
 
@@ -138,10 +138,13 @@ def compose(chain: tuple[Recipe, ...], arch: str, members: Members, versions: Ma
     """Return everything that the image holds.
 
     Raises:
-        ConfigError: the recipe asks for a file, a library or an applet that no package has, or twice for one name.
+        ConfigError: the recipe asks for a file, a library or an applet that no package has, or twice for one name; or
+            a program of ours does not compile.
+        InfrastructureError: there is no compiler for a program of ours.
     """
     image = _Image()
     programs: dict[str, str] = {}
+    own: dict[str, str] = {}
     for recipe in chain:
         image.about = str(recipe.path)
         for package, patterns in recipe.take[arch].items():
@@ -153,6 +156,7 @@ def compose(chain: tuple[Recipe, ...], arch: str, members: Members, versions: Ma
         image.add(cpio.symlink(name, target) for name, target in recipe.links.items())
         image.add(cpio.file(name, own.source.read_bytes(), own.mode) for name, own in recipe.files.items())
         image.add(_applets(recipe, image))
+        own |= _add_own_programs(recipe, arch, image)
     image.add(_DEVICES)
     sources = {name for recipe in chain for name in recipe.libraries[arch]}
     reasons = {name: why for recipe in chain for name, why in recipe.absent.items()}
@@ -164,9 +168,20 @@ def compose(chain: tuple[Recipe, ...], arch: str, members: Members, versions: Ma
         "arch": arch,
         "packages": dict(sorted(versions.items())),
         "absent": sorted(absent),
+        **({"programs": dict(sorted(own.items()))} if own else {}),
     }
     image.add([cpio.file("etc/rtgate-rootfs.json", json.dumps(identity, indent=1).encode() + b"\n")])
-    return Content(tuple(image.entries.values()), programs, absent)
+    return Content(tuple(image.entries.values()), programs | own, absent)
+
+
+def _add_own_programs(recipe: Recipe, arch: str, image: _Image) -> dict[str, str]:
+    """Compile and add the recipe's own programs; return the version of each, with what it was made by."""
+    found = {}
+    for name, sources in recipe.programs.items():
+        image.add([cpio.file(name, own_programs.build(sources, arch), 0o755)])
+        made_by = own_programs.compiler(arch).identity
+        found[posixpath.basename(name)] = f"{own_programs.version(sources)} ({made_by})"
+    return found
 
 
 class _Image:

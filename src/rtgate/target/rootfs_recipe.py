@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from rtgate import site
 from rtgate.errors import ConfigError
 from rtgate.strict_yaml import Entry, Value, load
+from rtgate.target import own_programs
 
 ARCHES: Mapping[str, str] = {"arm64": "arm64", "x86_64": "amd64"}  # our names, and Debian's
 BUILDER_VERSION = 2  # counts up when the same recipe gives another image
@@ -38,6 +39,7 @@ class Recipe:
         absent: libraries that programs need to start but do not get, and why they can do without.
         suites: packages that come from another suite of the archive.
         applets: for each program, the other names under which it is called.
+        programs: our own programs, by name in the image, and the C files that each is made from.
         max_mib: the most that the compressed image may weigh.
     """
 
@@ -51,6 +53,7 @@ class Recipe:
     absent: Mapping[str, str] = field(default_factory=dict)
     suites: Mapping[str, str] = field(default_factory=dict)
     applets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    programs: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     files: Mapping[str, OwnFile] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
     directories: tuple[str, ...] = ()
@@ -113,6 +116,7 @@ def read(path: Path) -> Recipe:
         "absent",
         "suites",
         "applets",
+        "programs",
         "files",
         "links",
         "directories",
@@ -138,6 +142,7 @@ def read(path: Path) -> Recipe:
             top.get("suites"), {name for kind in (take, libraries) for names in kind.values() for name in names}
         ),
         applets=_lists(top.get("applets"), checked=False),
+        programs={name: _sources(entry) for name, entry in _named(top.get("programs")).items()},
         files={name: _own_file(entry) for name, entry in _named(top.get("files")).items()},
         links={name: entry.value.text() for name, entry in _named(links).items()},
         directories=tuple(_name(value, value.text()) for value in _values(top.get("directories"))),
@@ -192,6 +197,20 @@ def _own_file(entry: Entry) -> OwnFile:
     return OwnFile(source, 0o644 if mode is None else mode.integer(0, 0o7777))
 
 
+def _sources(entry: Entry) -> tuple[Path, ...]:
+    """Return the C files of a program of ours; they are named relative to `target/`, where recipes lie in `rootfs/`."""
+    items = entry.value.items()
+    if not items:
+        entry.value.fail("expected a list of C files, found an empty one")
+    found = []
+    for item in items:
+        source = entry.value.path.resolve().parent.parent / _name(item, item.text())
+        if source.suffix != ".c" or not source.is_file():
+            item.fail(f"no such C file: {source}")
+        found.append(source)
+    return tuple(found)
+
+
 def locked(recipe: Recipe, arch: str) -> dict[str, str]:
     """Return the package versions that the recipe is locked to; empty without a lock file.
 
@@ -226,11 +245,18 @@ def lock_text(recipe: Recipe, versions: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def key(chain: tuple[Recipe, ...], arch: str) -> str:
-    """Return a short name for everything that decides what the image holds, except the archive's state."""
+    """Return a short name for everything that decides what the image holds, except the archive's state.
+
+    Raises:
+        InfrastructureError: the recipe has programs of ours, and there is no compiler for them.
+    """
     digest = hashlib.sha256(f"{BUILDER_VERSION} {arch}".encode())
     for recipe in chain:
-        sources = [(f"{name} {own.mode:o}", own.source) for name, own in sorted(recipe.files.items())]
-        for name, path in (("recipe", recipe.path), ("lock", recipe.lock), *sources):
+        files = [(f"{name} {own.mode:o}", own.source) for name, own in sorted(recipe.files.items())]
+        for name, path in (("recipe", recipe.path), ("lock", recipe.lock), *files):
             content = path.read_bytes() if path.exists() else b""
             digest.update(f"{recipe.name} {name} {len(content)}\n".encode() + content)
+        for name, sources in sorted(recipe.programs.items()):
+            made_by = own_programs.compiler(arch).identity
+            digest.update(f"{recipe.name} {name} {own_programs.version(sources)} {made_by}\n".encode())
     return digest.hexdigest()[:16]

@@ -10,11 +10,13 @@ from rtgate.tools.cyclicdeadline import Cyclicdeadline
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.deadline_test import DeadlineTest
 from rtgate.tools.dmatest import Dmatest, DmatestRkep
+from rtgate.tools.edu import EduDma, EduMsi
 from rtgate.tools.endpoint_test import EndpointKselftest, Pcitest
 from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.hwlatdetect import Hwlatdetect
 from rtgate.tools.interrupt_rate import ElbiRate, MsiRate
 from rtgate.tools.oslat import Oslat
+from rtgate.tools.pcie_bar import PcieBar
 from rtgate.tools.pcie_link import PcieLink
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.pip_stress import PipStress
@@ -33,6 +35,7 @@ _ALL: tuple[type[Tool], ...] = (
     *(Cyclictest, Cyclicdeadline, DeadlineTest, Oslat, Queuelat, Hwlatdetect, RtlaTimerlat, RtlaOsnoise),
     *(Signaltest, Sigwaittest, Pmqtest, Ptsematest, Svsematest, PiStress, PipStress, RtMigrateTest, Hackbench, Ssdd),
     *(PcieLink, Dmatest, DmatestRkep, MsiRate, ElbiRate, Pcitest, EndpointKselftest),
+    *(PcieBar, EduDma, EduMsi),
     *(XenomaiLatency, XenomaiCyclictest, XenomaiSwitchtest, XenomaiSmokey),
 )
 TOOLS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _ALL}

@@ -143,6 +143,13 @@ class Document:
             raise ParseError(f"{self.tool}'s {name!r} is {found!r}, not a whole number")
         return found
 
+    def text(self, name: str) -> str:
+        """Return the text of this name. Raises ParseError."""
+        found = self._field(name)
+        if not isinstance(found, str):
+            raise ParseError(f"{self.tool}'s {name!r} is {found!r:.40}, not a text")
+        return found
+
     def number(self, name: str) -> float:
         """Return the number of this name. Raises ParseError."""
         found = self._field(name)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: MIT
+"""pcie-edu: DMA with every byte compared, and how late a real-time thread handles an MSI, with QEMU's device edu.
+
+It is a program of ours (target/pcie/edu.c), so this module and it change together. Its exit codes 0, 1 (data was wrong)
+and 10 (an MSI did not come within a second) are results; every other one is an error whose reason it says in one line.
+
+The device is in the hands of user space, by vfio-pci behind the machine's IOMMU: the way of an MSI is that of every
+driver's, up to the eventfd that the interrupt's handler signals. edu takes 100 ms for each transfer whatever its size,
+so there is no rate of its DMA.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rtgate.errors import ParseError
+from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.needs import Need
+from rtgate.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.units import Unit
+
+DEVICE = "edu"
+_IDS = "1234:11e8"
+_WRONG, _NO_INTERRUPT = 1, 10  # exit codes
+_TRANSFER_S = 0.1
+_NEEDS = (
+    Need(test="[ -d /sys/bus/pci/drivers/vfio-pci ]", reason="the kernel has no vfio-pci (CONFIG_VFIO_PCI)"),
+    Need(test='[ -n "$(ls /sys/class/iommu 2>/dev/null)" ]', reason="no IOMMU, or no driver of it in the kernel"),
+)
+
+
+def _where(setting: Setting) -> str:
+    return setting.pcie[DEVICE].where if DEVICE in setting.pcie else _IDS
+
+
+def _counted(found: Document, name: str) -> int:
+    value = found.integer(name)
+    if value < 0:
+        raise ParseError(f"pcie-edu's {name!r} is {value}")
+    return value
+
+
+def _of_test(output: Output, test: str) -> Document:
+    found = document("pcie-edu", output.text("tool.out"))
+    if found.text("test") != test:
+        raise ParseError(f"pcie-edu reports {found.text('test')!r:.40}, not {test!r}")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EduDma(Tool):
+    """Options of pcie-edu dma.
+
+    Attributes:
+        sizes: bytes of the blocks that are sent and received. 4088 is the most, see edu.c.
+        virtual_s: how long it goes on at least on virtual time, where every round is the same.
+    """
+
+    sizes: tuple[int, ...] = (1, 64, 513, 4088)
+    virtual_s: float = 2.0
+
+    name: ClassVar[str] = "edu-dma"
+    suites: ClassVar[tuple[str, ...]] = ("pcie",)
+    image: ClassVar[str] = "full"
+    needs: ClassVar[tuple[Need, ...]] = _NEEDS
+    devices: ClassVar[tuple[str, ...]] = (DEVICE,)
+    reports: ClassVar[Mapping[str, Reports]] = {
+        "bytes.wrong": Reports.FAILURES,
+        "guards.wrong": Reports.FAILURES,
+        "transfers": Reports.COUNT,
+        "bytes": Reports.COUNT,
+    }
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        """Return the command line."""
+        sizes = ",".join(map(str, self.sizes))
+        return ("pcie-edu", "dma", f"--seconds={self._seconds(setting):g}", f"--sizes={sizes}", _where(setting))
+
+    def expected(self, setting: Setting) -> Expected:
+        """Return what must be seen while it runs: no thread, and as many transfers as one round has."""
+        return Expected(
+            threads=(),
+            duration_s=self._seconds(setting),
+            seen=Seen.SESSION,
+            counts=(Count(measurement="transfers", least=self._round()),),
+        )
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return `transfers`, `bytes`, and the bytes that were wrong: of the data, and of the guards around it.
+
+        Raises:
+            ParseError: it failed, was stopped, or its JSON is missing, damaged, or contradicts itself.
+        """
+        ended("pcie-edu", output, codes=(0, _WRONG))
+        found = _of_test(output, "dma")
+        wrong, guards = _counted(found, "wrong"), _counted(found, "guards")
+        transfers, moved, took = (_counted(found, name) for name in ("transfers", "bytes", "ns"))
+        if bool(wrong + guards) != (output.exit_code == _WRONG):
+            raise ParseError(
+                f"pcie-edu reports {wrong + guards} wrong bytes and ends with exit code {output.exit_code}"
+            )
+        asked = 1 + _counted(found, "rounds") * self._round()
+        if transfers != asked or moved < transfers or took < transfers * _TRANSFER_S * 1e9 * 0.99:
+            raise ParseError(
+                f"pcie-edu contradicts itself: {transfers} of {asked} transfers, {moved} bytes, {took} ns (edu takes "
+                f"{_TRANSFER_S:g} s for each)"
+            )
+        return (
+            count("bytes.wrong", wrong, Better.LOWER),
+            count("guards.wrong", guards, Better.LOWER),
+            count("transfers", transfers, Better.NEITHER),
+            count("bytes", moved, Better.NEITHER),
+        )
+
+    def _round(self) -> int:
+        """Return the transfers of a round: each size in both directions, and the device's whole buffer."""
+        return 2 * len(self.sizes) + 1
+
+    def _seconds(self, setting: Setting) -> float:
+        return min(self.virtual_s, setting.duration_s) if setting.virtual_time else setting.duration_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EduMsi(Tool):
+    """Options of pcie-edu msi.
+
+    Attributes:
+        interval_us: an interrupt is raised once in this time.
+        priority: SCHED_FIFO priority of the thread that handles it.
+        raise_priority: that of the thread that raises it: below those of the kernel's interrupt threads (50).
+        range_us: longer latencies are counted as overflow.
+        virtual_range_us: the same on virtual time, where each bucket is a nanosecond.
+    """
+
+    interval_us: int = 1000
+    priority: int = 90
+    raise_priority: int = 40
+    range_us: int = 1000
+    virtual_range_us: int = 3000
+
+    name: ClassVar[str] = "edu-msi"
+    suites: ClassVar[tuple[str, ...]] = ("pcie",)
+    image: ClassVar[str] = "full"
+    needs: ClassVar[tuple[Need, ...]] = _NEEDS
+    devices: ClassVar[tuple[str, ...]] = (DEVICE,)
+    confined: ClassVar[bool] = True
+    reports: ClassVar[Mapping[str, Reports]] = {
+        "latency": Reports.TIMES,
+        "latency.min": Reports.TIME,
+        "latency.avg": Reports.TIME,
+        "latency.max": Reports.TIME,
+        "interrupts": Reports.COUNT,
+        "interrupts.lost": Reports.FAILURES,
+        "interrupts.spurious": Reports.COUNT,
+    }
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        """Return the command line; both threads are on the first CPU of those that are measured."""
+        exact = (f"--range={self.virtual_range_us}", "--nsecs")
+        return (
+            *("pcie-edu", "msi", f"--interrupts={self._interrupts(setting)}", f"--interval={self.interval_us}"),
+            *(f"--priority={self.priority}", f"--raise-priority={self.raise_priority}"),
+            *((f"--cpu={_first(setting.cpu_list)}",) if setting.cpu_list else ()),
+            *(exact if setting.virtual_time else (f"--range={self.range_us}",)),
+            _where(setting),
+        )
+
+    def expected(self, setting: Setting) -> Expected:
+        """Return what must be seen while it runs: the thread that handles, and an interrupt in each interval."""
+        return Expected(
+            threads=(Threads(count=1, policy=SCHED_FIFO, priority=self.priority),),
+            duration_s=self._interrupts(setting) * self.interval_us / 1e6,
+            interval_us=self.interval_us,
+        )
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return `latency` (histogram), `latency.min`, `.avg`, `.max`, `interrupts`, and those lost and spurious.
+
+        Raises:
+            ParseError: it failed, was stopped, or its JSON is missing, damaged, or contradicts itself.
+        """
+        ended("pcie-edu", output, codes=(0, _NO_INTERRUPT))
+        found = _of_test(output, "msi")
+        handled, lost, asked = (_counted(found, name) for name in ("cycles", "lost", "asked"))
+        whole = output.exit_code == 0
+        if (
+            asked != self._interrupts(output.setting)
+            or lost != (not whole)
+            or (handled != asked if whole else handled >= asked)
+        ):
+            raise ParseError(
+                f"pcie-edu contradicts itself: {handled} of {asked} interrupts came, {lost} were lost, exit code "
+                f"{output.exit_code}; {self._interrupts(output.setting)} were asked for"
+            )
+        labels = {"cpu": str(_counted(found, "cpu"))}
+        return (
+            count("interrupts", handled, Better.NEITHER, labels),
+            count("interrupts.lost", lost, Better.LOWER, labels),
+            count("interrupts.spurious", _counted(found, "spurious"), Better.LOWER, labels),
+            *(self._latency(found, output.setting, labels) if handled else ()),
+        )
+
+    def _latency(self, found: Document, setting: Setting, labels: Mapping[str, str]) -> tuple[Measurement, ...]:
+        low, high, mean = _counted(found, "min"), _counted(found, "max"), found.number("avg")
+        # The average is printed with two digits.
+        if not low - 0.01 <= mean <= high + 0.01:
+            raise ParseError(f"pcie-edu's minimum {low}, average {mean} and maximum {high} contradict each other")
+        histogram, unit = self._histogram(found, setting)
+        numbers = (("latency.min", low), ("latency.avg", mean), ("latency.max", high))
+        return (
+            Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels),
+            *(time(name, value, unit, labels) for name, value in numbers),
+        )
+
+    def _histogram(self, found: Document, setting: Setting) -> tuple[Histogram, Unit]:
+        """Return the histogram and its unit. Raises ParseError if it is not the one that was asked for."""
+        resolution = 1 if setting.virtual_time else 1000
+        limit = self.virtual_range_us * 1000 if setting.virtual_time else self.range_us
+        if (found.integer("resolution_in_ns"), found.integer("range")) != (resolution, limit):
+            raise ParseError(f"pcie-edu's histogram is not in steps of {resolution} ns up to {limit} of them")
+        unit = Unit.VIRTUAL_NS if setting.virtual_time else Unit.US
+        histogram = found.histogram(unit, limit)
+        low, lowest = found.integer("min"), min((value for value, n in histogram.counts.items() if n), default=None)
+        if lowest is not None and lowest != low:
+            raise ParseError(f"pcie-edu's minimum {low} and its histogram contradict each other")
+        return histogram, unit
+
+    def _interrupts(self, setting: Setting) -> int:
+        return max(1, math.ceil(setting.duration_s * 1_000_000 / self.interval_us))
+
+
+def _first(cpu_list: str) -> str:
+    return cpu_list.replace("-", ",").split(",", 1)[0]
