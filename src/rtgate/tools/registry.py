@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rtgate.tools import Tool
+from rtgate.tools import Reports, Tool
 from rtgate.tools.cyclicdeadline import Cyclicdeadline
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.deadline_test import DeadlineTest
 from rtgate.tools.edu import EduDma, EduMsi
+from rtgate.tools.fio import FioRandread, FioRandwrite, FioRead, FioWrite
 from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.hwlatdetect import Hwlatdetect
 from rtgate.tools.oslat import Oslat
@@ -33,5 +34,15 @@ _ALL: tuple[type[Tool], ...] = (
     *(Signaltest, Sigwaittest, Pmqtest, Ptsematest, Svsematest, PiStress, PipStress, RtMigrateTest, Hackbench, Ssdd),
     *(PcieLink, PcieBar, EduDma, EduMsi),
     *(XenomaiLatency, XenomaiCyclictest, XenomaiSwitchtest, XenomaiSmokey),
+    *(FioRead, FioWrite, FioRandread, FioRandwrite),
 )
 TOOLS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _ALL}
+COMPANIONS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _ALL if tool.companion}
+
+
+def reports(case: str) -> Mapping[str, Reports]:
+    """Return what a case `suite/tool:load+tuning` measures: what its tool does, and its load if that measures."""
+    tool, _, load = case.partition("/")[2].partition("+")[0].partition(":")
+    own = TOOLS[tool].reports if tool in TOOLS else {}
+    beside = COMPANIONS[load].reports if load in COMPANIONS else {}
+    return {**own, **{f"{load}.{name}": kind for name, kind in beside.items()}}
