@@ -685,7 +685,7 @@ def _with_fio(**changes: bytes | None) -> Outcome:
 
 
 def _on(storage: Storage | None, outcome: Outcome, case: Case = INTERFERENCE) -> Record:
-    made = arm(FakeTarget({None: outcome}))
+    made = arm(FakeTarget({None: outcome}), board="virt-arm64-pcie")
     return measure(case, replace(made, board=replace(made.board, nvme=storage)), 3)[0]
 
 
@@ -727,32 +727,41 @@ def test_neither_number_stands_without_the_other(changes: dict[str, bytes | None
 
 
 def test_a_load_that_measures_brings_its_device_image_and_storage_to_the_plan() -> None:
-    board = arm(FakeTarget()).board
-    made = plan(INTERFERENCE, replace(arm(FakeTarget()), board=replace(board, nvme=SCRATCH)), 1)
+    board = arm(FakeTarget(), board="virt-arm64-pcie").board
+    made = plan(
+        INTERFERENCE, replace(arm(FakeTarget(), board="virt-arm64-pcie"), board=replace(board, nvme=SCRATCH)), 1
+    )
     assert (made.image, made.devices, made.load.measures) == ("full", ("nvme",), True)
     assert made.storage is not None
     assert (made.storage.size, made.storage.directory) == (16 << 20, "/run/rtgate")
     assert made.deadline_s > made.tool_deadline_s + 60
     assert made.load.argv == FioRandwrite().argv(
-        replace(setting(INTERFERENCE, arm(FakeTarget())), storage=SCRATCH, beside=True)
+        replace(setting(INTERFERENCE, arm(FakeTarget(), board="virt-arm64-pcie")), storage=SCRATCH, beside=True)
     )
     reasons = [need.reason for need in made.needs]
     assert (reasons[0], reasons[-1]) == ("the target has no fio", "the kernel has no ext4 file system")
 
 
 def test_a_board_that_names_no_storage_skips_the_case_and_writes_nothing() -> None:
-    board = replace(arm(FakeTarget()).board, nvme=None)
+    board = replace(arm(FakeTarget(), board="virt-arm64-pcie").board, nvme=None)
     for case in (INTERFERENCE, Case(suite="nvme", tool=FioRandwrite(), load="idle")):
-        made = plan(case, replace(arm(FakeTarget()), board=board), 1)
+        made = plan(case, replace(arm(FakeTarget(), board="virt-arm64-pcie"), board=board), 1)
         assert made.storage is None
         (need,) = [need for need in made.needs if need.test == "false"]
-        assert need.reason == "virt-arm64.yaml names no NVMe storage that is free to overwrite (nvme:)"
+        assert need.reason == "virt-arm64-pcie.yaml names no NVMe storage that is free to overwrite (nvme:)"
 
 
 def test_two_tools_do_not_share_the_storage() -> None:
     case = Case(suite="nvme", tool=FioRandwrite(), load="fio-read")
     with pytest.raises(ConfigError, match="both fio-randwrite and fio-read overwrite the board's storage"):
-        plan(case, replace(arm(FakeTarget()), board=replace(arm(FakeTarget()).board, nvme=SCRATCH)), 1)
+        plan(
+            case,
+            replace(
+                arm(FakeTarget(), board="virt-arm64-pcie"),
+                board=replace(arm(FakeTarget(), board="virt-arm64-pcie").board, nvme=SCRATCH),
+            ),
+            1,
+        )
 
 
 def test_refused_storage_is_for_the_lab() -> None:

@@ -196,7 +196,9 @@ check_directory() {
     set -- $(df -Pk "${named%/*}" | tail -n 1)
     [ "$4" -ge @KIB@ ] || refuse "the file system of ${named%/*} has only $4 KiB left for a test file of @KIB@ KiB"
 }
-mark_volume() { { echo @MARK@ | dd of="$device" conv=notrunc && sync; } 2>made || give_up "$device cannot be written to"; }
+mark_volume() {
+    { echo @MARK@ | dd of="$device" conv=notrunc && sync; } 2>made || give_up "$device cannot be written to"
+}
 make_file_system() { "$@" >made 2>&1 </dev/null || give_up "$1 failed on $device: $(tail -n 1 made)"; }
 mount_volume() {
     "$@" 2>made || { give_up "$device cannot be mounted: $(tail -n 1 made)"; return; }
