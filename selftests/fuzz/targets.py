@@ -35,6 +35,7 @@ from rtgate.lava import records as job_records
 from rtgate.lava.log import LogLine
 from rtgate.lava.phases import boots
 from rtgate.measurement import Histogram, Measurement
+from rtgate.storage import FileSystem, Overwrite, Storage
 from rtgate.strict_yaml import Value, load
 from rtgate.tools import Output, Reports, Setting, Tool
 from rtgate.tools.registry import TOOLS
@@ -111,12 +112,23 @@ def _faults(data: bytes, _: Path) -> None:
 # --- tools
 
 _WRITTEN: tuple[tuple[Tool, str], ...] = (*XENOMAI, *DMATEST, *INTERRUPTS, *ENDPOINTS)
+_FILL = (DATA / "fio" / "3.39" / "fio-read-fill.json").read_bytes()
+_STORAGE = Storage(
+    serial="S6", model="", overwrite=Overwrite.DISK, name="", file_system=FileSystem.EXT4, size_mib=16
+)  # fmt: skip
 
 
 def _tool(tool: Tool, data: bytes, _: Path) -> None:
     """Read an output: a byte for the circumstances; then standard output, error, and JSON or log, zeros between."""
     how, (out, err, written) = data[0] if data else 0, [*data[1:].split(b"\0", 2), b"", b""][:3]
-    files = {"tool.out": out, "tool.err": err, f"{tool.name}.json": written, "dmesg": written}
+    files = {
+        "tool.out": out,
+        "tool.err": err,
+        f"{tool.name}.json": written,
+        "fio.json": written,
+        "fill.json": _FILL,
+        "dmesg": written,
+    }
     if how & 32:
         files["tool.deadline"] = b"after 60 s\n"
     setting = Setting(
@@ -124,6 +136,7 @@ def _tool(tool: Tool, data: bytes, _: Path) -> None:
         cpus=1 + (how >> 1 & 1),
         duration_s=(1, 2, 5, 10)[how >> 2 & 3],
         pcie=boards.board("virt-arm64-pcie").pcie,
+        storage=_STORAGE,
     )
     with contextlib.suppress(ParseError):
         _sound(tool, tool.parse(Output(files=files, exit_code=how >> 4 & 1, setting=setting)))

@@ -5,6 +5,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -27,18 +28,20 @@ from selftests.fake_target import (
 
 from rtgate import loads
 from rtgate.console.faults import scan
-from rtgate.errors import InfrastructureError
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.validity import Held, checks
 from rtgate.measure import Case, flavour, measure, plan, setting
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import Need
 from rtgate.record import LoadSeen, Record, Thread
+from rtgate.storage import FileSystem, Overwrite, Storage
 from rtgate.target.outcome import LineQuality, Outcome, State
 from rtgate.target.plan import Plan, script
 from rtgate.target.soak import LOG_GOES_ON, LOG_LOST
 from rtgate.threads import SCHED_DEADLINE, SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.fio import FioRandwrite
 from rtgate.tools.pmqtest import Pmqtest
 from rtgate.tuning import Tuning, Write
 
@@ -562,7 +565,7 @@ def test_a_machine_that_cannot_measure_is_no_record() -> None:
 
 def test_every_state_of_an_outcome_can_be_a_record() -> None:
     assert {state.value for state in State} == {
-        *("measured", "skipped", "no boot", "kernel fault", "hang", "unreadable", "lab"),
+        *("measured", "skipped", "no boot", "kernel fault", "hang", "unreadable", "lab", "device lost"),
     }
 
 
@@ -659,3 +662,119 @@ def test_the_environment_names_the_devices() -> None:
     environment = measure(case, arm(FakeTarget(), board="virt-arm64-pcie"), 1)[0].environment
     assert environment.machine == "virt,gic-version=3,iommu=smmuv3 with nvme, edu"
     assert _record(measured()).environment.machine == "virt,gic-version=3"
+
+
+# --- storage, and loads that measure
+
+FIO = Path(__file__).parents[1] / "data" / "fio" / "3.39"
+INTERFERENCE = Case(suite="nvme", tool=Cyclictest(), load="fio-randwrite")
+HEALTHY = b'{"critical_warning": 0, "temperature": 310, "percent_used": 0, "media_errors": 0}'
+
+
+def _with_fio(**changes: bytes | None) -> Outcome:
+    """Return the outcome of a real boot with cyclictest beside a real fio, of another machine, on the board's disk."""
+    mine: dict[str, bytes | None] = {
+        "load.json": (FIO / "fio-randwrite-ended.json").read_bytes(),
+        "fill.json": (FIO / "fio-randwrite-fill.json").read_bytes(),
+        "load.rc": b"128\n",
+        "storage": b"QEMU NVMe Ctrl, firmware 7.2.22, 2097152 sectors\n[none] mq-deadline\n",
+        "health.start": HEALTHY,
+        "health.end": HEALTHY,
+    }
+    return measured(**{**mine, **changes})
+
+
+def _on(storage: Storage | None, outcome: Outcome, case: Case = INTERFERENCE) -> Record:
+    made = arm(FakeTarget({None: outcome}), board="virt-arm64-pcie")
+    return measure(case, replace(made, board=replace(made.board, nvme=storage)), 3)[0]
+
+
+SCRATCH = Storage(
+    serial="rtgate-nvme", model="", overwrite=Overwrite.DISK, name="", file_system=FileSystem.EXT4, size_mib=16
+)  # fmt: skip
+
+
+def test_both_numbers_stand_in_one_record() -> None:
+    found = _on(SCRATCH, _with_fio())
+    assert (found.state, found.message) == ("measured", "")
+    values = {one.name: str(one.quantity) for one in found.measurements}
+    assert values["fio-randwrite.iops"] == "70366.057 virtual /s"
+    assert values["latency.max"] == "45360 virtual ns"
+    assert found.environment.storage == "QEMU NVMe Ctrl, firmware 7.2.22, 2097152 sectors, disk, ext4, libaio"
+    assert found.evidence.asked["health"] == "fio-randwrite.disk"
+    assert {"measurement": "fio-randwrite.time", "least": 1.8} in found.evidence.asked["counts"]
+
+
+def test_a_load_that_measured_for_less_than_the_tool_is_invalid() -> None:
+    assert "fio-randwrite.time was 0.601, at least 1.8 are needed" in _failed(_on(SCRATCH, _with_fio()))["counts"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"load.rc": b"137\n"}, "fio did not run until it was ended: no message (exit code 137)"),
+        ({"load.rc": None}, "the load's exit code is '': the plan did not see it end"),
+        ({"load.json": b"{"}, "fio's JSON is damaged"),
+        ({"load.json": None}, "fio wrote no JSON"),
+        ({"tool.rc": b"1\n"}, "cyclictest ended with exit code 1"),
+    ],
+)
+def test_neither_number_stands_without_the_other(changes: dict[str, bytes | None], message: str) -> None:
+    found = _on(SCRATCH, _with_fio(**changes))
+    assert found.state == "unreadable"
+    assert message in found.message
+    assert found.measurements == ()
+
+
+def test_a_load_that_measures_brings_its_device_image_and_storage_to_the_plan() -> None:
+    board = arm(FakeTarget(), board="virt-arm64-pcie").board
+    made = plan(
+        INTERFERENCE, replace(arm(FakeTarget(), board="virt-arm64-pcie"), board=replace(board, nvme=SCRATCH)), 1
+    )
+    assert (made.image, made.devices, made.load.measures) == ("full", ("nvme",), True)
+    assert made.storage is not None
+    assert (made.storage.size, made.storage.directory) == (16 << 20, "/run/rtgate")
+    assert made.deadline_s > made.tool_deadline_s + 60
+    assert made.load.argv == FioRandwrite().argv(
+        replace(setting(INTERFERENCE, arm(FakeTarget(), board="virt-arm64-pcie")), storage=SCRATCH, beside=True)
+    )
+    reasons = [need.reason for need in made.needs]
+    assert (reasons[0], reasons[-1]) == ("the target has no fio", "the kernel has no ext4 file system")
+
+
+def test_a_board_that_names_no_storage_skips_the_case_and_writes_nothing() -> None:
+    board = replace(arm(FakeTarget(), board="virt-arm64-pcie").board, nvme=None)
+    for case in (INTERFERENCE, Case(suite="nvme", tool=FioRandwrite(), load="idle")):
+        made = plan(case, replace(arm(FakeTarget(), board="virt-arm64-pcie"), board=board), 1)
+        assert made.storage is None
+        (need,) = [need for need in made.needs if need.test == "false"]
+        assert need.reason == "virt-arm64-pcie.yaml names no NVMe storage that is free to overwrite (nvme:)"
+
+
+def test_two_tools_do_not_share_the_storage() -> None:
+    case = Case(suite="nvme", tool=FioRandwrite(), load="fio-read")
+    with pytest.raises(ConfigError, match="both fio-randwrite and fio-read overwrite the board's storage"):
+        plan(
+            case,
+            replace(
+                arm(FakeTarget(), board="virt-arm64-pcie"),
+                board=replace(arm(FakeTarget(), board="virt-arm64-pcie").board, nvme=SCRATCH),
+            ),
+            1,
+        )
+
+
+def test_refused_storage_is_for_the_lab() -> None:
+    found = _on(SCRATCH, measured(refused=b"/dev/nvme0n1 is mounted: nothing was written\n", tool_rc=None))
+    assert found.state == "lab"
+    assert found.message == "the storage is refused: /dev/nvme0n1 is mounted: nothing was written"
+    assert found.measurements == ()
+
+
+def test_a_disk_that_is_not_there_is_a_state_of_its_own() -> None:
+    found = _on(SCRATCH, measured(lost=b"the kernel shows no NVMe disk\n", tool_rc=None))
+    assert (found.state, found.message) == ("device lost", "the kernel shows no NVMe disk")
+
+
+def test_without_a_disk_the_environment_names_none() -> None:
+    assert _record(measured()).environment.storage == ""

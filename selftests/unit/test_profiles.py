@@ -41,7 +41,15 @@ def test_tools_may_have_lengths_of_their_own(path: Path) -> None:
     assert found.of("oslat") == profiles.Lengths(duration_s=2, seeds=(1, 2, 3, 9), boots=2)
     assert found.of("cyclictest") == profiles.Lengths(duration_s=1.5, seeds=(7,), boots=3)
     assert found.of("ssdd") == found.lengths
-    assert found.has("ssdd")
+    assert found.has("scheduling", "ssdd")
+
+
+def test_a_tool_may_have_other_lengths_in_one_suite(path: Path) -> None:
+    path.write_text(GOOD + "  tools:\n    cyclictest: {seeds: 7}\n    nvme/cyclictest: {duration: 2 s}\n")
+    found = profiles.read(path, ("cyclictest",))["mr"]
+    assert found.of("cyclictest", "latency").seeds == (7,)
+    assert found.of("cyclictest", "nvme").duration_s == 2
+    assert found.of("oslat", "nvme") == found.lengths
 
 
 @pytest.mark.parametrize(("text", "allowed"), [("", False), ("  nfs: false\n", False), ("  nfs: true\n", True)])
@@ -53,7 +61,16 @@ def test_a_profile_may_allow_a_root_on_the_network(path: Path, text: str, allowe
 def test_a_profile_may_measure_some_tools_only(path: Path) -> None:
     path.write_text(GOOD + "  only: [cyclictest]\n")
     found = profiles.read(path, ("oslat", "cyclictest"))["mr"]
-    assert [found.has(tool) for tool in ("cyclictest", "oslat")] == [True, False]
+    assert [found.has("latency", tool) for tool in ("cyclictest", "oslat")] == [True, False]
+    assert found.has("nvme", "cyclictest")
+
+
+def test_a_profile_may_measure_some_suites_only(path: Path) -> None:
+    path.write_text(GOOD + "  only: [cyclictest]\n  suites: [latency]\n")
+    found = profiles.read(path, ("oslat", "cyclictest"))["mr"]
+    assert found.has("latency", "cyclictest")
+    assert not found.has("nvme", "cyclictest")
+    assert not found.has("latency", "oslat")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +105,7 @@ def test_an_unknown_profile_lists_the_profiles(path: Path) -> None:
             "boots: 2",
             "boot: 2",
             "5:3",
-            "unknown key 'boot' (allowed: boots, description, duration, nfs, only, seeds, tools)",
+            "unknown key 'boot' (allowed: boots, description, duration, nfs, only, seeds, suites, tools)",
         ),
         ("boots: 2", "boots: 0", "5:10", "0 is out of range (allowed: at least 1)"),
         ("boots: 2", "boots: 1.5", "5:10", "expected a whole number, found a number"),

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rtgate import pcie as pcie_facts
-from rtgate import site, tuning
+from rtgate import site, storage, tuning
 from rtgate.errors import ConfigError
+from rtgate.storage import Storage
 from rtgate.strict_yaml import Mapping as Keys
 from rtgate.strict_yaml import Value, load
 from rtgate.tuning import DEFAULT, Tuning
@@ -127,6 +128,7 @@ class Board:
         qemu: set for virtual boards only.
         cool_to: degrees Celsius that a board in a lab must have cooled down to before it measures.
         lava: set for boards that labs have.
+        nvme: storage that measurements may overwrite; None if there is none.
         pcie: the PCI functions that are expected on it, by name; on a virtual board each has the name of a device,
             and is there only with it.
     """
@@ -150,6 +152,7 @@ class Board:
     qemu: Qemu | None
     cool_to: int | None = None
     lava: Lava | None = None
+    nvme: Storage | None = None
     pcie: Mapping[str, pcie_facts.Function] = field(default_factory=dict)
 
     def tuning(self, name: str) -> Tuning:
@@ -169,11 +172,11 @@ class Board:
 _REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console")
 _OPTIONAL = (
     *("build", "command_line", "rootfs", "work_directory", "scratch", "tunings", "cpu_classes", "not_applicable"),
-    *("qemu", "lava", "cool_to", "pcie"),
+    *("qemu", "lava", "cool_to", "pcie", "nvme"),
 )
 CHECKS = (
     *("flavour", "kernel", "cpus", "log", "threads", "affinity", "cycles", "counts", "duration", "clock", "load"),
-    *("settings", "aer"),
+    *("settings", "steady", "health", "aer"),
 )
 
 
@@ -211,6 +214,7 @@ def read(path: Path) -> Board:
         cool_to=data["cool_to"].integer(minimum=0, maximum=120) if "cool_to" in data else None,
         lava=_lava(data.get("lava"), console),
         pcie=_pcie(data.get("pcie"), qemu),
+        nvme=storage.read(data["nvme"]) if "nvme" in data else None,
     )
 
 

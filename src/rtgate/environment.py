@@ -25,6 +25,7 @@ class Environment:
         irq_affinity: CPUs by interrupt number.
         firmware: versions that firmware and boot loader told while the board booted, where somebody saw that.
         device: which of a lab's boards of this kind.
+        storage: the disk that was measured on, what was made on it, and fio's I/O engine.
     """
 
     board: str = ""
@@ -57,6 +58,7 @@ class Environment:
     irq_affinity: str = ""
     firmware: str = ""
     device: str = ""
+    storage: str = ""
 
     def as_mapping(self) -> dict[str, str]:
         """Return all fields by name."""

@@ -25,6 +25,7 @@ class Load:
         processes: how many processes it has at least while it runs.
         needs: what the target must have.
         image: the root filesystem image that has its programs.
+        measures: whether it is a tool that measures as well, and writes down what when it is ended.
         devices: as a tool's (see `tools.Tool`).
     """
 
@@ -34,6 +35,7 @@ class Load:
     processes: int = 1
     needs: tuple[Need, ...] = ()
     image: str = "core"
+    measures: bool = False
     devices: tuple[str, ...] = ()
 
 

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
-from rtgate import links, loads, observed, pcie
+from rtgate import companions, links, loads, observed, overwriting, pcie
 from rtgate.boards import Board, Qemu
 from rtgate.environment import Environment
 from rtgate.errors import ParseError
+from rtgate.loads import Load
 from rtgate.measurement import Measurement
 from rtgate.needs import Need
 from rtgate.profiles import Profile
@@ -38,6 +39,16 @@ class Case:
         """Return `suite/tool:load`, with `+tuning` where the board was tuned."""
         tuned = "" if self.tuning == DEFAULT.name else f"+{self.tuning}"
         return f"{self.suite}/{self.tool.name}:{self.load}{tuned}"
+
+    @property
+    def companion(self) -> Tool | None:
+        """The load as a tool, if it is one that measures beside the other."""
+        return companions.companion(self.load)
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tool, and its companion if it has one."""
+        return (self.tool,) if self.companion is None else (self.tool, self.companion)
 
 
 class Target(Protocol):
@@ -73,17 +84,30 @@ def setting(case: Case, arm: Arm) -> Setting:
         cpus=len(cpus(chosen)) if chosen else arm.board.cpus,
         cpu_list=chosen,
         memory_mib=arm.board.memory_mib,
-        duration_s=arm.profile.of(case.tool.name).duration_s,
+        duration_s=arm.profile.of(case.tool.name, case.suite).duration_s,
         virtual_time=arm.time == "virtual",
         pcie=_functions(case, arm),
+        storage=arm.board.nvme,
+        directory=arm.board.work_directory,
     )
+
+
+def _load(case: Case, arm: Arm) -> Load:
+    """Return what runs beside the tool. Raises ConfigError for an unknown load."""
+    beside = case.companion
+    return loads.load(case.load, arm.board) if beside is None else companions.as_load(beside, setting(case, arm))
 
 
 def _devices(case: Case, arm: Arm) -> tuple[str, ...]:
     """Return the names of the devices that a case measures: on a virtual board those that its boot gets."""
-    asked = {*case.tool.devices, *loads.load(case.load, arm.board).devices}
+    asked = set(_asked_devices(case, arm))
     known = arm.board.qemu.devices if arm.board.qemu else arm.board.pcie
     return tuple(name for name in known if name in asked or pcie.ALL in asked)
+
+
+def _asked_devices(case: Case, arm: Arm) -> tuple[str, ...]:
+    beside = case.companion or loads.load(case.load, arm.board)
+    return (*case.tool.devices, *beside.devices)
 
 
 def _functions(case: Case, arm: Arm) -> Mapping[str, pcie.Function]:
@@ -95,7 +119,7 @@ def _functions(case: Case, arm: Arm) -> Mapping[str, pcie.Function]:
 def plan(case: Case, arm: Arm, seed: int) -> Plan:
     """Return the plan of a case for one boot."""
     expected = case.tool.expected(setting(case, arm))
-    load = loads.load(case.load, arm.board)
+    made, load = setting(case, arm), _load(case, arm)
     return Plan(
         case=case.name,
         argv=case.tool.argv(setting(case, arm)),
@@ -103,20 +127,27 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         seed=seed,
         duration_s=expected.duration_s,
         seen=expected.seen,
-        needs=(*_absent(case, arm), *case.tool.needs, *load.needs, *_confined(case, arm)),
+        needs=(
+            *_absent(case, arm),
+            *case.tool.needs,
+            *load.needs,
+            *_confined(case, arm),
+            *overwriting.needs(case.tools, made, arm.board.name),
+        ),
         writes=(*case.tool.writes, *arm.tuning.writes),
         priorities=arm.tuning.priorities,
         command_line=arm.tuning.command_line,
         image="full" if "full" in {case.tool.image, load.image} else "core",
         work_directory=arm.board.work_directory,
         devices=_devices(case, arm) if arm.board.qemu else (),
+        storage=overwriting.use(case.tools, made),
         watched=links.WATCHED if _functions(case, arm) else (),
     )
 
 
 def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:
     """Return what no target has: the devices that a case measures, and that the board's file does not list."""
-    asked = dict.fromkeys((*case.tool.devices, *loads.load(case.load, arm.board).devices))
+    asked = dict.fromkeys(_asked_devices(case, arm))
     there = _functions(case, arm)
     names = [name for name in asked if name not in there and not (name == pcie.ALL and there)]
     return tuple(
@@ -155,9 +186,13 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
     measurements: tuple[Measurement, ...] = ()
     if state is State.MEASURED and outcome.files.get("skip"):
         state, message = State.SKIPPED, "; ".join(observed.text(outcome.files, "skip").splitlines())
+    elif state is State.MEASURED and outcome.files.get("lost"):
+        state, message = State.LOST, observed.text(outcome.files, "lost")
+    elif state is State.MEASURED and outcome.files.get("refused"):
+        state, message = State.LAB, f"the storage is refused: {observed.text(outcome.files, 'refused')}"
     elif state is State.MEASURED:
         try:
-            parsed = case.tool.parse(_output(outcome, setting(case, arm)))
+            parsed = (*case.tool.parse(_output(outcome, setting(case, arm))), *_companion(case, arm, outcome))
             measurements = tuple(_classed(measurement, arm.board) for measurement in parsed)
         except ParseError as error:
             # A tool that never ends, and cannot say why, was left waiting by the kernel.
@@ -183,10 +218,18 @@ class _Result:
     measurements: tuple[Measurement, ...]
 
 
+def _companion(case: Case, arm: Arm, outcome: Outcome) -> tuple[Measurement, ...]:
+    """Return what the load measured, under its name. Raises ParseError."""
+    if case.companion is None:
+        return ()
+    return companions.measured(case.companion, _output(outcome, companions.beside(setting(case, arm))))
+
+
 def _output(outcome: Outcome, made: Setting) -> Output:
-    code = outcome.files.get("tool.rc", b"").decode("ascii", errors="replace").strip()
+    who, name = ("load", "load.rc") if made.beside else ("tool", "tool.rc")
+    code = outcome.files.get(name, b"").decode("ascii", errors="replace").strip()
     if not re.fullmatch(r"[0-9]{1,3}", code):
-        raise ParseError(f"the tool's exit code is {code!r}: the plan did not see it end")
+        raise ParseError(f"the {who}'s exit code is {code!r}: the plan did not see it end")
     return Output(files=outcome.files, exit_code=int(code), setting=made)
 
 
@@ -254,6 +297,7 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         idle_states=_by_cpu(facts, r"/cpuidle/state\d+/name"),
         mitigations=_listed(facts, f"{_CPU}/vulnerabilities/"),
         irq_affinity=_listed(facts, "/proc/irq/", "/smp_affinity_list"),
+        storage=overwriting.described(files, board.nvme),
     )
 
 
@@ -319,6 +363,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
     return Evidence(
         asked={
             **asdict(expected),
+            **(companions.asked(case.companion, setting(case, arm), expected) if case.companion else {}),
             "seen": expected.seen.value,
             "cpus": list(cpus(arm.tuning.cpus)) if arm.tuning.cpus else [],
             "command_line": arm.tuning.command_line,
@@ -326,7 +371,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
             "counters": links.counted(_functions(case, arm)),
         },
         load=case.load,
-        load_processes=loads.load(case.load, arm.board).processes,
+        load_processes=_load(case, arm).processes,
         threads=tuple(thread for moment in moments for thread in observed.threads(files, moment, expected)),
         load_seen=tuple(observed.load_seen(files, moment) for moment in moments if f"processes.{moment}" in files),
         elapsed_s=observed.elapsed_s(files),

@@ -264,7 +264,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _selected(config: pytest.Config, items: list[pytest.Item], named: str) -> dict[str, Case]:
     """Return what is measured, by test item; items that the profile leaves out are gone. Raises ConfigError."""
     chosen = profile(config.getoption("--profile") or named, TOOLS)
-    left_out = [item for item in items if (asked := _asked(item)) and not chosen.has(asked.tool.name)]
+    left_out = [
+        item for item in items if (asked := _asked(item)) and not chosen.has(item.path.parent.name, asked.tool.name)
+    ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]

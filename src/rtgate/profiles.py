@@ -38,8 +38,10 @@ class Profile:
 
     Attributes:
         lengths: of every tool that has none of its own.
-        tools: lengths of tools that measure longer, shorter or more often than the others.
+        tools: lengths of tools that measure longer, shorter or more often than the others, by name; by `suite/name` for
+            those of one suite.
         only: the tools that the profile measures; empty for all.
+        suites: the suites that it measures; empty for all.
         nfs: whether latency may be measured on a board whose root file system is on the network.
     """
 
@@ -48,15 +50,16 @@ class Profile:
     lengths: Lengths
     tools: Mapping[str, Lengths] = field(default_factory=dict)
     only: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
     nfs: bool = False
 
-    def of(self, tool: str) -> Lengths:
-        """Return the lengths of a tool."""
-        return self.tools.get(tool, self.lengths)
+    def of(self, tool: str, suite: str = "") -> Lengths:
+        """Return the lengths of a tool, in a suite where that has its own."""
+        return self.tools.get(f"{suite}/{tool}", self.tools.get(tool, self.lengths))
 
-    def has(self, tool: str) -> bool:
-        """Return whether the profile measures a tool."""
-        return not self.only or tool in self.only
+    def has(self, suite: str, tool: str) -> bool:
+        """Return whether the profile measures a tool of a suite."""
+        return (not self.only or tool in self.only) and (not self.suites or suite in self.suites)
 
 
 def profile(name: str, tools: Collection[str] = ()) -> Profile:
@@ -88,7 +91,7 @@ _LENGTHS = ("duration", "seeds", "boots")
 
 
 def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
-    data = entry.value.mapping(required=("description", *_LENGTHS), optional=("tools", "only", "nfs"))
+    data = entry.value.mapping(required=("description", *_LENGTHS), optional=("tools", "only", "suites", "nfs"))
     lengths = Lengths(
         duration_s=_seconds(data["duration"]), seeds=_seeds(data["seeds"]), boots=data["boots"].integer(minimum=1)
     )
@@ -99,13 +102,14 @@ def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
         lengths=lengths,
         tools={_tool(found.key, tools): _own(found.value, lengths) for found in own.values()},
         only=tuple(_tool(item, tools) for item in (data["only"].items() if "only" in data else ())),
+        suites=data.texts("suites"),
         nfs="nfs" in data and data["nfs"].flag(),
     )
 
 
 def _tool(value: Value, tools: Collection[str]) -> str:
     name = value.text()
-    if tools and name not in tools:
+    if tools and name.rpartition("/")[2] not in tools:
         value.fail(f"unknown tool {name!r} (allowed: {', '.join(sorted(tools))})")
     return name
 

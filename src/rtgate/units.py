@@ -33,6 +33,7 @@ class Unit(Enum):
     VIRTUAL_PER_S = "virtual /s"
     COUNT = "count"
     RATIO = "ratio"
+    CELSIUS = "celsius"
 
     def __str__(self) -> str:
         return self.value
@@ -70,6 +71,7 @@ _SCALES: dict[Unit, tuple[str, float]] = {
     Unit.VIRTUAL_PER_S: ("virtual frequency", 1.0),
     Unit.COUNT: ("count", 1.0),
     Unit.RATIO: ("ratio", 1.0),
+    Unit.CELSIUS: ("temperature", 1.0),
 }
 
 _QUANTITY = re.compile(r"(?P<number>[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>[A-Za-z/][A-Za-z/ ]*[A-Za-z]|s)")

@@ -289,6 +289,17 @@ def test_what_has_limits_cannot_be_skipped(limit: Threshold) -> None:
     assert exit_code([found]) == 3
 
 
+def test_a_device_that_only_the_candidate_lost_is_its_fault() -> None:
+    lost = record(state="device lost", message="the kernel shows no NVMe disk")
+    found = _only(_judge([lost]))
+    assert (found.status, found.kind) == (Status.MISS, Kind.LAB)
+    assert "look at the disk, its link, and the kernel's configuration" in found.sentence
+    assert _only(_judge([lost], baseline=[replace(lost, arm="baseline")])).status is Status.MISS
+    found = _only(_judge([lost], baseline=[record(arm="baseline")]))
+    assert (found.status, found.kind) == (Status.FAIL, Kind.MISSING)
+    assert found.sentence == "seed 1: the kernel shows no NVMe disk, and the baseline has it"
+
+
 @pytest.mark.parametrize("limits", [[], [maximum()]], ids=["no limits", "limits"])
 def test_what_the_baseline_can_the_candidate_must(limits: list[Threshold]) -> None:
     baseline = [_skipped(arm="baseline"), record(seed=2, arm="baseline")]

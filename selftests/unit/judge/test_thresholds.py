@@ -10,8 +10,8 @@ import pytest
 from rtgate import boards, loads, site
 from rtgate.boards import FLAVOURS
 from rtgate.errors import ConfigError
-from rtgate.judge.thresholds import LimitKind, Thresholds, load_thresholds
-from rtgate.tools.registry import TOOLS
+from rtgate.judge.thresholds import LimitKind, Thresholds, guarantees, load_thresholds
+from rtgate.tools.registry import COMPANIONS, TOOLS
 from rtgate.units import Quantity
 
 BOARDS = {"virt": True, "rk": False}
@@ -87,12 +87,12 @@ def test_limits_apply_to_their_board_flavour_and_case_only(read: Read) -> None:
 
 
 ALL_TOOLS = ", ".join(sorted(TOOLS))
-ALL_LOADS = ", ".join(loads.NAMES)
+ALL_LOADS = ", ".join((*loads.NAMES, *COMPANIONS))
 ALL_KINDS = "max, min, exact, share, fault"
 MEASUREMENTS = "latency, latency.avg, latency.max, latency.min, wakeups, wakeups.lost"
 UNITS = (
     "ns, us, ms, s, virtual ns, virtual us, virtual ms, virtual s, "
-    "B/s, MB/s, MiB/s, virtual MB/s, /s, virtual /s, count, ratio"
+    "B/s, MB/s, MiB/s, virtual MB/s, /s, virtual /s, count, ratio, celsius"
 )
 FAULT = "{kind: fault, fault: oops, policy: fail, source: s}"
 VIRTUAL = "virt measures this as virtual time, not as"
@@ -115,7 +115,7 @@ NAMES = [
     ),
     (_with(GOOD).replace("test:idle", "test"), "latency/", "'latency/cyclictest' is no case (allowed: SUITE/TOOL:LOAD"),
     (_with(GOOD).replace("cyclictest", "sundial"), "latency/", f"unknown tool 'sundial' (allowed: {ALL_TOOLS})"),
-    (_with(GOOD).replace("latency/", "irq/"), "irq/", "cyclictest is not in the suite 'irq' (allowed: latency)"),
+    (_with(GOOD).replace("latency/", "irq/"), "irq/", "cyclictest is not in the suite 'irq' (allowed: latency, nvme)"),
     (_with(GOOD).replace(":idle", ":doom"), "latency/", f"unknown load 'doom' (allowed: {ALL_LOADS})"),
     (_with(GOOD).replace(":idle", ":doom+tuned"), "latency/", f"unknown load 'doom+tuned' (allowed: {ALL_LOADS})"),
     (
@@ -222,3 +222,26 @@ def test_a_mistake_in_what_is_hidden_is_an_error_too(tmp_path: Path) -> None:
 def test_the_shipped_limits_are_right() -> None:
     known = {name: boards.board(name).virtual for name in site.names("boards")}
     assert load_thresholds([site.shipped() / "thresholds.yaml"], known).entries
+
+
+BESIDE = """\
+virt:
+  preempt_rt:
+    nvme/cyclictest:fio-write:
+      - {measurement: NAME, kind: min, limit: LIMIT, source: s}
+"""
+
+
+def test_a_load_that_measures_may_have_limits_under_its_name(read: Read) -> None:
+    (found,) = read(BESIDE.replace("NAME", "fio-write.bandwidth").replace("LIMIT", "300 virtual MB/s")).entries
+    assert (found.measurement, str(found.limit)) == ("fio-write.bandwidth", "300 virtual MB/s")
+
+
+def test_its_figures_have_no_limits_without_its_name(read: Read) -> None:
+    with pytest.raises(ConfigError, match="cyclictest reports no 'bandwidth'"):
+        read(BESIDE.replace("NAME", "bandwidth").replace("LIMIT", "300 virtual MB/s"))
+
+
+def test_an_io_error_of_a_load_that_measures_is_a_failure() -> None:
+    assert [one.measurement for one in guarantees("nvme/cyclictest:fio-write", ())] == ["fio-write.io.errors"]
+    assert [one.measurement for one in guarantees("nvme/fio-read:idle+fast", ())] == ["io.errors"]

@@ -56,6 +56,8 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
         counts=[{"measurement": "wakeups", "least": 2000}],
         threads=[{"count": 2, "policy": 1, "priority": 99}],
         cpus=[1],
+        steady="bandwidth",
+        health="disk",
         counters=[{"name": "nvme", "where": "0000:01:00.0"}],
     )
     broken = replace(
@@ -618,6 +620,67 @@ def test_a_kernel_thread_of_another_policy_has_not_the_priority() -> None:
 def test_a_write_that_did_not_last() -> None:
     made = evidence(record(), settings={**SETTINGS, TIMER: ("0", "1")}, writes={TIMER: "0"})
     assert _failed("settings", made) == (f"{TIMER} was '0' and became '1'; {TIMER} should be 0 and is '1'")
+
+
+# --- disks
+
+
+def _rounds(*values: float, measured: float | None = 100.0) -> Record:
+    """Return the record of a tool that measured `bandwidth` after rounds."""
+    made = asking(record(), steady="bandwidth")
+    unit = Unit.VIRTUAL_MB_S
+    rounds = [
+        replace(number("round.bandwidth", value, unit), labels={"round": f"{place:02d}"})
+        for place, value in enumerate(values)
+    ]
+    whole = [] if measured is None else [number("bandwidth", measured, unit)]
+    # A record does not keep an order of measurements.
+    return replace(made, measurements=(*made.measurements, *reversed(rounds), *whole))
+
+
+def test_rounds_that_became_steady_are_valid() -> None:
+    assert _check("steady", _rounds(300, 200, 100, 102, 98, 100, 101)).held is Held.OK
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (_rounds(100, 100, 100, 100, 150), "apart, more than 20%"),
+        (_rounds(100, 100, 100, 100, 100, measured=50), "lies 50% away"),
+        (_rounds(), "0 rounds were measured"),
+        (_rounds(100, 100, 100, 100, 100, measured=None), "bandwidth was not measured"),
+    ],
+)
+def test_rounds_that_did_not_are_not_the_kernel_s_fault(made: Record, reason: str) -> None:
+    assert reason in _failed("steady", made)
+    assert _check("steady", made).spoils is Spoils.FIGURES
+
+
+def _healthy(warning: float | None = 0, errors: float | None = 0) -> Record:
+    made = asking(record(), health="fio-write.disk")
+    values = (("critical_warning", warning), ("media_errors", errors))
+    found = [number(f"fio-write.disk.{name}", value, Unit.COUNT) for name, value in values if value is not None]
+    return replace(made, measurements=(*made.measurements, *found))
+
+
+def test_a_disk_without_warnings_and_new_errors_is_healthy() -> None:
+    assert _check("health", _healthy()).held is Held.OK
+
+
+@pytest.mark.parametrize(
+    ("made", "reason", "spoils"),
+    [
+        (_healthy(warning=2), "the disk warns: its temperature is beyond its limit", Spoils.EVERYTHING),
+        (_healthy(warning=9), "its spare blocks are used up, it is read-only", Spoils.EVERYTHING),
+        (_healthy(warning=64), "the disk warns: code 64", Spoils.EVERYTHING),
+        (_healthy(errors=3), "the disk counted 3 new media errors", Spoils.EVERYTHING),
+        (_healthy(warning=None), "the disk's health was not read before and after", Spoils.GOOD_NEWS),
+        (_healthy(errors=None), "the disk's health was not read before and after", Spoils.GOOD_NEWS),
+    ],
+)
+def test_a_disk_that_is_not_well_is_no_measure_of_a_kernel(made: Record, reason: str, spoils: Spoils) -> None:
+    assert reason in _failed("health", made)
+    assert _check("health", made).spoils is spoils
 
 
 AER = "/sys/bus/pci/devices/0000:01:00.0/aer_dev_"

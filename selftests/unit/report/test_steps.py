@@ -110,6 +110,7 @@ STATES = {
     State.HANG: Status.FAIL,
     State.UNREADABLE: Status.ERROR,
     State.LAB: Status.MISS,
+    State.LOST: Status.MISS,
 }
 
 

@@ -22,9 +22,11 @@ import pytest
 from rtgate.console.frames import FrameReader, encode
 from rtgate.loads import Load
 from rtgate.needs import Need
+from rtgate.storage import FileSystem, Overwrite, Storage
 from rtgate.target import plan as plan_module
 from rtgate.target.outcome import unpack
 from rtgate.target.plan import Plan, measured, script, started
+from rtgate.target.storage import Use
 from rtgate.threads import Seen
 from rtgate.tuning import Write
 
@@ -174,6 +176,14 @@ OTHER: dict[str, object] = {
     "priorities": (("irq/", 90),),
     "work_directory": "/tmp/rtgate",
     "kernel_log": "cat log",
+    "storage": Use(
+        storage=Storage(
+            serial="no such disk", model="", overwrite=Overwrite.DISK, name="", file_system=FileSystem.NONE
+        ),
+        size=1 << 24,
+        fill=("fill",),
+        directory="/run/rtgate",
+    ),
     "devices": ("nvme",),
     "watched": ("/proc/interrupts",),
 }
@@ -512,7 +522,7 @@ def test_a_setting_that_is_written_twice_is_what_it_was_before_both(
 def test_settings_are_put_back_after_a_tool_that_was_stopped(
     tmp_path: Path, tools: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Plan, "deadline_s", 1)
+    monkeypatch.setattr(Plan, "tool_deadline_s", 1)
     (tmp_path / "set").write_text("old\n")
     tools("stub", "exec sleep 60")
     files = Run(_writing(tmp_path, Write(path=f"{tmp_path}/set", value="new")), ["sh"], tmp_path).files()
@@ -636,6 +646,36 @@ def test_a_load_that_fails_is_not_started_again(tmp_path: Path, tools: Callable[
     assert files["load.out"] == b"broken\n"
 
 
+def test_a_load_that_measures_says_what_before_it_ends(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]
+) -> None:
+    """It gets longer than other loads, and its exit code is kept."""
+    tools("load", "trap 'sleep 0.5; echo measured >load.json; exit 7' TERM; while :; do sleep 0.05; done")
+    load = Load(name="fio-read", argv=("load",), measures=True)
+    began = time.monotonic()
+    files = Run(plan_of("sleep", "0.4", load=load, directory=tmp_path / "work"), shell, tmp_path).files()
+    assert time.monotonic() - began < 8
+    assert (files["load.json"], files["load.rc"]) == (b"measured\n", b"7\n")
+
+
+def test_a_load_that_measures_and_ended_early_has_its_exit_code(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]
+) -> None:
+    tools("load", "exit 3")
+    load = Load(name="fio-read", argv=("load",), measures=True)
+    files = Run(plan_of("sleep", "0.4", load=load, directory=tmp_path / "work"), shell, tmp_path).files()
+    assert files["load.rc"] == b"3\n"
+
+
+def test_without_its_storage_nothing_is_measured(shell: list[str], tmp_path: Path) -> None:
+    """This machine has no such disk: the plan comes to its end at once, and the tool never ran."""
+    plan = replace(plan_of("sleep", "9", directory=tmp_path / "work"), storage=OTHER["storage"])  # type: ignore[arg-type]
+    files = Run(plan, shell, tmp_path).files()
+    assert files["lost"].startswith(b"the kernel shows no NVMe disk with the serial number no such disk (there are:")
+    assert "tool.out" not in files
+    assert files["facts"]
+
+
 def test_without_a_load_none_is_recorded(tmp_path: Path) -> None:
     files = Run(plan_of("sleep", "0.3", directory=tmp_path / "work"), ["sh"], tmp_path).files()
     assert not [name for name in files if name.startswith(("load", "processes."))]
@@ -643,7 +683,7 @@ def test_without_a_load_none_is_recorded(tmp_path: Path) -> None:
 
 def test_nothing_is_left_running(shell: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deadline = 7_654_321  # a word that nothing else on this machine has
-    monkeypatch.setattr(Plan, "deadline_s", deadline)
+    monkeypatch.setattr(Plan, "tool_deadline_s", deadline)
     Run(plan_of("true", directory=tmp_path / "work"), shell, tmp_path)
     try:
         assert gone(f"sleep\0{deadline}")

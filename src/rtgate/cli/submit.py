@@ -275,7 +275,7 @@ def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Sourc
     cases = suites.cases(names, arguments.profile, arguments.tuning)
     if arguments.boots is not None and arguments.boots < 1:
         raise ConfigError(f"--boots {arguments.boots}: expected at least 1")
-    count = arguments.boots or max(chosen.of(case.tool.name).boots for case in cases)
+    count = arguments.boots or max(chosen.of(case.tool.name, case.suite).boots for case in cases)
     return Order(
         board=board.name,
         kernels={arm: one.kernel for arm, one in sources.items()},

@@ -119,8 +119,19 @@ def _boots(subject: Subject) -> Iterator[Finding]:
             if record.state == "unreadable" and lost_cpus(record):
                 sentence = f"CPUs lost: {record.boot}: only {record.environment.online} of {record.environment.cpus}"
                 yield _finding(Status.FAIL, Kind.BOOT, sentence, record.boot)
+        elif record.state == "device lost":
+            yield _lost(subject, record)
         elif record.state not in {"measured", "skipped"}:
             yield _finding(Status.ERROR, Kind.OUTPUT, f"{record.boot}: unknown state {record.state!r}", record.boot)
+
+
+def _lost(subject: Subject, record: Record) -> Finding:
+    """Return what a device means that the board should have: nobody's fault is proven unless the baseline has it."""
+    if any(other.state == "measured" for other in subject.baseline):
+        sentence = f"{record.boot}: {record.message}, and the baseline has it"
+        return _finding(Status.FAIL, Kind.MISSING, sentence, record.boot)
+    sentence = f"{record.boot}: {record.message}: look at the disk, its link, and the kernel's configuration"
+    return _finding(Status.MISS, Kind.LAB, sentence, record.boot)
 
 
 def _skipped(subject: Subject, record: Record, limits: Sequence[Threshold]) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from rtgate.errors import Location
 from rtgate.strict_yaml import Mapping as YamlMapping
 from rtgate.strict_yaml import Value, load
 from rtgate.tools import Reports
-from rtgate.tools.registry import TOOLS
+from rtgate.tools.registry import COMPANIONS, TOOLS, reports
 from rtgate.units import Quantity, Unit
 
 _DEFAULT_CONFIDENCE = 0.99
@@ -89,12 +89,11 @@ def guarantees(case: str, limits: Sequence[Threshold]) -> tuple[Threshold, ...]:
 
     A measurement that `limits`, those of the case from the file, speak of has no other.
     """
-    name = case.partition("/")[2].partition(":")[0]
     spoken = {limit.measurement for limit in limits}
     failures = [
         measurement
-        for measurement, reports in (TOOLS[name].reports.items() if name in TOOLS else ())
-        if reports is Reports.FAILURES and measurement not in spoken
+        for measurement, kind in reports(case).items()
+        if kind is Reports.FAILURES and measurement not in spoken
     ]
     return tuple(
         Threshold(
@@ -170,8 +169,9 @@ def _tool(case: str, key: Value) -> str:
         key.fail(f"unknown tool {tool!r} (allowed: {', '.join(sorted(TOOLS))})")
     if suite not in TOOLS[tool].suites:
         key.fail(f"{tool} is not in the suite {suite!r} (allowed: {', '.join(TOOLS[tool].suites)})")
-    if load_name.partition("+")[0] not in loads.NAMES:
-        key.fail(f"unknown load {load_name!r} (allowed: {', '.join(loads.NAMES)})")
+    known = (*loads.NAMES, *COMPANIONS)
+    if load_name.partition("+")[0] not in known:
+        key.fail(f"unknown load {load_name!r} (allowed: {', '.join(known)})")
     return tool
 
 
@@ -209,21 +209,21 @@ def _threshold(place: _Place, item: Value) -> Threshold:
 
 
 def _measured(place: _Place, limit: Threshold, data: YamlMapping) -> Threshold:
-    produced = TOOLS[place.tool].reports
+    produced = reports(place.case)
     name = data["measurement"].text()
     if name not in produced:
         data["measurement"].fail(f"{place.tool} reports no {name!r} (allowed: {', '.join(sorted(produced))})")
-    reports = produced[name]
-    if (limit.kind is LimitKind.SHARE) != (reports is Reports.TIMES):
-        hint = "a histogram: use share" if reports is Reports.TIMES else "a number: share is for histograms"
+    kind = produced[name]
+    if (limit.kind is LimitKind.SHARE) != (kind is Reports.TIMES):
+        hint = "a histogram: use share" if kind is Reports.TIMES else "a number: share is for histograms"
         data["kind"].fail(f"{name} is {hint}")
     if limit.kind is not LimitKind.SHARE:
-        return replace(limit, measurement=name, limit=_quantity(place, reports, data["limit"]))
+        return replace(limit, measurement=name, limit=_quantity(place, kind, data["limit"]))
     confidence = data.get("confidence")
     return replace(
         limit,
         measurement=name,
-        over=_quantity(place, reports, data["over"]),
+        over=_quantity(place, kind, data["over"]),
         share=_between(data["limit"], 0.0, 1.0),
         confidence=_DEFAULT_CONFIDENCE if confidence is None else _between(confidence, 0.5, 1.0),
     )
@@ -233,17 +233,17 @@ _DIMENSIONS = {Reports.TIMES: "time", Reports.FAILURES: "count"}  # others are c
 _CLOCKED = {"time": "us", "rate": "MB/s", "frequency": "/s"}  # which a virtual-time board measures with its own clock
 
 
-def _quantity(place: _Place, reports: Reports, value: Value) -> Quantity:
+def _quantity(place: _Place, kind: Reports, value: Value) -> Quantity:
     try:
         quantity = Quantity.parse(value.text())
     except ValueError as error:
         value.fail(str(error))
-    wanted = _DIMENSIONS.get(reports, reports.value)
+    wanted = _DIMENSIONS.get(kind, kind.value)
     if place.virtual and wanted in _CLOCKED:
         wanted = f"virtual {wanted}"
     if quantity.unit.dimension != wanted:
-        kind = wanted.removeprefix("virtual ")
-        example = wanted.removesuffix(kind) + _CLOCKED.get(kind, kind)
+        what = wanted.removeprefix("virtual ")
+        example = wanted.removesuffix(what) + _CLOCKED.get(what, what)
         value.fail(f"{place.board} measures this as {wanted}, not as {quantity.unit.dimension}: write it in {example}")
     return quantity
 

@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 
 from rtgate import links
+from rtgate.judge.steady import WINDOW, unsteady
 from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record, Thread
 from rtgate.threads import POLICIES, SCHED_FIFO
@@ -27,6 +28,11 @@ _PRINTK = "/proc/sys/kernel/printk"
 # Names in /proc/PID/comm, which has 15 characters.
 _CLOCK_KEEPERS = frozenset(
     {"chronyd", "ntpd", "ntpsec", "openntpd", "phc2sys", "ptp4l", "systemd-timesyn", "timemaster"}
+)
+# Bits of an NVMe disk's critical warning (NVMe base specification, SMART / Health Information).
+_WARNINGS = (
+    *("its spare blocks are used up", "its temperature is beyond its limit", "its reliability is degraded"),
+    *("it is read-only", "its volatile memory is not backed up", "its persistent memory is read-only"),
 )
 _EDGE_CYCLES = 3  # the first wake-up comes one interval late, and the signal that ends the run comes at any time
 
@@ -66,7 +72,7 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
     """
     made = (
         *(_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings),
-        _aer,
+        *(_steady, _health, _aer),
     )
     found = tuple(check(record) for check in made)
     return tuple(
@@ -277,6 +283,33 @@ def _load_problem(record: Record, seen: Mapping[str, LoadSeen]) -> str:
     if all(later.ticks <= earlier.ticks for earlier, later in pairwise(looks)):
         return f"the load {name} used no CPU time while the tool measured"
     return ""
+
+
+def _steady(record: Record) -> Check:
+    """Check that what was measured in rounds had become steady."""
+    name = str(record.evidence.asked.get("steady", ""))
+    if not name:
+        return _check("steady", Spoils.GOOD_NEWS, "", "the tool does not measure in rounds")
+    found = [one for one in record.measurements if one.name == f"round.{name}" and one.quantity is not None]
+    rounds = [one.quantity.value for one in sorted(found, key=lambda one: one.labels["round"]) if one.quantity]
+    measured = [one.quantity.value for one in record.measurements if one.name == name and one.quantity is not None]
+    problem = unsteady(rounds, measured[0]) if measured else f"{name} was not measured"
+    return _check("steady", Spoils.FIGURES, problem, f"the last {WINDOW} of {len(rounds)} rounds were steady")
+
+
+def _health(record: Record) -> Check:
+    """Check that the disk was well before and after."""
+    start = str(record.evidence.asked.get("health", ""))
+    if not start:
+        return _check("health", Spoils.GOOD_NEWS, "", "the tool has no disk")
+    found = {one.name: one.quantity.value for one in record.measurements if one.quantity}
+    warning, errors = found.get(f"{start}.critical_warning"), found.get(f"{start}.media_errors")
+    if warning is None or errors is None:
+        return _check("health", Spoils.GOOD_NEWS, "the disk's health was not read before and after", "")
+    told = [word for bit, word in enumerate(_WARNINGS) if int(warning) >> bit & 1]
+    problems = [f"the disk warns: {', '.join(told) or f'code {warning:g}'}"] if warning else []
+    problems += [f"the disk counted {errors:g} new media errors"] if errors else []
+    return _check("health", Spoils.EVERYTHING, "; ".join(problems), "no warning and no new media error")
 
 
 def _settings(record: Record) -> Check:

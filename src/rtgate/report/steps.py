@@ -27,6 +27,7 @@ _STATES = {
     "kernel fault": Status.FAIL,
     "hang": Status.FAIL,
     "lab": Status.MISS,
+    "device lost": Status.MISS,
 }
 
 

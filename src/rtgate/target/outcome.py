@@ -20,6 +20,7 @@ class State(Enum):
 
     MEASURED = "measured"  # the plan ended and its results are here
     SKIPPED = "skipped"  # nobody: the target lacks what the tool needs, and the plan said so
+    LOST = "device lost"  # the kernel, the link or the lab: a device of the board's file is not there
     NO_BOOT = "no boot"  # the kernel: it never came to the plan
     FAULT = "kernel fault"  # the kernel: it died during the plan
     HANG = "hang"  # the kernel: a deadline passed in silence

@@ -9,7 +9,8 @@ Files that a plan leaves: `facts.start`, `facts.end` and `facts` (lines `PATH:CO
 `threads.MOMENT` and `processes.MOMENT` (lines of `/proc/PID/stat`: of the tool's threads or of all, and of all
 processes while there is a load) at `start`, `middle`, `late` and `end`, `processes` (their names), `tool.out`,
 `tool.err`, `tool.rc`, `tool.pid`, `tool.deadline`, `skip` (why the tool was not run), `load.out`, `load.pid`,
-`dmesg`, `kthreads`, `config.sha256`, and what the tool wrote itself.
+`load.rc` (of a load that measures), `dmesg`, `kthreads`, `config.sha256`, and what the tool wrote itself; with storage
+those of `rtgate.target.storage`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from rtgate.console.frames import PAYLOAD
 from rtgate.loads import Load
 from rtgate.needs import Need
+from rtgate.target import storage
 from rtgate.threads import Seen
 from rtgate.tuning import Write
 
@@ -48,6 +50,7 @@ class Plan:
         command_line: kernel arguments that this plan's boot needs beside the board's.
         work_directory: a directory on the target's RAM file system.
         kernel_log: the command that prints the kernel's log.
+        storage: what is done with the board's storage; None for nothing.
         devices: those of a virtual board that this plan's boot needs.
         watched: further files below /proc and /sys that are read before and after measuring; patterns of the shell.
     """
@@ -67,11 +70,17 @@ class Plan:
     kernel_log: str = "dmesg"
     devices: tuple[str, ...] = ()
     watched: tuple[str, ...] = ()
+    storage: storage.Use | None = None
+
+    @property
+    def tool_deadline_s(self) -> float:
+        """Target seconds after which the tool is stopped and the plan has failed."""
+        return 2 * self.duration_s + 20
 
     @property
     def deadline_s(self) -> float:
-        """Target seconds after which the tool is stopped and the plan has failed."""
-        return 2 * self.duration_s + 20
+        """Target seconds after which the whole plan has failed."""
+        return self.tool_deadline_s + (self.storage.preparation_s if self.storage else 0)
 
     @property
     def nonce(self) -> str:
@@ -123,16 +132,21 @@ def _filled(plan: Plan, nonce: str) -> str:
         "PRIORITIES": "\n".join(f"prioritise {value} {shlex.quote(start)}" for start, value in plan.priorities),
         "KTHREADS": "cat /proc/[0-9]*/stat >kthreads 2>/dev/null" if plan.priorities else "",
         "LOAD": _load(plan.load),
+        "STOP": _STOP_WHEN_WRITTEN if plan.load.measures else _STOP,
         "LOAD_PHASE": f"{load_phase / 1e6:.6f}",
         "TOOL": shlex.join(plan.argv),
         "TOOL_PHASE": f"{tool_phase / 1e6:.6f}",
         "MIDDLE": f"{middle:.3f}",
         "LATE": f"{late - middle:.3f}",
-        "DEADLINE": f"{plan.deadline_s:.0f}",
+        "DEADLINE": f"{plan.tool_deadline_s:.0f}",
         "THREADS": "/proc/$tool/task/[0-9]*/stat" if plan.seen is Seen.OWN else "/proc/[0-9]*/task/[0-9]*/stat",
         "END": _THREADS_END if plan.seen is Seen.OWN else _TOOL_END,
         "KERNEL_LOG": plan.kernel_log,
         "PUT_BACK": PUT_BACK,
+        "PREPARE": f"{storage.prepare(plan.storage)}[ -s skip ] || prepare_storage\n" if plan.storage else "",
+        "REFUSED": "|| [ -s refused ] || [ -s lost ] " if plan.storage else "",
+        "RELEASE": "[ -s skip ] || release_storage\n" if plan.storage else "",
+        "LEAVE": "leave_storage\n    " if plan.storage else "",
         "START": _START,
         "MEASURED": _MEASURED,
     }
@@ -168,6 +182,21 @@ _FACTS = (
 # The load ends when nothing is measured any more: a tool that still prints does so in a fraction of the time.
 _THREADS_END = 'while set -- /proc/$tool/task/[0-9]* && [ -d "$1" ] && [ $# -gt 1 ]; do sleep 0.1; done'
 _TOOL_END = "wait $tool\ncode=$?"
+_STOP = """# Not `kill -TERM -- -$load`: dash takes -- for a process.
+        kill -TERM -$load 2>/dev/null
+        sleep 0.1
+        kill -KILL -$load 2>/dev/null
+        wait $load 2>/dev/null"""
+# A load that measures gets ten seconds to say what it measured.
+_STOP_WHEN_WRITTEN = """kill -TERM -$load 2>/dev/null
+        rest=100
+        while [ $rest -gt 0 ] && grep -qv ') Z ' "/proc/$load/stat" 2>/dev/null; do
+            sleep 0.1
+            rest=$((rest - 1))
+        done
+        kill -KILL -$load 2>/dev/null
+        wait $load 2>/dev/null
+        echo $? >load.rc"""
 
 # Settings are put back in the reverse order. `count` files were written.
 PUT_BACK = r"""# schedule PID POLICY PRIORITY; toybox has the two numbers the other way round.
@@ -244,7 +273,7 @@ finish() {
     [ -z "$watch" ] || kill "$watch"
     [ -z "$tool" ] || kill -KILL "-$tool"
     [ -z "$load" ] || kill -KILL "-$load"
-    put_back
+    @LEAVE@put_back
     # Only now, so that no kernel message falls between the frames.
     [ -n "$level" ] && [ -w /proc/sys/kernel/printk ] && echo "$level" >/proc/sys/kernel/printk
 } 2>/dev/null
@@ -279,11 +308,7 @@ measure() {
     @END@
     look end
     if [ -n "$load" ]; then
-        # Not `kill -TERM -- -$load`: dash takes -- for a process.
-        kill -TERM -$load 2>/dev/null
-        sleep 0.1
-        kill -KILL -$load 2>/dev/null
-        wait $load 2>/dev/null
+        @STOP@
     fi
     if [ -z "$code" ]; then wait $tool; code=$?; fi
     echo $code >tool.rc
@@ -293,8 +318,8 @@ measure() {
     facts end
 }
 @NEEDS@
-[ -s skip ] || measure
-echo "@MEASURED@"
+@PREPARE@[ -s skip ] @REFUSED@|| measure
+@RELEASE@echo "@MEASURED@"
 grep -aHs '' @FACTS@ >facts
 cat /proc/[0-9]*/comm >processes 2>/dev/null
 @KTHREADS@

@@ -8,6 +8,7 @@ in `tool.err`; `tool.deadline` is there when the plan had to stop it. Tools of r
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -16,6 +17,7 @@ from typing import ClassVar, Protocol
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import Need
 from rtgate.pcie import Function
+from rtgate.storage import Storage
 from rtgate.threads import Seen, Threads
 from rtgate.tuning import Write
 from rtgate.units import Quantity, Unit
@@ -58,6 +60,9 @@ class Expected:
         interval_us: the period of a measuring thread whose histogram must account for every period; 0 without one.
         counts: what it must have counted.
         clock: whether it measures with the wall clock, so that time synchronisation must stand still.
+        steady: the measurement that must have become steady in the rounds before it, which are measured under its
+            name after `round.`, with their number as the label `round`; empty for none.
+        health: what the names of the measurements of a disk's health begin with; empty for a tool without a disk.
         bounds: what the board's file demands of its measurements.
     """
 
@@ -68,6 +73,8 @@ class Expected:
     interval_us: int = 0
     counts: tuple[Count, ...] = ()
     clock: bool = False
+    steady: str = ""
+    health: str = ""
     bounds: tuple[Bound, ...] = ()
 
 
@@ -81,6 +88,9 @@ class Setting:
         memory_mib: RAM of the board in MiB.
         duration_s: how long to measure, in target seconds.
         virtual_time: whether the target's clock counts instructions, so that nanoseconds mean something.
+        storage: what the board's file says is free to overwrite; None for nothing.
+        directory: the board's work directory, below which storage is mounted.
+        beside: whether the tool runs beside another one, until that ends.
         pcie: the PCI Express functions that are expected on the board in this case, by name.
     """
 
@@ -89,6 +99,9 @@ class Setting:
     virtual_time: bool
     memory_mib: int = 512
     cpu_list: str = ""
+    storage: Storage | None = None
+    directory: str = "/run/rtgate"
+    beside: bool = False
     pcie: Mapping[str, Function] = field(default_factory=dict)
 
 
@@ -155,6 +168,7 @@ class Reports(Enum):
     RATIO = "ratio"
     RATE = "rate"
     FREQUENCY = "frequency"
+    TEMPERATURE = "temperature"
 
 
 class Tool(Protocol):
@@ -168,6 +182,7 @@ class Tool(Protocol):
         needs: what the target must have; a case whose needs are not met is SKIP.
         writes: settings of the target that the tool cannot do without.
         confined: whether its threads stay on the CPUs of `Setting.cpu_list`.
+        companion: whether it can run beside another tool, as a load that measures.
         devices: what it measures, by the names of `Setting.pcie`: a virtual board gets them in the case's boot, and a
             board that does not list them skips the case. `("all",)` is every one that the board lists.
     """
@@ -179,6 +194,7 @@ class Tool(Protocol):
     needs: ClassVar[tuple[Need, ...]] = ()
     writes: ClassVar[tuple[Write, ...]] = ()
     confined: ClassVar[bool] = False
+    companion: ClassVar[bool] = False
     devices: ClassVar[tuple[str, ...]] = ()
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
@@ -189,3 +205,15 @@ class Tool(Protocol):
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return the measurements. Raises ParseError."""
+
+
+class Overwriting(Tool):
+    """A tool that overwrites the board's storage."""
+
+    @abstractmethod
+    def fill(self, setting: Setting) -> tuple[str, ...]:
+        """Return the command that writes the whole test file before it is measured."""
+
+    @abstractmethod
+    def file_bytes(self, setting: Setting) -> int:
+        """Return the size of the test file in bytes."""

@@ -42,7 +42,7 @@ class Cyclictest(Tool):
 
     name: ClassVar[str] = "cyclictest"
     confined: ClassVar[bool] = True
-    suites: ClassVar[tuple[str, ...]] = ("latency",)
+    suites: ClassVar[tuple[str, ...]] = ("latency", "nvme")
     reports: ClassVar[Mapping[str, Reports]] = {
         "latency": Reports.TIMES,
         "latency.min": Reports.TIME,

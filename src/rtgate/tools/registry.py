@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rtgate.tools import Tool
+from rtgate.tools import Reports, Tool
 from rtgate.tools.cyclicdeadline import Cyclicdeadline
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.deadline_test import DeadlineTest
 from rtgate.tools.dmatest import Dmatest, DmatestRkep
 from rtgate.tools.edu import EduDma, EduMsi
 from rtgate.tools.endpoint_test import EndpointKselftest, Pcitest
+from rtgate.tools.fio import FioRandread, FioRandwrite, FioRead, FioWrite
 from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.hwlatdetect import Hwlatdetect
 from rtgate.tools.interrupt_rate import ElbiRate, MsiRate
@@ -37,5 +38,15 @@ _ALL: tuple[type[Tool], ...] = (
     *(PcieLink, Dmatest, DmatestRkep, MsiRate, ElbiRate, Pcitest, EndpointKselftest),
     *(PcieBar, EduDma, EduMsi),
     *(XenomaiLatency, XenomaiCyclictest, XenomaiSwitchtest, XenomaiSmokey),
+    *(FioRead, FioWrite, FioRandread, FioRandwrite),
 )
 TOOLS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _ALL}
+COMPANIONS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _ALL if tool.companion}
+
+
+def reports(case: str) -> Mapping[str, Reports]:
+    """Return what a case `suite/tool:load+tuning` measures: what its tool does, and its load if that measures."""
+    tool, _, load = case.partition("/")[2].partition("+")[0].partition(":")
+    own = TOOLS[tool].reports if tool in TOOLS else {}
+    beside = COMPANIONS[load].reports if load in COMPANIONS else {}
+    return {**own, **{f"{load}.{name}": kind for name, kind in beside.items()}}
