@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import select
 import socket
 import threading
 import time
@@ -67,8 +68,18 @@ def accept(board: socket.socket, stack: ExitStack) -> Accept:
 
 @pytest.fixture
 def client(stack: ExitStack) -> Connect:
-    """Return what connects to the hub."""
-    return lambda hub, number=0: stack.enter_context(socket.create_connection(hub.addresses[number], timeout=10))
+    """Return what connects to the hub, once the hub knows of it or has turned it away."""
+
+    def connected(hub: Hub, number: int = 0) -> socket.socket:
+        connection = stack.enter_context(socket.create_connection(hub.addresses[number], timeout=10))
+        name = "{}:{}".format(*connection.getsockname())
+        deadline = Deadline.after(10)
+        while name not in {one.name for one in tuple(hub._clients)} and not select.select([connection], [], [], 0)[0]:
+            assert not deadline.expired
+            time.sleep(0.01)
+        return connection
+
+    return connected
 
 
 @pytest.fixture
