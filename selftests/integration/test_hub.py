@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from rtgate.deadline import Deadline
+
 LINES = 50 * (1 << 20) // 64
 TEXT = b"".join(b"%062d\r\n" % number for number in range(LINES)) + b"END"
 
@@ -48,6 +50,10 @@ def test_fifty_megabytes_reach_who_reads(stack: ExitStack, tmp_path: Path) -> No
     idle, seldom, reader = (
         stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)) for port in (telnet, telnet, raw)
     )
+    deadline = Deadline.after(10)
+    while (tmp_path / "log").read_bytes().count(b" has come ") < 3:
+        assert not deadline.expired
+        time.sleep(0.01)
     done = threading.Event()
     threads = [threading.Thread(target=line.sendall, args=(TEXT,)), threading.Thread(target=lava, args=(seldom, done))]
     began = time.monotonic()
