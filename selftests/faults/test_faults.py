@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from selftests.faults.carried import Judged, Result, Trial, all_carried_out, trials
-from selftests.faults.targets import lacking
+from selftests.faults.carried import Judged, Result, Trial, all_carried_out, carried_out, trials
+from selftests.faults.targets import Stage, lacking
 
 pytestmark = [
     pytest.mark.xdist_group("faults"),  # one worker has them all: it runs them beside each other
@@ -29,4 +29,9 @@ def result_of(request: pytest.FixtureRequest) -> Iterator[Callable[[Trial], Resu
 @pytest.mark.parametrize("trial", trials(), ids=lambda trial: trial.name)
 def test_the_verdict_is_right(trial: Trial, result_of: Callable[[Trial], Result]) -> None:
     result = result_of(trial)
+    if result.judged is Judged.LOST:
+        # A measurement of a second beside hundreds of others: a busy machine can spoil it too, and it is rightly
+        # refused. What the line did is repeated exactly.
+        with Stage.made() as stage:
+            result = carried_out(trial, stage)
     assert result.judged is Judged.RIGHT, str(result)
