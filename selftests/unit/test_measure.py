@@ -503,10 +503,10 @@ def test_a_tool_that_never_ended_was_left_waiting_by_the_kernel() -> None:
 @pytest.mark.parametrize(
     ("state", "host_wait", "expected"),
     [
-        (State.HANG, 0.3, "lab"),
-        (State.NO_BOOT, 0.3, "lab"),
-        (State.UNREADABLE, 0.3, "lab"),
-        (State.HANG, 0.2, "hang"),
+        (State.HANG, 0.5, "lab"),
+        (State.NO_BOOT, 0.5, "lab"),
+        (State.UNREADABLE, 0.5, "lab"),
+        (State.HANG, 0.3, "hang"),
         (State.FAULT, 0.9, "kernel fault"),  # no host makes a kernel panic
     ],
 )
