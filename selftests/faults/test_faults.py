@@ -17,6 +17,16 @@ pytestmark = [
 ]
 
 
+MOST_AGAIN = 3
+"""Results in a run that a busy machine may spoil; more are lost by us."""
+
+
+@pytest.fixture(scope="module")
+def again() -> list[str]:
+    """Return the names of the trials that were carried out again."""
+    return []
+
+
 @pytest.fixture(scope="module")
 def result_of(request: pytest.FixtureRequest) -> Iterator[Callable[[Trial], Result]]:
     """Return what waits for a trial; all that were selected run beside each other."""
@@ -27,11 +37,13 @@ def result_of(request: pytest.FixtureRequest) -> Iterator[Callable[[Trial], Resu
 
 
 @pytest.mark.parametrize("trial", trials(), ids=lambda trial: trial.name)
-def test_the_verdict_is_right(trial: Trial, result_of: Callable[[Trial], Result]) -> None:
+def test_the_verdict_is_right(trial: Trial, result_of: Callable[[Trial], Result], again: list[str]) -> None:
     result = result_of(trial)
     if result.judged is Judged.LOST:
         # A measurement of a second beside hundreds of others: a busy machine can spoil it too, and it is rightly
         # refused. What the line did is repeated exactly.
+        again.append(f"{trial.name}: {result}")
+        assert len(again) <= MOST_AGAIN, "\n".join(again)
         with Stage.made() as stage:
             result = carried_out(trial, stage)
     assert result.judged is Judged.RIGHT, str(result)
