@@ -23,9 +23,11 @@ import pytest
 from rtgate import planned
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.progress import Progress
-from rtgate.cli.verdicts import limits, planned_in, subjects, write_verdicts
+from rtgate.cli.verdicts import harmless, limits, planned_in, subjects, write_verdicts
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
+from rtgate.judge.comparing import compare
 from rtgate.judge.judging import Subject, judge
+from rtgate.judge.placebos import Placebos
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.lava import cases as cases_file
@@ -92,12 +94,15 @@ class Session:
 
     def __init__(self, config: pytest.Config) -> None:
         self.verdicts: list[Verdict] = []
+        self.subjects: list[Subject] = []
         self.cases: dict[str, Case] = {}
         self.stored: dict[str, list[Record]] | None = None
         self.run: Run | None = None
         self._beside: Beside | None = None
+        self.compared: tuple[Verdict, ...] = ()
         self.judging = not config.getoption("--no-judge")
         self.thresholds = _thresholds(config) if self.judging else Thresholds()
+        self.placebos = harmless() if self.judging else Placebos()
         board, replay = config.getoption("--board"), config.getoption("--replay")
         self.board = board
         if replay:
@@ -158,10 +163,16 @@ class Session:
         found: list[Verdict] = []
         for subject in subjects(case.name, records, self._arms(records), partial(self._missing, case)):
             found += judge(subject, self.thresholds)
+            self.subjects.append(subject)
         if not found:
             found += judge(Subject(case=case.name, board="", arm="", flavour="", records=()), self.thresholds)
         self.verdicts += found
         return found
+
+    def compare(self) -> None:
+        """Compare both arms, of all cases together: how probable it is to err depends on how many there are."""
+        self.compared = compare(self.subjects, self.placebos)
+        self.verdicts += self.compared
 
     def _missing(self, case: Case, board: str, arm: str, records: Sequence[Record]) -> tuple[str, ...]:
         """Return the boots that left no record: of this run, or of those that were planned when they were measured."""
@@ -336,12 +347,25 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     ours.close()
     if not ours.judging:
         return
+    ours.compare()
     judged = {verdict.case for verdict in ours.verdicts}
     for case in ours.cases.values():
         if case.name not in judged:
             sentence = "the test ended without a verdict: see its own output"
             ours.verdicts.append(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
     write_verdicts(ours.verdicts, Path(session.config.getoption("--verdict") or ours.records / "verdict.json"))
+    if session.exitstatus == pytest.ExitCode.OK and any(one.status is Status.FAIL for one in ours.compared):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print what the comparison says: it belongs to no test, because it is about all cases together."""
+    ours = config.stash.get(_SESSION, None)
+    if ours is None or not ours.compared:
+        return
+    terminalreporter.section("comparison with the baseline")
+    for verdict in ours.compared:
+        terminalreporter.line(f"{verdict.status.value} {verdict.case}: {plain(verdict.sentence)}")
 
 
 def _verdict(status: Status, kind: Kind, sentence: str, case: str) -> Verdict:

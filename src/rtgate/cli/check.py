@@ -11,6 +11,7 @@ from typing import Any
 
 from rtgate import boards, profiles, site
 from rtgate.errors import ConfigError
+from rtgate.judge.placebos import load_placebos
 from rtgate.judge.thresholds import load_thresholds
 from rtgate.kernel import configuration
 from rtgate.lava import template
@@ -56,7 +57,12 @@ def _files() -> list[tuple[Path, Callable[[Path], object]]]:
             found += [(path, read) for path in paths if not path.name.endswith(".lock.yaml")]
     found += [(path, partial(profiles.read, tools=TOOLS)) for path in site.files("profiles.yaml")]
     found += [(path, _limits) for path in site.files("thresholds.yaml")]
+    found += [(path, _placebos) for path in site.files("placebos.yaml")]
     return found
+
+
+def _placebos(path: Path) -> object:
+    return load_placebos([path], site.names("boards"))
 
 
 def _limits(path: Path) -> object:

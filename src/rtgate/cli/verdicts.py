@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rtgate import boards, planned, site
 from rtgate.judge.judging import Subject
+from rtgate.judge.placebos import Placebos, load_placebos
 from rtgate.judge.thresholds import Thresholds, load_thresholds
 from rtgate.judge.verdict import Verdict, exit_code, worst
 from rtgate.record import Place, Record
@@ -20,6 +21,11 @@ def limits(named: Path | None) -> Thresholds:
     """Return the limits of a file, or those of the site and of rtgate. Raises ConfigError."""
     known = {name: boards.board(name).virtual for name in site.names("boards")}
     return load_thresholds([named] if named else site.files("thresholds.yaml"), known)
+
+
+def harmless() -> Placebos:
+    """Return what is known of harmless kernels, by the site and by rtgate. Raises ConfigError."""
+    return load_placebos(site.files("placebos.yaml"), site.names("boards"))
 
 
 def subjects(

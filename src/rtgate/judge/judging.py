@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from rtgate.console.faults import FaultKind
 from rtgate.judge import bounds
+from rtgate.judge.comparable import differences
 from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.validity import Check, Held, Spoils, checks, lost_cpus
@@ -180,13 +181,10 @@ def _excuse(fault: FaultSeen, record: Record, policy: Mapping[str, bool], *, kno
 
 def _incomparable(subject: Subject) -> Iterator[Finding]:
     """Yield a finding when the baseline was measured with something else than the candidate."""
-    mine = [record for record in subject.records if record.state == "measured"][:1]
-    theirs = [record for record in subject.baseline if record.state == "measured"][:1]
-    for candidate, baseline in zip(mine, theirs, strict=False):
-        differences = baseline.environment.incomparable(candidate.environment)
-        if differences:
-            text = "; ".join(differences)
-            yield _finding(Status.ERROR, Kind.VALIDITY, f"baseline and candidate cannot be compared: {text}")
+    found = differences(subject.baseline, subject.records)
+    if found:
+        text = "; ".join(found)
+        yield _finding(Status.ERROR, Kind.VALIDITY, f"baseline and candidate cannot be compared: {text}")
 
 
 def _died_before(record: Record, subject: Subject) -> bool:

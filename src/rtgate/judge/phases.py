@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""Comparing two kernels on virtual time, where a boot is a phase and not a measurement with noise.
+
+One kernel and one seed give one result, always. Another seed, or one more instruction anywhere before, shifts the phase
+of timers against work and gives another result, from the same population if the change is harmless: so the boots of
+two kernels with many seeds are two samples, and what is asked is whether they come from one population. Three
+questions are put to each figure, and a regression needs a yes to the first two:
+
+1. Can equal kernels show this? (exact rank test, all figures of the run together by Holm)
+2. Is it more than what placebos moved, and worth blocking? (`Placebo`, learnt from harmless kernels)
+3. If not: how large a change do these boots still rule out? (Hodges and Lehmann's upper bound, 95 %)
+
+What is rare shows in few boots only and moves no median. For it the number of boots counts whose maximum lies beyond
+every maximum of every placebo (`Placebo.spike`).
+
+docs/explanation/verdicts.md has the method, what it was measured on, and its error rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from statistics import median
+
+from rtgate.judge import ranks
+from rtgate.judge.boot_figures import BootFigure, Part
+from rtgate.units import Unit
+
+ERROR = 0.01
+"""Chance of a regression where there is none, for a whole run, before placebos are asked."""
+
+_LEAST = {Part.BODY: 0.02, Part.TAIL: 0.05, Part.EXTREME: 0.15, Part.NUMBER: 0.05}
+_MUST_SEE = {Part.BODY: 0.08, Part.TAIL: 0.25, Part.EXTREME: 0.50, Part.NUMBER: 0.25}
+_BEYOND_PLACEBOS = 1.5  # a shift must exceed the largest that a placebo showed by this factor
+_CONFIDENCE = 0.95
+_FEWEST = 8  # boots of each kernel: 1/C(16, 8) is 8e-5, enough for a hundred figures at 1 %
+
+
+class Outcome(Enum):
+    """What the boots of two kernels say about one figure."""
+
+    REGRESSION = "regression"
+    NO_WORSE = "no worse"
+    INCONCLUSIVE = "inconclusive"
+    UNKNOWN = "no placebos"  # nobody measured how much this figure moves for no reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placebo:
+    """How much harmless kernels moved one figure of one case on one board.
+
+    Attributes:
+        move: the largest shift of a placebo against the kernel without it, as a share of that kernel's median.
+        spike: the largest figure of any boot, as a multiple of its own kernel's median.
+        kernels: how many placebos there were.
+        boots: of each.
+    """
+
+    move: float
+    spike: float
+    kernels: int
+    boots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """What the boots of two kernels show of one figure, in the figure's unit; larger is worse.
+
+    Attributes:
+        shift: how far the candidate lies above the baseline.
+        most: its upper bound, at 95 %.
+        p: how probable so much is for equal kernels.
+        practical: a smaller shift is no regression.
+        ruled_out: a larger shift is ruled out by these boots, at 95 %; infinite if they rule out nothing.
+        spikes: candidate's boots beyond all that placebos showed; None where that is not asked.
+        outcome: of this figure; UNKNOWN and REGRESSION are decided for the run, see `decided`.
+    """
+
+    figure: str
+    part: Part
+    unit: Unit
+    baseline: float
+    candidate: float
+    boots: int
+    shift: float
+    most: float
+    p: float
+    practical: float
+    must_see: float
+    ruled_out: float
+    learnt: bool
+    spikes: int | None = None
+    spike_p: float = 1.0
+    outcome: Outcome = Outcome.INCONCLUSIVE
+
+
+Boots = Sequence[Mapping[str, BootFigure]]
+
+
+def shifts(baseline: Boots, candidate: Boots, placebos: Mapping[str, Placebo]) -> tuple[Shift, ...]:
+    """Return what each figure shows that every boot of both kernels has; undecided."""
+    if not baseline or not candidate:
+        return ()
+    common = set(baseline[0]).intersection(*baseline, *candidate)
+    units = {name: {boot[name].unit for boot in (*baseline, *candidate)} for name in common}
+    names = [name for name in baseline[0] if name in common and len(units[name]) == 1]
+    return tuple(
+        _shift([boot[name] for boot in baseline], [boot[name] for boot in candidate], placebos.get(name))
+        for name in names
+    )
+
+
+def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: Placebo | None) -> Shift:
+    one = before[0]
+    old, new = [boot.value for boot in before], [boot.value for boot in after]
+    middle = median(old)
+    moved = _BEYOND_PLACEBOS * placebo.move if placebo else 0.0
+    practical = max(_LEAST[one.part], moved) * abs(middle) or _whole(one.unit)
+    spikes, spike_p = _spikes(old, new, placebo) if placebo and one.part is Part.EXTREME else (None, 1.0)
+    return Shift(
+        figure=one.name,
+        part=one.part,
+        unit=one.unit,
+        baseline=middle,
+        candidate=median(new),
+        boots=min(len(old), len(new)),
+        shift=ranks.shift(old, new),
+        most=ranks.at_most(old, new, _CONFIDENCE),
+        p=ranks.worse(old, new),
+        practical=practical,
+        must_see=max(_MUST_SEE[one.part] * abs(middle), practical),
+        ruled_out=math.inf,
+        learnt=placebo is not None,
+        spikes=spikes,
+        spike_p=spike_p,
+    )
+
+
+def _whole(unit: Unit) -> float:
+    """Return what counts as a change of something that is zero: one, of what is counted."""
+    return 1.0 if unit is Unit.COUNT else 0.0
+
+
+def _spikes(old: Sequence[float], new: Sequence[float], placebo: Placebo) -> tuple[int, float]:
+    """Return how many boots lie beyond every boot of every placebo, and how probable that is for one more placebo.
+
+    All boots, the placebos' and the candidate's, are exchangeable if the candidate is harmless: that at least k of S
+    new ones lie above all N old ones has the probability S!/(S-k)! (N+S-k)!/(N+S)!, whatever the distribution.
+    """
+    level = placebo.spike * median(old)
+    beyond = sum(value > level for value in new)
+    seen = placebo.kernels * placebo.boots
+    p = math.prod((len(new) - index) / (seen + len(new) - index) for index in range(beyond))
+    return beyond, p
+
+
+def decided(found: Sequence[Shift], error: float = ERROR) -> tuple[Shift, ...]:
+    """Return the outcome of every figure of a run, with the chance of any wrong regression at most `error` (Holm)."""
+    tests = sorted(
+        [(one.p, index) for index, one in enumerate(found) if one.learnt]
+        + [(one.spike_p, index) for index, one in enumerate(found) if one.spikes is not None]
+    )
+    significant: set[tuple[float, int]] = set()
+    for rank, (p, index) in enumerate(tests):
+        if p > error / (len(tests) - rank):
+            break
+        significant.add((p, index))
+    return tuple(_decided(one, index, significant, error / max(1, len(tests))) for index, one in enumerate(found))
+
+
+def _decided(one: Shift, index: int, significant: set[tuple[float, int]], level: float) -> Shift:
+    if not one.learnt:
+        return replace(one, outcome=Outcome.UNKNOWN)
+    able = ranks.least_p(one.boots, one.boots) <= level  # fewer boots could call nothing a regression
+    ruled_out = max(one.practical, one.most) if able else math.inf
+    moved = (one.p, index) in significant and one.shift >= one.practical
+    spiked = bool(one.spikes) and (one.spike_p, index) in significant
+    if moved or spiked:
+        outcome = Outcome.REGRESSION
+    elif ruled_out <= one.must_see:
+        outcome = Outcome.NO_WORSE
+    else:
+        outcome = Outcome.INCONCLUSIVE
+    return replace(one, ruled_out=ruled_out, outcome=outcome)
+
+
+def learnt(reference: Boots, harmless: Sequence[Boots]) -> Mapping[str, Placebo]:
+    """Return how much harmless kernels moved each figure against the kernel without their changes.
+
+    Raises:
+        ValueError: there is no placebo, or a kernel was not measured.
+    """
+    if not harmless or not all((reference, *harmless)):
+        raise ValueError("the kernel itself and at least one placebo must have been measured")
+    common = set(reference[0]).intersection(*reference, *(boot for boots in harmless for boot in boots))
+    return {name: _learnt(name, reference, harmless) for name in reference[0] if name in common}
+
+
+def _learnt(name: str, reference: Boots, harmless: Sequence[Boots]) -> Placebo:
+    own = [boot[name].value for boot in reference]
+    others = [[boot[name].value for boot in boots] for boots in harmless]
+    scale = abs(median(own)) or 1.0
+    return Placebo(
+        move=max(abs(ranks.shift(own, values)) for values in others) / scale,
+        spike=max((max(values) / median(values) for values in (own, *others) if median(values) > 0), default=1.0),
+        kernels=len(harmless),
+        boots=min(len(values) for values in others),
+    )
+
+
+def boots_needed(one: Shift) -> int | None:
+    """Return how many boots of each kernel would decide about a figure that is open; None if more do not help.
+
+    The bound comes nearer to the shift with the root of the number of boots.
+    """
+    room = one.must_see - one.shift
+    if room <= 0 or not math.isfinite(one.most):
+        return None
+    return max(_FEWEST, math.ceil(one.boots * ((one.most - one.shift) / room) ** 2))
