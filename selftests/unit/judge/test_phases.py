@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rtgate.judge.boot_figures import BootFigure, Part
+from rtgate.judge.phases import Outcome, Placebo, Shift, boots_needed, decided, learnt, shifts
+from rtgate.units import Unit
+
+PLACEBO = Placebo(move=0.01, spike=1.3, kernels=30, boots=12)
+LEARNT = {"latency p50": PLACEBO, "latency maximum": PLACEBO}
+Boots = list[dict[str, BootFigure]]
+
+
+def boots(values: Sequence[float], maxima: Sequence[float] = ()) -> Boots:
+    found = []
+    for index, value in enumerate(values):
+        high = maxima[index] if maxima else 2 * value
+        figures = (("latency p50", Part.BODY, value), ("latency maximum", Part.EXTREME, high))
+        found.append(
+            {
+                name: BootFigure(name=name, part=part, value=number, unit=Unit.VIRTUAL_NS)
+                for name, part, number in figures
+            }
+        )
+    return found
+
+
+def ordinary(count: int = 12, seed: int = 1, factor: float = 1.0) -> list[float]:
+    chance = random.Random(seed)
+    return [factor * (28_800 + 16 * chance.randrange(10)) for _ in range(count)]
+
+
+def outcomes(baseline: Boots, candidate: Boots, placebos: Mapping[str, Placebo] = LEARNT) -> dict[str, Outcome]:
+    return {one.figure: one.outcome for one in decided(shifts(baseline, candidate, placebos))}
+
+
+def test_boots_of_one_population_are_no_worse() -> None:
+    found = outcomes(boots(ordinary()), boots(ordinary(seed=2)))
+    assert found == dict.fromkeys(LEARNT, Outcome.NO_WORSE)
+
+
+def test_a_longer_path_is_a_regression() -> None:
+    assert outcomes(boots(ordinary()), boots(ordinary(factor=1.04)))["latency p50"] is Outcome.REGRESSION
+
+
+def test_what_placebos_move_is_none_however_clear_it_is() -> None:
+    """Every boot is 1.2 % slower, the placebos moved 1 %: one and a half times as much is let through, 2 % at least."""
+    found = decided(shifts(boots(ordinary()), boots(ordinary(factor=1.012)), LEARNT))[0]
+    assert found.p < 1e-5
+    assert found.outcome is Outcome.NO_WORSE
+    noisy = {"latency p50": replace(PLACEBO, move=0.1)}
+    assert outcomes(boots(ordinary()), boots(ordinary(factor=1.12)), noisy)["latency p50"] is not Outcome.REGRESSION
+
+
+def test_a_rare_slow_path_shows_in_few_boots() -> None:
+    maxima = [45_000.0 + 100 * index for index in range(12)]
+    rare = [*maxima[:8], *(110_000.0,) * 4]
+    found = outcomes(boots(ordinary(), maxima), boots(ordinary(), rare))
+    assert found == {"latency p50": Outcome.NO_WORSE, "latency maximum": Outcome.REGRESSION}
+    once = [*maxima[:11], 110_000.0]
+    assert outcomes(boots(ordinary(), maxima), boots(ordinary(), once))["latency maximum"] is not Outcome.REGRESSION
+
+
+def test_the_chance_of_spikes_is_that_of_exchangeable_boots() -> None:
+    maxima = [45_000.0] * 3
+    (_, extreme) = shifts(boots(ordinary(3), maxima), boots(ordinary(3), [45_000.0, 99_000.0, 99_000.0]), LEARNT)
+    # Of 360 + 3 boots the two largest are both new ones: 3/363 * 2/362.
+    assert extreme.spikes == 2
+    assert extreme.spike_p == pytest.approx(3 / 363 * 2 / 362)
+
+
+def test_nothing_is_judged_of_which_nothing_was_learnt() -> None:
+    assert set(outcomes(boots(ordinary()), boots(ordinary(factor=3)), {}).values()) == {Outcome.UNKNOWN}
+
+
+def test_few_boots_decide_nothing() -> None:
+    found = outcomes(boots(ordinary(3)), boots(ordinary(3)))
+    assert set(found.values()) == {Outcome.INCONCLUSIVE}
+    found = outcomes(boots(ordinary(3)), boots(ordinary(3, factor=1.1)))
+    assert set(found.values()) == {Outcome.INCONCLUSIVE}
+
+
+def test_few_boots_decide_what_no_placebo_ever_showed() -> None:
+    found = outcomes(boots(ordinary(3)), boots(ordinary(3, factor=3)))
+    assert found == {"latency p50": Outcome.INCONCLUSIVE, "latency maximum": Outcome.REGRESSION}
+
+
+def test_wide_boots_leave_it_open_and_say_how_many_would_do() -> None:
+    chance = random.Random(4)
+    wide = [28_000 * chance.uniform(0.8, 1.25) for _ in range(24)]
+    (body, *_) = decided(shifts(boots(wide[:12]), boots(wide[12:]), {"latency p50": PLACEBO}))
+    assert body.outcome is Outcome.INCONCLUSIVE
+    needed = boots_needed(body)
+    assert needed is None or needed > 12
+    assert boots_needed(replace(body, shift=body.must_see)) is None
+
+
+def test_more_figures_need_more_evidence() -> None:
+    """Holm: what suffices for one figure of a run does not suffice for one of a thousand."""
+    (one, _) = shifts(boots(ordinary(8)), boots(ordinary(8, factor=1.04)), {"latency p50": PLACEBO})
+    quiet = replace(one, p=0.9)
+    assert decided([one])[0].outcome is Outcome.REGRESSION
+    assert decided([one, *[quiet] * 999])[0].outcome is not Outcome.REGRESSION
+
+
+def test_a_figure_that_one_boot_lacks_is_not_compared() -> None:
+    candidate = boots(ordinary())
+    del candidate[3]["latency maximum"]
+    assert list(outcomes(boots(ordinary()), candidate)) == ["latency p50"]
+
+
+@given(
+    st.lists(st.floats(1e3, 1e6), min_size=8, max_size=12),
+    st.lists(st.floats(1e3, 1e6), min_size=8, max_size=12),
+    st.floats(1.0, 3.0),
+)
+def test_a_slower_candidate_never_gets_a_better_outcome(old: list[float], new: list[float], factor: float) -> None:
+    order = [Outcome.NO_WORSE, Outcome.INCONCLUSIVE, Outcome.REGRESSION]
+
+    def rank(values: list[float]) -> int:
+        return max(order.index(one.outcome) for one in decided(shifts(boots(old), boots(values), LEARNT)))
+
+    assert rank([value * factor for value in new]) >= rank(new)
+
+
+@given(st.permutations(range(12)))
+def test_the_order_of_boots_does_not_matter(order: list[int]) -> None:
+    values, maxima = ordinary(seed=3), ordinary(seed=4, factor=2)
+    mixed = boots([values[i] for i in order], [maxima[i] for i in order])
+    assert decided(shifts(boots(ordinary()), mixed, LEARNT)) == decided(
+        shifts(boots(ordinary()), boots(values, maxima), LEARNT)
+    )
+
+
+def test_what_placebos_showed_is_learnt() -> None:
+    reference = boots([100.0] * 5, [200.0] * 5)
+    quick = boots([98.0] * 4, [200.0, 200.0, 200.0, 290.0])
+    slow = boots([103.0] * 4, [210.0] * 4)
+    found = learnt(reference, [quick, slow])
+    assert found["latency p50"] == Placebo(move=pytest.approx(0.03), spike=1.0, kernels=2, boots=4)
+    assert found["latency maximum"].spike == pytest.approx(1.45)
+    for nothing in ([], [[]]):
+        with pytest.raises(ValueError, match="placebo"):
+            learnt(reference, nothing)
+
+
+def test_an_outcome_is_never_decided_twice() -> None:
+    """A run without figures has no outcomes; undecided figures are open."""
+    assert decided([]) == ()
+    (one, _) = shifts(boots(ordinary()), boots(ordinary()), LEARNT)
+    assert isinstance(one, Shift)
+    assert one.outcome is Outcome.INCONCLUSIVE
