@@ -86,6 +86,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="virtual (default on virtual boards), host, host-pty, serial:DEVICE:BAUD, tcp:HOST:PORT, command:CMD; "
         "in a LAVA job: lava",
     )
+    group.addoption(
+        "--case", action="append", default=[], metavar="CASE", help="only this case, by its name; repeatable"
+    )
     group.addoption("--cases", metavar="FILE", help="write the cases to FILE; with --collect-only nothing else happens")
 
 
@@ -275,18 +278,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _selected(config: pytest.Config, items: list[pytest.Item], named: str) -> dict[str, Case]:
     """Return what is measured, by test item; items that the profile leaves out are gone. Raises ConfigError."""
     chosen = profile(config.getoption("--profile") or named, TOOLS)
-    left_out = [
-        item for item in items if (asked := _asked(item)) and not chosen.has(item.path.parent.name, asked.tool.name)
-    ]
+    tuning = config.getoption("--tuning")
+    offered = {
+        item.nodeid: Case(suite=item.path.parent.name, tool=asked.tool, load=asked.load, tuning=tuning)
+        for item in items
+        if (asked := _asked(item)) and chosen.has(item.path.parent.name, asked.tool.name)
+    }
+    wanted = set(config.getoption("--case"))
+    unknown = wanted - {case.name for case in offered.values()}
+    if unknown:
+        known = ", ".join(sorted(case.name for case in offered.values()))
+        raise ConfigError(f"--case {', '.join(sorted(unknown))}: no such case here (there are: {known})")
+    cases = {key: case for key, case in offered.items() if not wanted or case.name in wanted}
+    left_out = [item for item in items if _asked(item) and item.nodeid not in cases]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    tuning = config.getoption("--tuning")
-    cases = {
-        item.nodeid: Case(suite=item.path.parent.name, tool=asked.tool, load=asked.load, tuning=tuning)
-        for item in items
-        if (asked := _asked(item))
-    }
     names = [case.name for case in cases.values()]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

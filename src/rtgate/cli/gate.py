@@ -13,12 +13,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from rich.console import Console
 
-from rtgate import boards, site
+from rtgate import boards, planned, site
 from rtgate import record as records_file
 from rtgate.boards import FLAVOURS, Board
 from rtgate.cli import build
@@ -28,11 +29,12 @@ from rtgate.cli.report_directory import check_ours, empty, ours_alone
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.guard import guarded
 from rtgate.judge.thresholds import load_thresholds
-from rtgate.judge.verdict import exit_code
+from rtgate.judge.verdict import Kind, exit_code
 from rtgate.kernel import source
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.source import Tree
 from rtgate.profiles import profile, seeds
+from rtgate.record import Place
 from rtgate.report import allure, html, terminal
 from rtgate.tools.registry import TOOLS
 
@@ -67,12 +69,15 @@ def add_parser(commands: Any) -> None:
     kernel.add_argument("--patches", type=Path, metavar="DIR", help="apply this patch series to the candidate")
     kernel.add_argument("--flavour", choices=FLAVOURS, help="what a kernel without build.json should be")
     how = parser.add_argument_group("how")
-    how.add_argument("--profile", default="quick", help="tools, lengths, repetitions (default: %(default)s)")
+    how.add_argument("--profile", help="tools, lengths, repetitions (default: quick; compare for two kernels)")
     how.add_argument("--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)")
     how.add_argument("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
     how.add_argument("--boots", metavar="N", help="boots of any other board, instead of the profile's")
     how.add_argument("--console", metavar="C", help="see pytest --help (default on virtual boards: virtual)")
     how.add_argument("--power-cycle", metavar="CMD", help="turns an attached board off and on after its kernel died")
+    how.add_argument(
+        "--no-extend", action="store_true", help="do not measure twice as many boots where a comparison stays open"
+    )
     how.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
     how.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
     how.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged")
@@ -81,6 +86,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    arguments.profile = arguments.profile or ("compare" if arguments.base or arguments.baseline else "quick")
     output = arguments.output.absolute()
     check_ours(output)
     _check_words(arguments)
@@ -114,6 +120,11 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
     records_file.has_room(output, needed_mib=1)  # what is measured stays, and can be judged with --replay
     with _step("judging"):
         _judge(arguments, output)
+    for more in () if arguments.no_extend else _more(arguments.board, output):
+        with _step(f"measuring again what is open: {', '.join(more.cases)}"):
+            whole &= _measure(arguments, kernels, output, more)
+        with _step("judging"):
+            _judge(arguments, output)
     code = _report(arguments, output)
     if not whole and code in {0, 5}:
         # What is there may be good; what is not there was not seen.
@@ -192,7 +203,26 @@ def _step(name: str) -> Iterator[None]:
     print(f"== {name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
 
 
-def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Path) -> bool:
+@dataclass(frozen=True, slots=True)
+class _More:
+    """Cases that get more boots, and which."""
+
+    cases: tuple[str, ...]
+    seeds: str
+
+
+def _more(board: str, output: Path) -> tuple[_More, ...]:
+    """Return what has to be measured so that every open comparison has twice as many boots."""
+    verdicts, _ = read_verdicts(output / "verdict.json", output / "records")
+    by_seeds: dict[str, list[str]] = {}
+    for case in sorted({one.case for one in verdicts if one.kind is Kind.INCONCLUSIVE and one.board == board}):
+        had = planned.read(Place(records=output / "records", board=board, arm="baseline", case=case))["seeds"]
+        if had:
+            by_seeds.setdefault(f"{max(had) + 1}-{max(had) + len(had)}", []).append(case)
+    return tuple(_More(tuple(cases), numbers) for numbers, cases in by_seeds.items())
+
+
+def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Path, more: _More | None = None) -> bool:
     """Measure into `output`; return whether every boot of every case was carried out."""
     options = ["--board", arguments.board, "--records", str(output / "records"), "--no-judge"]
     options += ["--profile", arguments.profile, "--tuning", arguments.tuning]
@@ -200,9 +230,11 @@ def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Pa
         options += ["--arm", f"{name}={directory.absolute()}"]
     for option in ("seeds", "boots", "console", "flavour", "power-cycle"):
         value = getattr(arguments, option.replace("-", "_"))
-        if value:
+        if value and not (more and option == "seeds"):
             options += [f"--{option}", value]
-    log = output / "measure.log"
+    if more:
+        options += ["--seeds", more.seeds, *(word for case in more.cases for word in ("--case", case))]
+    log = output / ("measure-more.log" if more else "measure.log")
     complete = _pytest(arguments, options, log) == 0
     if not complete:
         why = _end_of(log)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import mean
 
 from rtgate.judge.boot_figures import BootFigure, Part, boot_figures
 from rtgate.judge.comparable import differences
@@ -29,12 +30,14 @@ class Compared:
 
     Attributes:
         lost: how many boots of either kernel cannot be used.
+        boot_s: how long a boot took this machine.
     """
 
     subject: Subject
     found: tuple[Shift, ...]
     lost: int
     instruction_ns: str
+    boot_s: float
 
 
 def compare(subjects: Sequence[Subject], placebos: Placebos) -> tuple[Verdict, ...]:
@@ -70,6 +73,7 @@ def _compared(subject: Subject, placebos: Placebos) -> Compared:
         found=shifts(_figures(before), _figures(after), learnt),
         lost=len(subject.baseline) + len(subject.records) - len(before) - len(after),
         instruction_ns=one.environment.instruction_ns,
+        boot_s=mean(record.seconds.get("total", 0.0) for record in (*before, *after)) if before or after else 0.0,
     )
 
 
@@ -89,7 +93,7 @@ def _findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
     for one in of[Outcome.REGRESSION]:
         yield _regression(case, one)
     if of[Outcome.INCONCLUSIVE]:
-        yield _open(of[Outcome.INCONCLUSIVE])
+        yield _open(case, of[Outcome.INCONCLUSIVE])
     if of[Outcome.UNKNOWN] or not found:
         yield _unknown(case, of[Outcome.UNKNOWN])
     if of[Outcome.NO_WORSE] and len(of[Outcome.NO_WORSE]) == len(found):
@@ -119,23 +123,29 @@ def _regression(case: Compared, one: Shift) -> Finding:
     )
 
 
-def _open(found: Sequence[Shift]) -> Finding:
+def _open(case: Compared, found: Sequence[Shift]) -> Finding:
     worst = max(found, key=lambda one: (one.most - one.must_see) / (abs(one.baseline) or 1.0))
-    needed = [boots_needed(one) for one in found]
-    told = (
-        f"{worst.figure} may have become worse by {_change(worst, worst.most)}"
-        if math.isfinite(worst.most)
-        else (f"{worst.boots} boots of each kernel say nothing about {worst.figure}")
-    )
-    known = [number for number in needed if number is not None]
-    advice = (
-        f"; about {max(known)} boots of each kernel would decide"
-        if len(known) == len(found)
-        else ("; it lies so near to what counts as worse that more boots may not decide")
-    )
     names = ", ".join(one.figure for one in found)
-    sentence = f"the boots do not decide about {names}: {told}, and {_change(worst, worst.must_see)} counts{advice}"
-    return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=worst.figure)
+    if math.isfinite(worst.most):
+        told = f"{worst.figure} may have become worse by {_change(worst, worst.most)}"
+    else:
+        told = f"{worst.boots} boots of each kernel are too few"
+    sentence = f"the boots do not decide about {names}: {told}, and {_change(worst, worst.must_see)} counts; "
+    return Finding(
+        status=Status.DONE,
+        kind=Kind.INCONCLUSIVE,
+        sentence=sentence + _advice(case, found),
+        measurement=worst.figure,
+    )
+
+
+def _advice(case: Compared, found: Sequence[Shift]) -> str:
+    needed = [boots_needed(one) for one in found]
+    boots = max((number for number in needed if number is not None), default=0)
+    if None in needed:
+        return "the effect is so near to what counts as worse that more boots may not decide"
+    minutes = 2 * max(0, boots - found[0].boots) * case.boot_s / 60
+    return f"about {boots} boots of each kernel would decide ({minutes:.1f} min more of one core)"
 
 
 def _unknown(case: Compared, found: Sequence[Shift]) -> Finding:

@@ -28,8 +28,10 @@ from rtgate.judge import ranks
 from rtgate.judge.boot_figures import BootFigure, Part
 from rtgate.units import Unit
 
+LOOKS = 2
+"""How often a run may be judged: once, and again with more boots of the cases that stayed open."""
 ERROR = 0.01
-"""Chance of a regression where there is none, for a whole run, before placebos are asked."""
+"""Chance of a regression where there is none, of a whole run and all looks, before placebos are asked."""
 
 _LEAST = {Part.BODY: 0.02, Part.TAIL: 0.05, Part.EXTREME: 0.15, Part.NUMBER: 0.05}
 _MUST_SEE = {Part.BODY: 0.08, Part.TAIL: 0.25, Part.EXTREME: 0.50, Part.NUMBER: 0.25}
@@ -156,8 +158,13 @@ def _spikes(old: Sequence[float], new: Sequence[float], placebo: Placebo) -> tup
     return beyond, p
 
 
-def decided(found: Sequence[Shift], error: float = ERROR) -> tuple[Shift, ...]:
-    """Return the outcome of every figure of a run, with the chance of any wrong regression at most `error` (Holm)."""
+def decided(found: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift, ...]:
+    """Return the outcome of every figure of a run, with the chance of any wrong regression at most `error` (Holm).
+
+    Args:
+        found: the figures of all cases.
+        error: for this look; by default each look gets its share (Bonferroni), whether the others happen or not.
+    """
     tests = sorted(
         [(one.p, index) for index, one in enumerate(found) if one.learnt]
         + [(one.spike_p, index) for index, one in enumerate(found) if one.spikes is not None]
@@ -215,7 +222,9 @@ def boots_needed(one: Shift) -> int | None:
 
     The bound comes nearer to the shift with the root of the number of boots.
     """
+    if not math.isfinite(one.most):
+        return _FEWEST
     room = one.must_see - one.shift
-    if room <= 0 or not math.isfinite(one.most):
+    if room <= 0:
         return None
     return max(_FEWEST, math.ceil(one.boots * ((one.most - one.shift) / room) ** 2))
