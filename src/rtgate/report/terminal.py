@@ -117,9 +117,9 @@ def _numbers(records: Sequence[Record], limit: Quantity | None) -> tuple[str, ..
 
 
 def _sentences(console: Console, case: CaseReport) -> None:
-    """Print every verdict that is not PASS, wrapped with an indent in a terminal, on one line in a pipe."""
+    """Print what is not PASS, and what a comparison rules out: wrapped in a terminal, on one line in a pipe."""
     for verdict in sorted(case.verdicts or (case.headline,), key=lambda verdict: verdict.status.rank):
-        if verdict.status is Status.PASS:
+        if verdict.status is Status.PASS and verdict.kind is not Kind.NO_WORSE:
             continue
         where = " ".join(part for part in (case.case, case.arm, case.board) if part)
         first, _, rest = plain(verdict.sentence).partition("\n")
@@ -134,13 +134,24 @@ def _sentences(console: Console, case: CaseReport) -> None:
 
 
 def _outcome(console: Console, found: Sequence[CaseReport], exit_code: int) -> None:
-    word, meaning = _OUTCOMES.get(exit_code, ("ERROR", "rtgate itself failed"))
-    if exit_code == 0 and not any(case.status is Status.PASS for case in found):
-        word, meaning = "DONE", "measured, nothing was judged, as asked"
+    word, meaning = _meaning(found, exit_code)
     counts = [f"{sum(case.status is status for case in found)} {status.value}" for status in Status]
     told = ", ".join(count for count in counts if not count.startswith("0 ")) or "no case"
-    if exit_code == 5 and any(verdict.kind is Kind.INCONCLUSIVE for case in found for verdict in case.verdicts):
-        meaning = "inconclusive: the samples do not decide"
     console.print()
     line = Text.assemble(Text(word, style=_COLOURS[Status(word)]), f": {meaning} ({told}; exit code {exit_code})")
     _print(console, line)
+
+
+def _meaning(found: Sequence[CaseReport], exit_code: int) -> tuple[str, str]:
+    """Return what the run came to, as a status and in words."""
+    verdicts = [verdict for case in found for verdict in case.verdicts]
+    kinds = {verdict.kind for verdict in verdicts}
+    if exit_code == 0 and not any(case.status is Status.PASS for case in found):
+        return "DONE", "measured, nothing was judged, as asked"
+    if exit_code == 0 and Kind.NO_WORSE in kinds:
+        return "PASS", "every limit was kept, and the kernel is no worse than the baseline"
+    if exit_code == 1 and {verdict.kind for verdict in verdicts if verdict.status is Status.FAIL} == {Kind.REGRESSION}:
+        return "FAIL", "the kernel became worse than the baseline; it keeps every limit"
+    if exit_code == 5 and Kind.INCONCLUSIVE in kinds:
+        return "DONE", "inconclusive: the samples do not decide"
+    return _OUTCOMES.get(exit_code, ("ERROR", "rtgate itself failed"))
