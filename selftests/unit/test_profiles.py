@@ -105,7 +105,7 @@ def test_an_unknown_profile_lists_the_profiles(path: Path) -> None:
             "boots: 2",
             "boot: 2",
             "5:3",
-            "unknown key 'boot' (allowed: boots, description, duration, nfs, only, seeds, suites, tools)",
+            "unknown key 'boot' (allowed: boots, description, duration, minimum, nfs, only, seeds, suites, tools)",
         ),
         ("boots: 2", "boots: 0", "5:10", "0 is out of range (allowed: at least 1)"),
         ("boots: 2", "boots: 1.5", "5:10", "expected a whole number, found a number"),

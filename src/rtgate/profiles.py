@@ -42,6 +42,7 @@ class Profile:
             those of one suite.
         only: the tools that the profile measures; empty for all.
         suites: the suites that it measures; empty for all.
+        minimum: cases that a lab's board measures whatever a screen on virtual time said, by name.
         nfs: whether latency may be measured on a board whose root file system is on the network.
     """
 
@@ -51,6 +52,7 @@ class Profile:
     tools: Mapping[str, Lengths] = field(default_factory=dict)
     only: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
+    minimum: tuple[str, ...] = ()
     nfs: bool = False
 
     def of(self, tool: str, suite: str = "") -> Lengths:
@@ -91,7 +93,9 @@ _LENGTHS = ("duration", "seeds", "boots")
 
 
 def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
-    data = entry.value.mapping(required=("description", *_LENGTHS), optional=("tools", "only", "suites", "nfs"))
+    data = entry.value.mapping(
+        required=("description", *_LENGTHS), optional=("tools", "only", "suites", "minimum", "nfs")
+    )
     lengths = Lengths(
         duration_s=_seconds(data["duration"]), seeds=_seeds(data["seeds"]), boots=data["boots"].integer(minimum=1)
     )
@@ -103,6 +107,7 @@ def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
         tools={_tool(found.key, tools): _own(found.value, lengths) for found in own.values()},
         only=tuple(_tool(item, tools) for item in (data["only"].items() if "only" in data else ())),
         suites=data.texts("suites"),
+        minimum=data.texts("minimum"),
         nfs="nfs" in data and data["nfs"].flag(),
     )
 

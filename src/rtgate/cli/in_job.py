@@ -51,6 +51,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--suite", required=True, metavar="S[,S]", help="what to measure, for example latency,signal")
     parser.add_argument("--profile", default="mr", metavar="NAME", help="lengths (default: %(default)s)")
     parser.add_argument("--tuning", default="default", metavar="NAME", help="a tuning (default: %(default)s)")
+    parser.add_argument("--case", action="append", default=[], metavar="CASE", help="only this case; repeatable")
     parser.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
     parser.add_argument("--upload", metavar="URL", help="PUT the records below this URL as well")
     parser.add_argument(
@@ -146,6 +147,7 @@ class _Job:
         asked = self.arguments
         options = ["--board", asked.board, "--console", "lava", "--no-judge", "--records", str(self._records)]
         options += ["--profile", asked.profile, "--tuning", asked.tuning, "--cases", str(self._cases)]
+        options += [word for case in asked.case for word in ("--case", case)]
         return suites.command(asked.suite.split(","), [*options, *(["-k", asked.select] if asked.select else [])])
 
     def _follow(self, child: subprocess.Popen[bytes]) -> None:

@@ -32,6 +32,7 @@ from rtgate.cli import (
     repeat,
     report,
     rootfs,
+    screen,
     soak,
     submit,
     where,
@@ -40,7 +41,22 @@ from rtgate.errors import RtgateError
 from rtgate.report.text import plain
 
 _COMMANDS = (
-    *(gate, demo, soak, build, modules, repeat, report, console, compare_env, where, check, rootfs, pcie_limits),
+    *(
+        gate,
+        demo,
+        soak,
+        build,
+        modules,
+        repeat,
+        screen,
+        report,
+        console,
+        compare_env,
+        where,
+        check,
+        rootfs,
+        pcie_limits,
+    ),
     *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),
 )
 _EPILOG = """\

@@ -21,6 +21,7 @@ from rtgate.cli.job_watch import JobWatch
 from rtgate.cli.report_directory import check_ours, empty, ours_alone
 from rtgate.cli.soak import seconds
 from rtgate.errors import ConfigError
+from rtgate.lava import cases as cases_file
 from rtgate.lava import devices, on_board
 from rtgate.lava.access import access
 from rtgate.lava.classify import Blame
@@ -30,6 +31,7 @@ from rtgate.lava.following import Waits
 from rtgate.lava.job import PRIORITIES, TRANSPORTS, Files, JobArm, JobRequest, lava_of, render
 from rtgate.lava.order import NONCE, Order, in_turns
 from rtgate.lava.submission import Attempt, Submission
+from rtgate.measure import Case
 from rtgate.profiles import profile
 from rtgate.tools.registry import TOOLS
 
@@ -88,6 +90,7 @@ def _add_kernels(group: argparse._ArgumentGroup) -> None:
 
 def _add_measuring(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--suite", default="latency", metavar="S[,S]", help="default: %(default)s")
+    group.add_argument("--cases", type=Path, metavar="FILE", help="only these, as `rtgate screen` chose them")
     group.add_argument("--profile", default="quick", metavar="NAME", help="default: %(default)s")
     group.add_argument("--tuning", default="default", metavar="NAME", help="default: %(default)s")
     group.add_argument("--boots", type=int, metavar="N", help="boots of each kernel (default: the profile's)")
@@ -203,6 +206,7 @@ class _Job:
             family=self.family,
             test_s=order.boot_s,
             steps=self._steps(order),
+            cases=tuple(case.name for case in order.cases) if asked.cases else (),
         )
 
     def _steps(self, order: Order) -> tuple[tuple[str, ...], ...]:
@@ -271,8 +275,7 @@ def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Sourc
     """Return what is asked for. Raises ConfigError: suites, profile or tuning are wrong."""
     board.tuning(arguments.tuning)
     chosen = profile(arguments.profile, TOOLS)
-    names = tuple(arguments.suite.split(","))
-    cases = suites.cases(names, arguments.profile, arguments.tuning)
+    cases = _cases(arguments)
     if arguments.boots is not None and arguments.boots < 1:
         raise ConfigError(f"--boots {arguments.boots}: expected at least 1")
     count = arguments.boots or max(chosen.of(case.tool.name, case.suite).boots for case in cases)
@@ -281,11 +284,22 @@ def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Sourc
         kernels={arm: one.kernel for arm, one in sources.items()},
         boots=in_turns(tuple(sources), count),
         cases=cases,
-        suites=names,
+        suites=tuple(dict.fromkeys(case.suite for case in cases)),
         profile=arguments.profile,
         tuning=arguments.tuning,
         transport=arguments.transport,
     )
+
+
+def _cases(arguments: argparse.Namespace) -> tuple[Case, ...]:
+    if not arguments.cases:
+        return suites.cases(arguments.suite.split(","), arguments.profile, arguments.tuning)
+    cases = cases_file.read(arguments.cases)
+    if not cases:
+        raise ConfigError(f"{arguments.cases} names no case: there is nothing to measure")
+    if any(case.tuning != arguments.tuning for case in cases):
+        raise ConfigError(f"{arguments.cases} has cases of another tuning than {arguments.tuning}: name it (--tuning)")
+    return cases
 
 
 def _check(arguments: argparse.Namespace, sources: dict[str, Source]) -> None:

@@ -84,6 +84,7 @@ class JobRequest:
         server: the LAVA server's version; keys that it does not know are left out.
         family: what the kernels were made from, which decides the console's name.
         test_s: seconds that the tests of one boot may take.
+        cases: the only ones that are measured, by name; empty for all of the suites.
         steps: lines of the test shell by boot: what the transport `board` needs; else in place of `rtgate in-job`.
     """
 
@@ -104,6 +105,7 @@ class JobRequest:
     server: tuple[int, int] = (2023, 1)
     family: str = "mainline"
     test_s: int = 1800
+    cases: tuple[str, ...] = ()
     steps: tuple[tuple[str, ...], ...] = ()
 
 
@@ -272,6 +274,7 @@ def _test(request: JobRequest, arm: JobArm, number: int) -> dict[str, object]:
 def _in_job(request: JobRequest, arm: JobArm, number: int) -> str:
     words = ["rtgate", "in-job", "--board", request.board.name, "--arm", arm.name, "--boot", str(number)]
     words += ["--suite", ",".join(request.suites), "--profile", request.profile, "--tuning", request.tuning]
+    words += [word for case in request.cases for word in ("--case", case)]
     if request.upload:
         words += ["--upload", request.upload]
     return f"RTGATE_KERNEL='{_identity(arm)}' {shlex.join(words)}"

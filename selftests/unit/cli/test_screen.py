@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from rtgate.cli import screen
+from rtgate.cli.verdicts import write_verdicts
+from rtgate.errors import ConfigError
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.lava import cases as cases_file
+
+IDLE = "latency/cyclictest:idle"
+
+
+def report(directory: Path, status: Status, kind: Kind) -> Path:
+    one = Verdict(
+        status=status, kind=kind, sentence="it is so", board="virt-arm64", arm="candidate", flavour="", case=IDLE
+    )
+    write_verdicts([one], directory / "verdict.json")
+    return directory
+
+
+def run(directory: Path, *words: str) -> int:
+    top = argparse.ArgumentParser()
+    screen.add_parser(top.add_subparsers())
+    return screen.run(top.parse_args(["screen", str(directory), "--suite", "latency", *words]))
+
+
+def test_the_cases_go_to_a_file_that_submit_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(tmp_path, Status.FAIL, Kind.REGRESSION)
+    cases = tmp_path / "cases.json"
+    assert run(tmp_path, "--board", "rk3568-evb1", "--budget", "14m", "-o", str(cases)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:4] == [IDLE, "1.6", "min", "flagged:"]
+    assert lines[-1].startswith("rk3568-evb1: 3 of ")
+    names = [case.name for case in cases_file.read(cases)]
+    assert len(names) == 3
+    assert {IDLE, "latency/cyclictest:stress-ng"} <= set(names)
+
+
+def test_a_virtual_failure_queues_boards_or_blocks_as_the_project_wants(tmp_path: Path) -> None:
+    report(tmp_path, Status.FAIL, Kind.REGRESSION)
+    assert run(tmp_path, "--board", "rk3568-evb1", "--virtual-fail", "block") == 1
+    report(tmp_path, Status.FAIL, Kind.HANG)
+    assert run(tmp_path, "--board", "rk3568-evb1") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--board", "virt-arm64"], "virtual board"),
+        (["--board", "rk3568-evb1", "--budget", "soon"], "45m or 2h"),
+        (["--board", "rk3568-evb1", "--pairs", "0"], "at least 1"),
+        (["--board", "rk3568-evb1", "--minimum", "latency/nothing:idle"], "no such case"),
+    ],
+)
+def test_mistakes_are_told(tmp_path: Path, words: list[str], message: str) -> None:
+    report(tmp_path, Status.PASS, Kind.NO_WORSE)
+    with pytest.raises(ConfigError, match=message):
+        run(tmp_path, *words)

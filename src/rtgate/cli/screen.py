@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate screen`: from the verdicts of a virtual-time gate to the cases that a lab's board measures."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from rtgate import boards
+from rtgate.cli import suites
+from rtgate.cli.report import read_verdicts
+from rtgate.errors import ConfigError
+from rtgate.judge.screening import Choice, Wanted, choose, hopeless
+from rtgate.judge.verdict import Status
+from rtgate.lava import cases as cases_file
+from rtgate.profiles import Lengths, profile
+from rtgate.report.text import plain
+from rtgate.tools.registry import TOOLS
+
+_BOOT_MINUTES = 1.5  # of a board: power, boot loader, kernel, LAVA's own steps
+_CASE_S = 6.0  # around a measurement: the plan goes up, the results come down
+
+_DESCRIPTION = """\
+The second stage of a gate. REPORT is what `rtgate gate` left of both kernels on a virtual-time board; this says what a
+board in a lab has to measure: what the screen flagged, what it left open, a standing minimum, and what it could not
+exercise, in this order and as far as the budget goes. What the screen found no worse waits for the night.
+
+A kernel that dies on the virtual board fails here (exit code 1). Any other failure there only queues boards, unless
+--virtual-fail block says that it blocks: virtual time sees code paths, not caches and buses.
+
+examples:
+  rtgate gate --board virt-arm64 --tree ~/linux --base v6.12 --candidate mine -o screen
+  rtgate screen screen --board rk3568-evb1 --budget 45m -o cases.json
+  rtgate submit --board rk3568-evb1 --kernel build/mine --baseline build/base --cases cases.json --wait
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "screen",
+        help="what a board must measure after a virtual-time gate",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("report", type=Path, metavar="REPORT", help="directory of the virtual-time gate's report")
+    parser.add_argument("--board", required=True, metavar="NAME", help="the board in the lab")
+    parser.add_argument("--profile", default="mr", metavar="NAME", help="lengths and boots (default: %(default)s)")
+    parser.add_argument("--tuning", default="default", metavar="NAME", help="default: %(default)s")
+    parser.add_argument("--suite", default="", metavar="S[,S]", help="only these suites (default: all)")
+    parser.add_argument("--budget", default="60m", metavar="TIME", help="of the board: 45m, 2h (default: %(default)s)")
+    parser.add_argument("--pairs", type=int, default=3, metavar="N", help="boots of each kernel (default: %(default)s)")
+    parser.add_argument("--minimum", action="append", metavar="CASE", help="always measure it (default: the profile's)")
+    parser.add_argument("--virtual-fail", choices=("queue", "block"), default="queue", help="default: %(default)s")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the cases, for rtgate submit --cases")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    board = boards.board(arguments.board)
+    if board.virtual:
+        raise ConfigError(f"{board.name} is a virtual board: name the lab's board whose time is to be spent")
+    budget = _minutes(arguments.budget)
+    if not budget > 0 or arguments.pairs < 1:
+        raise ConfigError("--budget is a time such as 45m or 2h, --pairs at least 1")
+    verdicts, _ = read_verdicts(arguments.report / "verdict.json", arguments.report / "records")
+    lengths = profile(arguments.profile, TOOLS)
+    names = [name for name in arguments.suite.split(",") if name]
+    cases = suites.cases(names, arguments.profile, arguments.tuning)
+    wanted = [
+        Wanted(case=case.name, minutes=_board_minutes(lengths.of(case.tool.name, case.suite), arguments.pairs))
+        for case in cases
+    ]
+    minimum = arguments.minimum or lengths.minimum
+    unknown = sorted(set(minimum) - {one.case for one in wanted})
+    if arguments.minimum and unknown:
+        raise ConfigError(f"--minimum {', '.join(unknown)}: no such case in the profile {lengths.name}")
+    booting = 2 * arguments.pairs * _BOOT_MINUTES
+    choices = choose(verdicts, wanted, minimum, budget - booting)
+    console = Console()
+    _show(console, choices)
+    spent = sum(one.minutes for one in choices if one.within)
+    told = (
+        f"{board.name}: {sum(one.within for one in choices)} of {len(choices)} cases, {arguments.pairs} pairs of boots"
+    )
+    told += (
+        f", {spent + booting:.0f} of {budget:.0f} board-minutes; rtgate submit --boots {arguments.pairs} --cases FILE"
+    )
+    console.print(told, highlight=False, markup=False, soft_wrap=True)
+    if arguments.output:
+        chosen = {one.case for one in choices if one.within}
+        cases_file.write([case for case in cases if case.name in chosen], arguments.output)
+    failed = [one for one in verdicts if one.status is Status.FAIL] if arguments.virtual_fail == "block" else []
+    blocking = hopeless(verdicts) or failed
+    for one in blocking:
+        console.print(f"FAIL {one.case}: {plain(one.sentence)}", highlight=False, markup=False, soft_wrap=True)
+    return 1 if blocking else 0
+
+
+def _board_minutes(lengths: Lengths, pairs: int) -> float:
+    """Return what a case adds to boots that are made anyhow, of both kernels."""
+    return 2 * pairs * (lengths.duration_s + _CASE_S) / 60
+
+
+def _minutes(text: str) -> float:
+    match = re.fullmatch(r"([0-9.]+)([mh])", text)
+    try:
+        return float(match[1]) * (60 if match[2] == "h" else 1) if match else float("nan")
+    except ValueError:
+        return float("nan")
+
+
+def _show(console: Console, choices: Sequence[Choice]) -> None:
+    """Print a line for each case: what is left out stands in brackets."""
+    widest = max((len(one.case) for one in choices), default=0)
+    for one in choices:
+        minutes = f"{one.minutes:.1f}" if one.within else f"({one.minutes:.1f})"
+        told = plain(one.because).partition("\n")[0]
+        line = f"{one.case:<{widest}}  {minutes:>7} min  {one.why.value}{': ' * bool(told)}{told}"
+        console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)
