@@ -25,7 +25,7 @@ from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.progress import Progress
 from rtgate.cli.verdicts import harmless, limits, planned_in, subjects, write_verdicts
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
-from rtgate.judge.comparing import compare
+from rtgate.judge.comparing import Grounds, compare
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.placebos import Placebos
 from rtgate.judge.thresholds import Thresholds
@@ -174,7 +174,7 @@ class Session:
 
     def compare(self) -> None:
         """Compare both arms, of all cases together: how probable it is to err depends on how many there are."""
-        self.compared = compare(self.subjects, self.placebos)
+        self.compared = compare(self.subjects, Grounds(placebos=self.placebos))
         self.verdicts += self.compared
 
     def _missing(self, case: Case, board: str, arm: str, records: Sequence[Record]) -> tuple[str, ...]:

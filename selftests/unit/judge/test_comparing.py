@@ -7,13 +7,16 @@ from dataclasses import replace
 
 import pytest
 from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, evidence, record
+from selftests.unit.report.conftest import Boot, make
 
-from rtgate.judge.comparing import compare
+from rtgate.judge.comparing import Grounds, NoPast, Past, compare
 from rtgate.judge.judging import Subject
 from rtgate.judge.phases import Placebo
 from rtgate.judge.placebos import Learnt, Placebos
 from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record
+from rtgate.units import Unit
 
 FIGURES = (*(f"latency {name}" for name in ("mean", "p50", "p90", "p99", "maximum")), "wakeups", "wakeups.lost")
 COMMAND = " ".join(record().argv)
@@ -53,7 +56,7 @@ def told(
         records=candidate,
         baseline=arm("baseline") if baseline is None else baseline,
     )
-    return list(compare([subject], placebos))
+    return list(compare([subject], Grounds(placebos=placebos)))
 
 
 def test_a_harmless_kernel_is_no_worse_and_says_what_is_ruled_out() -> None:
@@ -109,3 +112,62 @@ def test_a_slow_kernel_under_a_load_that_died_is_slow_all_the_same() -> None:
     slow = [evidence(one, load="hackbench", load_seen=died) for one in arm("candidate", slower=1.3)]
     base = [evidence(one, load="hackbench") for one in arm("baseline")]
     assert any(one.status is Status.FAIL for one in told(slow, base))
+
+
+class Qualified(NoPast):
+    """A board that somebody has qualified."""
+
+    def qualified(self, like: Record) -> bool:
+        return like.board == "rk3568-evb1"
+
+
+def on_a_board(name: str, *, slower: float = 1.0, boots: int = 12) -> list[Record]:
+    """Return boots of a board whose body wanders by a percent between boots, in both kernels alike."""
+    found = []
+    for number in range(1, boots + 1):
+        chance = random.Random(f"{name} {number}")
+        factor = slower * chance.lognormvariate(0, 0.01)
+        counts: dict[int, int] = {}
+        for _ in range(20_000):
+            value = int(factor * (chance.gauss(30, 2) + (chance.random() < 0.02) * chance.expovariate(1 / 4)))
+            counts[value] = counts.get(value, 0) + 1
+        histogram = Histogram(unit=Unit.US, counts=dict(sorted(counts.items())), overflow=0, limit=1000)
+        one = make(Boot(board="rk3568-evb1", seed=None, arm=name, samples=20_000))
+        kept = tuple(
+            replace(each, histogram=histogram) if each.name == "latency" else each for each in one.measurements
+        )
+        found.append(replace(one, measurements=kept, boot_id=f"{name} {number}"))
+    return found
+
+
+def told_of_a_board(candidate: list[Record], past: Past) -> list[Verdict]:
+    subject = Subject(
+        case=CASE,
+        board="rk3568-evb1",
+        arm="candidate",
+        flavour=FLAVOUR,
+        records=candidate,
+        baseline=on_a_board("baseline"),
+        undeclared=dict.fromkeys(("counts", "cycles", "duration"), "synthetic"),
+    )
+    return list(compare([subject], Grounds(past=past)))
+
+
+@pytest.mark.parametrize(("slower", "kind"), [(1.0, Kind.NO_WORSE), (1.15, Kind.REGRESSION)])
+def test_boards_are_compared_by_pairs_of_boots(slower: float, kind: Kind) -> None:
+    (verdict,) = told_of_a_board(on_a_board("candidate", slower=slower), Qualified())
+    assert verdict.kind is kind, verdict.sentence
+
+
+def test_a_board_that_nobody_qualified_judges_nothing() -> None:
+    (verdict,) = told_of_a_board(on_a_board("candidate", slower=1.15), NoPast())
+    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.UNJUDGED)
+    assert "rtgate qualify" in verdict.sentence
+    assert "worse than the baseline" in verdict.sentence
+
+
+def test_host_time_is_not_compared() -> None:
+    def host(records: list[Record]) -> list[Record]:
+        return [replace(one, environment=replace(one.environment, time="host")) for one in records]
+
+    assert told(host(arm("candidate", slower=2)), host(arm("baseline"))) == []

@@ -21,11 +21,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from statistics import median
 
 from rtgate.judge import ranks
 from rtgate.judge.boot_figures import BootFigure, Part
+from rtgate.judge.looks import Outcome
 from rtgate.units import Unit
 
 LOOKS = 2
@@ -38,15 +38,6 @@ _MUST_SEE = {Part.BODY: 0.08, Part.TAIL: 0.25, Part.EXTREME: 0.50, Part.NUMBER: 
 _BEYOND_PLACEBOS = 1.5  # a shift must exceed the largest that a placebo showed by this factor
 _CONFIDENCE = 0.95
 _FEWEST = 8  # boots of each kernel: 1/C(16, 8) is 8e-5, enough for a hundred figures at 1 %
-
-
-class Outcome(Enum):
-    """What the boots of two kernels say about one figure."""
-
-    REGRESSION = "regression"
-    NO_WORSE = "no worse"
-    INCONCLUSIVE = "inconclusive"
-    UNKNOWN = "no placebos"  # nobody measured how much this figure moves for no reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +68,8 @@ class Shift:
         practical: a smaller shift is no regression.
         ruled_out: a larger shift is ruled out by these boots, at 95 %; infinite if they rule out nothing.
         spikes: candidate's boots beyond all that placebos showed; None where that is not asked.
-        outcome: of this figure; UNKNOWN and REGRESSION are decided for the run, see `decided`.
+        learnt: whether placebos showed how much this figure moves for no reason; otherwise it is not judged.
+        outcome: decided for all figures of the run together, see `decided`.
     """
 
     figure: str
@@ -179,7 +171,7 @@ def decided(found: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift
 
 def _decided(one: Shift, index: int, significant: set[tuple[float, int]], level: float) -> Shift:
     if not one.learnt:
-        return replace(one, outcome=Outcome.UNKNOWN)
+        return one
     able = ranks.least_p(one.boots, one.boots) <= level  # fewer boots could call nothing a regression
     ruled_out = max(one.practical, one.most) if able else math.inf
     moved = (one.p, index) in significant and one.shift >= one.practical

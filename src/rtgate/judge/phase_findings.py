@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""From what the phases of two kernels show (`phases`) to findings that people read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rtgate.judge.boot_figures import Part
+from rtgate.judge.limits import Finding, shown
+from rtgate.judge.looks import Outcome
+from rtgate.judge.phases import Shift, boots_needed
+from rtgate.judge.verdict import Kind, Status
+from rtgate.units import Quantity, Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One case on virtual time.
+
+    Attributes:
+        found: what both kernels' valid boots show, by figure.
+        lost: how many boots of either kernel cannot be used.
+        boot_s: how long a boot took this machine.
+    """
+
+    board: str
+    found: tuple[Shift, ...]
+    lost: int
+    instruction_ns: str
+    boot_s: float
+
+
+def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
+    """Yield a finding for each regression; and one for what is open, what was never learnt, and what is no worse."""
+    judged = [one for one in found if one.learnt]
+    of = {outcome: [one for one in judged if one.outcome is outcome] for outcome in Outcome}
+    for one in of[Outcome.REGRESSION]:
+        yield _regression(case, one)
+    if of[Outcome.INCONCLUSIVE]:
+        yield _open(case, of[Outcome.INCONCLUSIVE])
+    if len(judged) < len(found) or not found:
+        yield _unknown(case, [one for one in found if not one.learnt])
+    elif len(of[Outcome.NO_WORSE]) == len(found):
+        yield _no_worse(case, found)
+
+
+def _regression(case: Compared, one: Shift) -> Finding:
+    old, new = _shown(case, one, one.baseline), _shown(case, one, one.candidate)
+    if one.shift >= one.practical:
+        sentence = (
+            f"{one.figure} went from {old} to {new} ({_change(one, one.shift)}, median of {one.boots} boots of each "
+            f"kernel); equal kernels show so much with p = {one.p:.1g}, and {_change(one, one.practical)} would have "
+            "been let through"
+        )
+    else:
+        sentence = (
+            f"{one.spikes} of {one.boots} boots had a {one.figure} that no boot of any placebo had "
+            f"(p = {one.spike_p:.1g}); median {old} before, {new} now"
+        )
+    return Finding(
+        status=Status.FAIL,
+        kind=Kind.REGRESSION,
+        sentence=sentence,
+        value=new,
+        limit=_shown(case, one, one.baseline + one.practical),
+        measurement=one.figure,
+    )
+
+
+def _open(case: Compared, found: Sequence[Shift]) -> Finding:
+    worst = max(found, key=lambda one: (one.most - one.must_see) / (abs(one.baseline) or 1.0))
+    names = ", ".join(one.figure for one in found)
+    if math.isfinite(worst.most):
+        told = f"{worst.figure} may have become worse by {_change(worst, worst.most)}"
+    else:
+        told = f"{worst.boots} boots of each kernel are too few"
+    sentence = f"the boots do not decide about {names}: {told}, and {_change(worst, worst.must_see)} counts; "
+    return Finding(
+        status=Status.DONE,
+        kind=Kind.INCONCLUSIVE,
+        sentence=sentence + _advice(case, found),
+        measurement=worst.figure,
+    )
+
+
+def _advice(case: Compared, found: Sequence[Shift]) -> str:
+    needed = [boots_needed(one) for one in found]
+    boots = max((number for number in needed if number is not None), default=0)
+    if None in needed:
+        return "the effect is so near to what counts as worse that more boots may not decide"
+    minutes = 2 * max(0, boots - found[0].boots) * case.boot_s / 60
+    return f"about {boots} boots of each kernel would decide ({minutes:.1f} min more of one core)"
+
+
+def _unknown(case: Compared, found: Sequence[Shift]) -> Finding:
+    told = "; ".join(f"{one.figure} {_change(one, one.shift)} (p = {one.p:.1g})" for one in found)
+    sentence = (
+        "compared, not judged: placebos.yaml does not say how much harmless kernels move this case on "
+        f"{case.board} with this command line" + (f": {told}" if told else "")
+    )
+    return Finding(status=Status.DONE, kind=Kind.UNJUDGED, sentence=sentence)
+
+
+def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
+    if case.lost:
+        sentence = f"no regression seen, but {case.lost} boots could not be used: the comparison does not count as good"
+        return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
+    body = next((one for one in found if one.part is Part.BODY), found[0])
+    widest = max(found, key=lambda one: one.ruled_out / (abs(one.baseline) or 1.0))
+    sentence = (
+        f"no worse than the baseline in {len(found)} figures of {body.boots} boots of each kernel; ruled out at 95 %: "
+        f"more than {_change(body, body.ruled_out)} of {body.figure}, {_change(widest, widest.ruled_out)} of "
+        f"{widest.figure}"
+    )
+    return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=sentence)
+
+
+def _change(one: Shift, change: float) -> str:
+    """Return a change as a share of the baseline, or as a number where the baseline is zero."""
+    if not one.baseline:
+        return f"{change:+g} {one.unit}"
+    return f"{change / abs(one.baseline):+.1%}"
+
+
+def _shown(case: Compared, one: Shift, value: float) -> str:
+    # Throughputs are kept with a minus sign, so that larger is worse everywhere.
+    amount = abs(value) if one.unit not in {Unit.COUNT, Unit.CELSIUS} else value
+    return shown(Quantity(amount, one.unit), case.instruction_ns)
