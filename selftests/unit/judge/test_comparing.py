@@ -70,7 +70,8 @@ def test_a_slower_kernel_regresses_figure_by_figure() -> None:
     found = told(arm("candidate", slower=1.05))
     body = next(one for one in found if one.measurement == "latency p50")
     assert (body.status, body.kind) == (Status.FAIL, Kind.REGRESSION)
-    assert "(+5.0%, median of 12 boots of each kernel)" in body.sentence
+    assert body.sentence.startswith("latency p50 +5.0%: 28.9 virtual us (3608 instructions) before, 30.3 virtual us")
+    assert "12 boots of each kernel" in body.sentence
     assert "virtual us" in body.value
     assert "instructions" in body.value
 

@@ -50,14 +50,13 @@ def _regression(case: Compared, one: Shift) -> Finding:
     old, new = _shown(case, one, one.baseline), _shown(case, one, one.candidate)
     if one.shift >= one.practical:
         sentence = (
-            f"{one.figure} went from {old} to {new} ({_change(one, one.shift)}, median of {one.boots} boots of each "
-            f"kernel); equal kernels show so much with p = {one.p:.1g}, and {_change(one, one.practical)} would have "
-            "been let through"
+            f"{one.figure} {_change(one, one.shift)}: {old} before, {new} now (medians of {one.boots} boots of each "
+            f"kernel, p = {one.p:.1g}; up to {_change(one, one.practical)} passes)"
         )
     else:
         sentence = (
-            f"{one.spikes} of {one.boots} boots had a {one.figure} that no boot of any placebo had "
-            f"(p = {one.spike_p:.1g}); median {old} before, {new} now"
+            f"{one.figure}: {one.spikes} of {one.boots} boots had one that no boot of any placebo had (p = "
+            f"{one.spike_p:.1g}); median {old} before, {new} now"
         )
     return Finding(
         status=Status.FAIL,
