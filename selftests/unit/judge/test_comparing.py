@@ -9,6 +9,7 @@ import pytest
 from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, evidence, record
 from selftests.unit.report.conftest import Boot, make
 
+from rtgate.explained import Explained
 from rtgate.judge.comparing import Grounds, NoPast, Past, compare
 from rtgate.judge.judging import Subject
 from rtgate.judge.phases import Placebo
@@ -172,3 +173,46 @@ def test_host_time_is_not_compared() -> None:
         return [replace(one, environment=replace(one.environment, time="host")) for one in records]
 
     assert told(host(arm("candidate", slower=2)), host(arm("baseline"))) == []
+
+
+ASLEEP = Explained(seed=1, executed={}, resting=("nfs_lookup", "nfs_open"))
+AWAKE = Explained(seed=1, executed={"hrtimer_wakeup": 900}, resting=(), sentence="+90 instructions in hrtimer_wakeup")
+
+
+def with_trace(candidate: list[Record], explained: Explained, image: str = "b") -> list[Verdict]:
+    changed = [replace(one, kernel=replace(one.kernel, image_sha256=image)) for one in candidate]
+    subject = Subject(
+        case=CASE,
+        board=BOARD,
+        arm="candidate",
+        flavour=FLAVOUR,
+        records=changed,
+        baseline=arm("baseline"),
+        explained=explained,
+    )
+    return list(compare([subject], Grounds(placebos=PLACEBOS)))
+
+
+def test_a_change_that_did_not_run_is_never_good() -> None:
+    (verdict,) = with_trace(arm("candidate"), ASLEEP)
+    assert (verdict.status, verdict.kind) == (Status.SKIP, Kind.NOT_EXERCISED)
+    assert "boards needed" in verdict.sentence
+    assert "nfs_lookup" in verdict.sentence
+
+
+def test_the_same_image_needs_no_trace() -> None:
+    (verdict,) = with_trace(arm("candidate"), ASLEEP, image=arm("baseline")[0].kernel.image_sha256)
+    assert verdict.kind is Kind.NO_WORSE
+
+
+def test_a_regression_says_where_the_instructions_went() -> None:
+    assert with_trace(arm("candidate"), AWAKE)[0].kind is Kind.NO_WORSE
+    found = with_trace(arm("candidate", slower=1.1), AWAKE)
+    assert all(
+        one.sentence.endswith("; +90 instructions in hrtimer_wakeup") for one in found if one.status is Status.FAIL
+    )
+    assert any(one.status is Status.FAIL for one in found)
+
+
+def test_a_change_that_did_not_run_and_shows_is_a_regression_all_the_same() -> None:
+    assert with_trace(arm("candidate", slower=1.1), ASLEEP)[0].kind is Kind.REGRESSION

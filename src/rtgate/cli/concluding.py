@@ -11,8 +11,9 @@ from pathlib import Path
 from rich.console import Console
 
 from rtgate import record as records_file
-from rtgate.cli.verdicts import limits, planned_in, subjects, write_verdicts
+from rtgate.cli.verdicts import harmless, limits, planned_in, subjects, write_verdicts
 from rtgate.errors import InfrastructureError
+from rtgate.judge.comparing import Grounds, compare
 from rtgate.judge.judging import judge
 from rtgate.judge.verdict import Verdict, exit_code
 from rtgate.report import allure, html, terminal
@@ -47,12 +48,13 @@ def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
     """
     records, found = output / "records", limits(asked.thresholds)
     cases = stored(records, None)
-    verdicts = [
-        verdict
+    judged = [
+        subject
         for case in sorted({*cases, *asked.cases})
         for subject in subjects(case, cases.get(case, []), asked.arms, planned_in(records, case))
-        for verdict in judge(subject, found)
     ]
+    verdicts = [verdict for subject in judged for verdict in judge(subject, found)]
+    verdicts += compare(judged, Grounds(placebos=harmless()))
     verdicts += others
     write_verdicts(verdicts, output / "verdict.json")
     return _report(output, verdicts, allow_unjudged=asked.allow_unjudged)

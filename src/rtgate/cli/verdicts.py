@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rtgate import boards, planned, site
+from rtgate import boards, explained, planned, site
 from rtgate.judge.judging import Subject
 from rtgate.judge.placebos import Placebos, load_placebos
 from rtgate.judge.thresholds import Thresholds, load_thresholds
@@ -54,6 +54,7 @@ def subjects(
             baseline=[record for record in here if record.arm == "baseline" and judged != "baseline"],
             undeclared=_undeclared(board),
             missing=missing(board, judged, mine),
+            explained=next((explained.read(one.directory.parent) for one in mine if one.directory), None),
         )
 
 

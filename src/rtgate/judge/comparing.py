@@ -105,6 +105,8 @@ def _compared(subject: Subject, placebos: Placebos) -> Compared:
         found=shifts(_figures(before), _figures(after), learnt),
         lost=len(subject.baseline) + len(subject.records) - len(before) - len(after),
         instruction_ns=one.environment.instruction_ns,
+        explained=subject.explained,
+        same=len({record.kernel.image_sha256 for record in (*before, *after)}) == 1,
         boot_s=mean(record.seconds.get("total", 0.0) for record in (*before, *after)) if before or after else 0.0,
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rtgate.console.faults import FaultKind
+from rtgate.explained import Explained
 from rtgate.judge import bounds
 from rtgate.judge.comparable import differences
 from rtgate.judge.limits import Finding, apply
@@ -49,6 +50,7 @@ class Subject:
         baseline: the other arm's boots of the same case, empty without one; its faults are pre-existing.
         undeclared: reasons, by validity check, why the board declares a check not applicable.
         missing: boots that were planned and left no record, as people name them.
+        explained: what traced boots of both kernels showed; None if nobody traced them.
     """
 
     case: str
@@ -59,6 +61,7 @@ class Subject:
     baseline: Sequence[Record] = ()
     undeclared: Mapping[str, str] = field(default_factory=dict)
     missing: Sequence[str] = ()
+    explained: Explained | None = None
 
 
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rtgate.explained import Explained
 from rtgate.judge.boot_figures import Part
 from rtgate.judge.limits import Finding, shown
 from rtgate.judge.looks import Outcome
@@ -23,6 +24,8 @@ class Compared:
         found: what both kernels' valid boots show, by figure.
         lost: how many boots of either kernel cannot be used.
         boot_s: how long a boot took this machine.
+        explained: what traced boots showed; None without any.
+        same: whether both kernels are one image.
     """
 
     board: str
@@ -30,6 +33,8 @@ class Compared:
     lost: int
     instruction_ns: str
     boot_s: float
+    explained: Explained | None = None
+    same: bool = False
 
 
 def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
@@ -43,7 +48,22 @@ def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
     if len(judged) < len(found) or not found:
         yield _unknown(case, [one for one in found if not one.learnt])
     elif len(of[Outcome.NO_WORSE]) == len(found):
-        yield _no_worse(case, found)
+        yield _not_exercised(case, case.explained) if _slept(case) else _no_worse(case, found)
+
+
+def _slept(case: Compared) -> bool:
+    return case.explained is not None and not case.explained.exercised and not case.same
+
+
+def _not_exercised(case: Compared, explained: Explained | None) -> Finding:
+    """Return that equal figures say nothing about a change that did not run."""
+    names = explained.resting if explained else ()
+    told = f"{', '.join(names[:3])}{' and others' * (len(names) > 3)}" if names else "nothing"
+    sentence = (
+        f"not exercised here, boards needed: of {len(names)} functions that differ ({told}) none ran while "
+        f"{case.board} measured"
+    )
+    return Finding(status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
 
 
 def _regression(case: Compared, one: Shift) -> Finding:
@@ -58,6 +78,8 @@ def _regression(case: Compared, one: Shift) -> Finding:
             f"{one.figure}: {one.spikes} of {one.boots} boots had one that no boot of any placebo had (p = "
             f"{one.spike_p:.1g}); median {old} before, {new} now"
         )
+    if case.explained is not None and case.explained.sentence:
+        sentence += f"; {case.explained.sentence}"
     return Finding(
         status=Status.FAIL,
         kind=Kind.REGRESSION,

@@ -91,7 +91,7 @@ def _reasons(
         elif wanted.case in minimum:
             yield wanted, Why.MINIMUM, ""
         elif why is Why.UNSEEN:
-            yield wanted, why, next((one.sentence for one in said if one.status is Status.SKIP), "")
+            yield wanted, why, next((one.sentence for one in said if one.kind is Kind.NOT_EXERCISED), "")
 
 
 def _why(said: Sequence[Verdict]) -> Why | None:

@@ -33,6 +33,7 @@ class Kind(Enum):
     SHARE = "share limit"
     REGRESSION = "regression"
     NO_WORSE = "no worse"  # in a comparison with the baseline
+    NOT_EXERCISED = "not exercised"  # nothing of what differs ran while measuring
     INCONCLUSIVE = "inconclusive"
     FAULT = "kernel fault"
     FLAVOUR = "flavour"

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rtgate import explained
+from rtgate.errors import ConfigError
+from rtgate.explained import Explained
+
+SEEN = Explained(seed=3, sentence="+20 instructions in f", executed={"f": 200}, resting=("g",), others=("CONFIG_X",))
+
+
+def test_what_was_seen_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert explained.read(tmp_path) is None
+    explained.write(tmp_path, SEEN)
+    assert explained.read(tmp_path) == SEEN
+    assert [path.name for path in tmp_path.iterdir()] == ["explained.json"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 2}', '{"format": 1}'])
+def test_a_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "explained.json").write_text(text)
+    with pytest.raises(ConfigError, match=r"explained\.json: damaged"):
+        explained.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("executed", "resting", "others", "ran"),
+    [({"f": 1}, ("g",), (), True), ({}, ("g",), (), False), ({}, ("g",), ("d",), False), ({}, (), ("d",), True)],
+)
+def test_what_is_equal_in_all_functions_differs_in_data_that_may_have_been_read(
+    executed: dict[str, int], resting: tuple[str, ...], others: tuple[str, ...], ran: bool
+) -> None:
+    assert Explained(seed=1, executed=executed, resting=resting, others=others).exercised is ran

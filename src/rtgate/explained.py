@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""`explained.json`: what traced boots showed of two kernels, beside the candidate's boots of the case.
+
+Tracing writes it, judging reads it: which functions differ, which of them ran while measuring, and where the
+instructions of a slow wake-up went.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rtgate.errors import ConfigError, InfrastructureError
+
+_NAME = "explained.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """What was seen of one case in one traced boot of each kernel.
+
+    Attributes:
+        seed: of the boots.
+        sentence: where the candidate's wake-ups gained instructions; empty if nobody asked.
+        executed: instructions by function that differs and ran while measuring.
+        resting: functions that differ and did not run.
+        others: differences that are no function: variables, options; nobody can say whether they were exercised.
+    """
+
+    seed: int
+    sentence: str = ""
+    executed: Mapping[str, int]
+    resting: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def exercised(self) -> bool:
+        """Whether anything that differs ran; what is equal in all functions differs in data, which may have."""
+        return bool(self.executed) or (bool(self.others) and not self.resting)
+
+
+def write(directory: Path, explained: Explained) -> None:
+    """Write down what was seen into the directory of the case, whole or not at all. Raises InfrastructureError."""
+    data = {"format": FORMAT, **{name: getattr(explained, name) for name in Explained.__slots__}}
+    try:
+        staged = directory / f".{_NAME}.writing"
+        staged.write_text(json.dumps({**data, "executed": dict(explained.executed)}, indent=1) + "\n", encoding="utf-8")
+        staged.replace(directory / _NAME)
+    except OSError as error:
+        raise InfrastructureError(f"{directory} cannot be written: {error}") from error
+
+
+def read(directory: Path) -> Explained | None:
+    """Return what was seen of a case; None if nobody traced it. Raises ConfigError: the file is damaged."""
+    path = directory / _NAME
+    try:
+        return _decoded(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path}: damaged: {type(error).__name__} {error}") from error
+
+
+def _decoded(data: dict[str, Any]) -> Explained:
+    if data["format"] != FORMAT:
+        raise ValueError(f"format {data['format']}, this rtgate reads {FORMAT}")
+    return Explained(
+        seed=int(data["seed"]),
+        sentence=str(data["sentence"]),
+        executed={str(name): int(count) for name, count in data["executed"].items()},
+        resting=tuple(str(name) for name in data["resting"]),
+        others=tuple(str(name) for name in data["others"]),
+    )
