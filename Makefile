@@ -37,9 +37,11 @@ check: bootstrap-dev ## linters, types, layers, YAML files, shell scripts, proje
 fuzz: bootstrap-dev ## hostile text against every reader, SECONDS=30 each; TARGET="frames record" picks some
 	@ci/fuzz "$(SECONDS)" $(TARGET)
 
-bench: bootstrap-dev ## how long a gate takes, and what faults on the line do to verdicts
+bench: bootstrap-dev ## how long a gate takes, what faults on the line do, how often a comparison is wrong
 	@.venv/bin/python bench/bench.py
 	@.venv/bin/python bench/faults.py 3
+	@.venv/bin/python bench/worlds.py --speed
+	@.venv/bin/python bench/worlds.py
 
 lab: bootstrap ## a real LAVA lab on this machine: server, worker, docker, two virtual boards (root, Debian 12)
 	@ci/lab/lab up $(tell)

@@ -24,7 +24,7 @@ from selftests.faults.targets import lacking  # noqa: E402
 def main(words: Sequence[str]) -> int:
     """Carry out every trial and show what came of it."""
     if lacking():
-        print(f"the fault bench cannot run here: {lacking()}", file=sys.stderr)  # noqa: T201
+        print(f"the fault bench cannot run here: {lacking()}", file=sys.stderr)
         return 3
     began = time.monotonic()
     wanted = trials(int(words[0]) if words else 1)
@@ -32,7 +32,7 @@ def main(words: Sequence[str]) -> int:
         results = [futures[trial].result() for trial in wanted]
     for result in results:
         if result.judged is not Judged.RIGHT:
-            print(result)  # noqa: T201
+            print(result)
     _show(results, time.monotonic() - began)
     return 1 if any(result.judged is Judged.WRONG for result in results) else 0
 

@@ -42,3 +42,19 @@ def test_garwood(count: int) -> None:
 @pytest.mark.parametrize(("minutes", "per_minute"), [(3, 1.0), (9, 0.33), (60, 0.05), (720, 0.0042)])
 def test_no_spike_bounds_the_rate_as_published(minutes: float, per_minute: float) -> None:
     assert distributions.poisson_upper(0, 0.95) / minutes == pytest.approx(per_minute, rel=0.02)
+
+
+@pytest.mark.parametrize("shift", [0.0, 2.0, 5.0, 29.9, 30.1, 36.0])
+@pytest.mark.parametrize("degrees", [5, 21])
+def test_power_of_student(shift: float, degrees: int) -> None:
+    wanted = stats.nct.sf(4.0, degrees, shift) if shift else stats.t.sf(4.0, degrees)
+    assert distributions.t_power(4.0, degrees, shift) == pytest.approx(wanted, abs=1e-6)
+    assert distributions.t_power(4.0, degrees, 400.0) == 1
+
+
+def test_the_upper_bound_of_a_variance() -> None:
+    assert distributions.variance_at_most(2.0, 9, 0.9) == pytest.approx(2.0 * 9 / stats.chi2.ppf(0.1, 9))
+
+
+def test_poisson() -> None:
+    assert distributions.poisson_at_most(3, 2.5) == pytest.approx(stats.poisson.cdf(3, 2.5))

@@ -73,6 +73,28 @@ def test_a_limit_that_is_kept_passes() -> None:
     assert exit_code([found]) == 0
 
 
+def test_a_limit_that_the_baseline_breaks_too_is_a_limit_all_the_same_and_says_so() -> None:
+    late = {30_000: 1999, 131_400: 1}
+    before = record({30_000: 1999, 120_000: 1}, arm="baseline")
+    found = _only(_judge([record(late)], [maximum()], baseline=[before]))
+    assert (found.status, found.kind) == (Status.FAIL, Kind.LIMIT)
+    assert found.sentence.endswith("; the baseline breaks this limit too with 120.0 virtual us (15000 instructions)")
+    fine = _only(_judge([record(late)], [maximum()], baseline=[record(arm="baseline")]))
+    assert "baseline" not in fine.sentence
+    dead = _only(_judge([record(late)], [maximum()], baseline=[record(arm="baseline", state="hang")]))
+    assert "baseline" not in dead.sentence
+    kept = _only(_judge([record()], [maximum()], baseline=[before]))
+    assert kept.status is Status.PASS
+    assert "baseline" not in kept.sentence
+
+
+def test_a_share_that_the_baseline_breaks_too_says_so() -> None:
+    late = {30_000: 1000, 120_000: 1000}
+    found = _only(_judge([record(late)], [share()], baseline=[record(late, arm="baseline")]))
+    assert (found.status, found.kind) == (Status.FAIL, Kind.SHARE)
+    assert "the baseline breaks this limit too with 1000 of 2000 over 50 virtual us" in found.sentence
+
+
 def test_every_limit_has_a_verdict() -> None:
     found = _judge([record()], [maximum(), maximum("10 virtual us"), share()])
     assert [one.status for one in found] == [Status.PASS, Status.FAIL, Status.PASS]

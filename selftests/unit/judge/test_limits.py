@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from selftests.unit.judge.conftest import maximum, number, record, share, without
 
-from rtgate.judge.limits import apply, interval, samples_needed, shown
+from rtgate.judge.limits import apply, interval, shown
+from rtgate.judge.planning import samples_needed
 from rtgate.judge.thresholds import LimitKind
 from rtgate.judge.verdict import Kind, Status
 from rtgate.measurement import Histogram
@@ -214,7 +215,7 @@ def test_a_share_is_decided_by_its_bounds(over: int, status: Status, kind: Kind)
 def test_an_open_share_says_how_many_samples_it_takes() -> None:
     found = apply(share(1e-6), [record(seed=seed) for seed in (1, 2)])
     assert found.kind is Kind.INCONCLUSIVE
-    assert "which takes at least 4605168 samples without one over the level at 99% confidence" in found.sentence
+    assert "it takes at least 4605168 samples without one, 77 min of this case at 99% confidence" in found.sentence
 
 
 def test_boots_are_judged_together() -> None:

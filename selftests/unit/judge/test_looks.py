@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selftests.unit.judge.test_paired import counted
 
-from rtgate.judge.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare, cost_minutes, holm
+from rtgate.judge.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare, cost_minutes, holm, once
 from rtgate.judge.paired import BoardPairs, Evidence, Prior, Series
 
 PRIOR = Prior(0.01, 20)
@@ -151,6 +151,15 @@ def test_few_data_are_never_good_news(values: list[float], prior: Prior) -> None
         assert found.outcome is Outcome.INCONCLUSIVE
     if found.outcome is Outcome.NO_WORSE:
         assert found.pairs >= 3
+
+
+def test_one_look_at_all_pairs_has_all_of_alpha() -> None:
+    slow = [0.0, 0.0, 0.0, *[0.3] * 9]
+    assert one([series("a", *slow)]).pairs == 3
+    found = one([series("a", *slow)], looks=once(12))
+    assert (found.outcome, found.pairs, found.final) == (Outcome.REGRESSION, 12, True)
+    assert found.decisive.effect is not None
+    assert found.decisive.adjusted == pytest.approx(found.decisive.effect.p)
 
 
 def test_what_pairs_cost() -> None:

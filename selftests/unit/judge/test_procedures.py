@@ -76,8 +76,8 @@ def test_suspicious_metrics_alone_are_confirmed_on_fresh_pairs() -> None:
         Screening(case="a", boots=3, suspicion={"body": 0.5, "tail rate": 0.01}),
         Screening(case="b", boots=3, suspicion={"body": 0.5}),
     ]
-    assert next_step(MergeRequestState(screens=screens)) == Measure(("a",), 5)
-    confirm = [series("a", *[0.0] * 5), series("a", *[3.0] * 5, metric="body"), series("b", *[3.0] * 5)]
+    assert next_step(MergeRequestState(screens=screens)) == Measure(("a",), 6)
+    confirm = [series("a", *[0.0] * 6), series("a", *[3.0] * 6, metric="body"), series("b", *[3.0] * 6)]
     found = next_step(MergeRequestState(screens=screens, confirm=confirm))
     assert isinstance(found, Done)
     assert [(one.case, one.outcome) for one in found.comparisons] == [("a", Outcome.NO_WORSE)]
@@ -86,17 +86,17 @@ def test_suspicious_metrics_alone_are_confirmed_on_fresh_pairs() -> None:
 
 def test_an_open_confirmation_is_extended_once() -> None:
     screens = [Screening(case="a", boots=3, suspicion={"tail rate": 0.01})]
-    five = MergeRequestState(screens=screens, confirm=[series("a", *[0.4] * 5, prior=WIDE)])
-    assert next_step(five) == Measure(("a",), 5)
-    ten = MergeRequestState(screens=screens, confirm=[series("a", *[0.4] * 10, prior=WIDE)])
-    assert isinstance(next_step(ten), Done)
+    six = MergeRequestState(screens=screens, confirm=[series("a", *[0.4] * 6, prior=WIDE)])
+    assert next_step(six) == Measure(("a",), 6)
+    twelve = MergeRequestState(screens=screens, confirm=[series("a", *[0.4] * 12, prior=WIDE)])
+    assert isinstance(next_step(twelve), Done)
 
 
 def test_some_cases_are_always_confirmed_with_all_their_metrics() -> None:
     state = MergeRequestState(
         screens=[Screening(case="a", boots=0, suspicion={})],
         always=frozenset({"a"}),
-        confirm=[series("a", *[0.0] * 5), series("a", *[0.0] * 5, metric="body")],
+        confirm=[series("a", *[0.0] * 6), series("a", *[0.0] * 6, metric="body")],
     )
     found = next_step(state)
     assert isinstance(found, Done)
@@ -106,7 +106,7 @@ def test_some_cases_are_always_confirmed_with_all_their_metrics() -> None:
 def test_a_case_in_which_nothing_could_be_screened_is_confirmed() -> None:
     state = MergeRequestState(screens=[Screening(case="a", boots=3, suspicion={})])
     assert flagged(state) == {("a", "")}
-    assert next_step(state) == Measure(("a",), 5)
+    assert next_step(state) == Measure(("a",), 6)
 
 
 # --- the screen

@@ -29,6 +29,7 @@ from rtgate.cli import (
     lab_check,
     modules,
     pcie_limits,
+    plan,
     repeat,
     report,
     rootfs,
@@ -41,22 +42,8 @@ from rtgate.errors import RtgateError
 from rtgate.report.text import plain
 
 _COMMANDS = (
-    *(
-        gate,
-        demo,
-        soak,
-        build,
-        modules,
-        repeat,
-        screen,
-        report,
-        console,
-        compare_env,
-        where,
-        check,
-        rootfs,
-        pcie_limits,
-    ),
+    *(gate, demo, soak, build, modules, repeat, screen, report, console),
+    *(plan, compare_env, where, check, rootfs, pcie_limits),
     *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),
 )
 _EPILOG = """\

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import betainc, betaincinv, gammaincinv, stdtr, stdtrit
+from scipy.special import betainc, betaincinv, gammaincc, gammaincinv, nctdtr, ndtr, stdtr, stdtrit
 
 
 def t_above(t: float, degrees: float) -> float:
@@ -21,6 +21,23 @@ def t_above(t: float, degrees: float) -> float:
 def t_point(probability: float, degrees: float) -> float:
     """Return the value that Student's t exceeds with `probability`."""
     return -float(stdtrit(degrees, probability))
+
+
+def t_power(point: float, degrees: float, shift: float) -> float:
+    """Return the probability that Student's t exceeds `point` when the truth is `shift` standard errors away."""
+    if shift > 30:  # scipy's function ends near 38; normal law of t's variance-stabilised form
+        return float(ndtr((shift - point) / math.sqrt(1 + point * point / (2 * degrees))))
+    return 1 - float(nctdtr(degrees, shift, point))
+
+
+def variance_at_most(variance: float, degrees: float, confidence: float) -> float:
+    """Return the one-sided upper bound of a variance that was estimated with so many degrees of freedom."""
+    return variance * degrees / (2 * float(gammaincinv(degrees / 2, 1 - confidence)))
+
+
+def poisson_at_most(count: float, mean: float) -> float:
+    """Return the probability of at most `count` events of a Poisson law."""
+    return float(gammaincc(count + 1, mean))
 
 
 def negative_binomial_at_least(count: float, size: float, success: float) -> float:

@@ -78,11 +78,13 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
         sentence = f"{', '.join(subject.missing)} left no record: planned, and never carried out or lost"
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
+    before = [one for one in subject.baseline if one.state == "measured"]
     if sound:
-        findings += _limits(limits, sound, believable=believable)
+        findings += _limits(limits, sound, before, believable=believable)
     if telling:
-        findings += _guarantees(guarantees(subject.case, limits), telling, believable=believable)
-        findings += [one for one in bounds.apply(telling) if believable or one.status is Status.FAIL]
+        findings += _guarantees(guarantees(subject.case, limits), telling, before, believable=believable)
+        demanded = _beside(list(bounds.apply(telling)), list(bounds.apply(before)))
+        findings += [one for one in demanded if believable or one.status is Status.FAIL]
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
     if not findings:
@@ -241,21 +243,42 @@ def _invalid(subject: Subject, record: Record) -> Iterator[tuple[Check, Finding]
             yield check, _finding(Status.ERROR, Kind.VALIDITY, sentence, record.boot)
 
 
-def _guarantees(limits: Sequence[Threshold], records: Sequence[Record], *, believable: bool) -> list[Finding]:
+def _guarantees(
+    limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record], *, believable: bool
+) -> list[Finding]:
     """Return what a tool found broken, on host time too: no host makes a kernel do what it must never do."""
-    findings = [replace(apply(limit, records), kind=Kind.GUARANTEE) for limit in limits]
+    findings = [replace(one, kind=Kind.GUARANTEE) for one in _applied(limits, records, baseline)]
     return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
 
 
-def _limits(limits: Sequence[Threshold], records: Sequence[Record], *, believable: bool) -> list[Finding]:
+def _limits(
+    limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record], *, believable: bool
+) -> list[Finding]:
     """Return what the limits say; a limit that is kept counts only when every boot is believable."""
     numbers = [limit for limit in limits if limit.kind is not LimitKind.FAULT]
     if numbers and any(record.environment.time == "host" for record in records):
         # The host below can stop this machine at any time: lateness and lost wake-ups are the host's.
         sentence = f"measured in {len(records)} boots on host time: shown, not judged ({len(numbers)} limits left out)"
         return [_finding(Status.DONE, Kind.UNJUDGED, sentence)]
-    findings = [apply(limit, records) for limit in numbers]
+    findings = _applied(numbers, records, baseline)
     return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
+
+
+def _applied(limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record]) -> list[Finding]:
+    return [one for limit in limits for one in _beside([apply(limit, records)], [apply(limit, baseline)])]
+
+
+def _beside(findings: Sequence[Finding], baseline: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, those that the baseline breaks too with a word of it: they fail, and no change made them."""
+    broken = {(one.measurement, one.limit, one.source): one for one in baseline if one.status is Status.FAIL}
+    told = []
+    for one in findings:
+        before = broken.get((one.measurement, one.limit, one.source))
+        if one.status is Status.FAIL and before is not None:
+            what = f" with {before.value}" if before.value else ""
+            one = replace(one, sentence=f"{one.sentence}; the baseline breaks this limit too{what}")  # noqa: PLW2901
+        told.append(one)
+    return told
 
 
 def _unjudged(subject: Subject) -> Finding:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rtgate.judge import distributions
+from rtgate.judge import distributions, planning
+from rtgate.judge.summaries import minutes
 from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.judge.verdict import Kind, Status
 from rtgate.measurement import Histogram, Measurement
@@ -120,6 +120,7 @@ def _share(threshold: Threshold, found: Found) -> Finding | None:
     """
     level = threshold.over
     histograms = [one.histogram for _, one in found if one.histogram is not None]
+    length = sum({id(record): minutes(record) for record, _ in found}.values())
     if level is None or not any(histogram.total for histogram in histograms):
         return None
     try:
@@ -139,10 +140,9 @@ def _share(threshold: Threshold, found: Found) -> Finding | None:
         sentence += f"at most {high:.3g}, within the limit of {threshold.share:g}"
     else:
         status, kind = Status.DONE, Kind.INCONCLUSIVE
-        needed = samples_needed(threshold.share, threshold.confidence)
         sentence += (
-            f"somewhere between {low:.3g} and {high:.3g}: not enough to decide about the limit of {threshold.share:g}, "
-            f"which takes at least {needed} samples without one over the level"
+            f"somewhere between {low:.3g} and {high:.3g}: not enough to decide about the limit of {threshold.share:g}; "
+            + planning.lacking(planning.ShareLimit(threshold.share, threshold.confidence), merged.total, length)
         )
     sentence += f" at {threshold.confidence:.0%} confidence ({threshold.origin})"
     return Finding(status=status, kind=kind, sentence=sentence, value=value, limit=limit)
@@ -151,8 +151,3 @@ def _share(threshold: Threshold, found: Found) -> Finding | None:
 def interval(events: int, samples: int, confidence: float) -> tuple[float, float]:
     """Return the one-sided lower and upper bounds of a share, each at `confidence` (Clopper-Pearson)."""
     return distributions.share_bounds(events, samples, confidence)
-
-
-def samples_needed(share: float, confidence: float) -> int:
-    """Return how many samples without an event prove a share at a confidence: (1 - share)^n <= 1 - confidence."""
-    return math.ceil(math.log1p(-confidence) / math.log1p(-share))

@@ -9,7 +9,7 @@ depends on what. The shares of the looks add up to one (Bonferroni), so a look m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from rtgate.judge.paired import Effect, Evidence, Reading
@@ -44,7 +44,12 @@ class Looks:
 
 
 RELEASE = Looks(((3, 0.2), (6, 0.3), (12, 0.5)))
-CONFIRM = Looks(((5, 0.4), (10, 0.6)))
+CONFIRM = Looks(((6, 0.3), (12, 0.7)))
+
+
+def once(pairs: int, alpha: float = RELEASE.alpha) -> Looks:
+    """Return the only look at pairs that were all measured before anybody looked; it has more power than several."""
+    return Looks(((pairs, 1.0),), alpha)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +67,8 @@ class Result:
     outcome: Outcome
     effect: Effect | None
     adjusted: float
-    smallest: float | None
-    enough: int | None
+    smallest: float | None = None
+    enough: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,39 +117,47 @@ def compare(family: Sequence[Evidence], looks: Looks = RELEASE) -> tuple[Compari
     for evidence in family:
         by_case.setdefault(evidence.case, []).append(evidence)
     rejected: set[tuple[str, str]] = set()
-    ended: dict[str, Comparison] = {}
-    latest: dict[str, Comparison] = {
-        case: _unseen(case, found, looks.steps[0][0]) for case, found in sorted(by_case.items())
-    }
+    latest: dict[str, Comparison] = {}
     for number, (pairs, share) in enumerate(looks.steps):
         ready = {
             case: found
             for case, found in by_case.items()
-            if case not in ended and min(one.pairs for one in found) >= pairs
+            if (case not in latest or not latest[case].final) and min(one.pairs for one in found) >= pairs
         }
         readings = {(one.case, one.metric): one.at(pairs) for found in ready.values() for one in found}
         adjusted = holm(
             {key: reading.p for key, reading in readings.items()}, len(family) - len(rejected - set(readings))
         )
-        level = looks.alpha * share
-        last = number == len(looks.steps) - 1
+        following = looks.steps[number + 1][0] if number + 1 < len(looks.steps) else None
+        step = _Step(pairs, share, looks.alpha, following)
         for case, found in ready.items():
-            step = _Step(pairs, share, level / max(len(family), 1), None if last else looks.steps[number + 1][0])
-            comparison = step.of(case, found, readings, adjusted, looks.alpha)
-            latest[case] = comparison
-            if comparison.final:
-                ended[case] = comparison
-        rejected |= {key for key in readings if adjusted[key] <= level}
-    return tuple(latest.values())
+            latest[case] = step.of(case, found, readings, adjusted)
+        rejected |= {key for key in readings if adjusted[key] <= looks.alpha * share}
+    levels = {pairs: looks.alpha * share / max(len(family), 1) for pairs, share in looks.steps}
+    return tuple(
+        _planned(latest[case], found, levels) if case in latest else _unseen(case, found, looks.steps[0][0])
+        for case, found in sorted(by_case.items())
+    )
+
+
+def _planned(comparison: Comparison, found: Sequence[Evidence], levels: Mapping[int, float]) -> Comparison:
+    """Return the comparison with what it would have seen, and with what it would take."""
+    pairs, level = comparison.pairs, levels[comparison.pairs]
+    results = []
+    for one, result in zip(found, comparison.results, strict=True):
+        undecided = result.outcome is Outcome.INCONCLUSIVE
+        enough = one.enough(pairs, level) if undecided else None
+        results.append(replace(result, smallest=one.smallest(pairs, level), enough=enough))
+    return replace(comparison, results=tuple(results))
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One look: its pairs, its share of alpha, the level of one test in the worst case, and the next look's pairs."""
+    """One look: its pairs, its share of alpha, alpha, and the next look's pairs."""
 
     pairs: int
     share: float
-    level: float
+    alpha: float
     following: int | None
 
     def of(
@@ -153,12 +166,9 @@ class _Step:
         found: Sequence[Evidence],
         readings: Mapping[tuple[str, str], Reading],
         adjusted: Mapping[tuple[str, str], float],
-        alpha: float,
     ) -> Comparison:
-        results = []
-        for one in found:
-            reading, p = readings[one.case, one.metric], adjusted[one.case, one.metric] / self.share
-            results.append(self._result(one, reading, p, alpha))
+        keys = [(one.case, one.metric) for one in found]
+        results = tuple(self._result(key[1], readings[key], adjusted[key] / self.share) for key in keys)
         outcomes = {result.outcome for result in results}
         outcome = next(one for one in (Outcome.REGRESSION, Outcome.INCONCLUSIVE, Outcome.NO_WORSE) if one in outcomes)
         decided = outcome is not Outcome.INCONCLUSIVE
@@ -168,30 +178,19 @@ class _Step:
             pairs=self.pairs,
             final=decided or self.following is None,
             next_look=None if decided else self.following,
-            results=tuple(results),
+            results=results,
         )
 
-    def _result(self, one: Evidence, reading: Reading, adjusted: float, alpha: float) -> Result:
-        if adjusted <= alpha and reading.large:
+    def _result(self, metric: str, reading: Reading, adjusted: float) -> Result:
+        if adjusted <= self.alpha and reading.large:
             outcome = Outcome.REGRESSION
         else:
             outcome = Outcome.NO_WORSE if reading.small else Outcome.INCONCLUSIVE
-        open_ = outcome is Outcome.INCONCLUSIVE
-        return Result(
-            metric=one.metric,
-            outcome=outcome,
-            effect=reading.effect,
-            adjusted=min(1.0, adjusted),
-            smallest=one.smallest(self.pairs, self.level),
-            enough=one.enough(self.pairs, self.level) if open_ else None,
-        )
+        return Result(metric=metric, outcome=outcome, effect=reading.effect, adjusted=min(1.0, adjusted))
 
 
 def _unseen(case: str, found: Sequence[Evidence], first: int) -> Comparison:
-    results = tuple(
-        Result(metric=one.metric, outcome=Outcome.INCONCLUSIVE, effect=None, adjusted=1.0, smallest=None, enough=None)
-        for one in found
-    )
+    results = tuple(Result(metric=one.metric, outcome=Outcome.INCONCLUSIVE, effect=None, adjusted=1.0) for one in found)
     return Comparison(case=case, outcome=Outcome.INCONCLUSIVE, pairs=0, final=False, next_look=first, results=results)
 
 

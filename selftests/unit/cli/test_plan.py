@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from selftests.unit.judge.test_summaries import exponential, long
+
+from rtgate import record as records_file
+from rtgate.cli import main
+
+
+def planned(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main.main(["plan", *words])
+    said = capsys.readouterr()
+    return code, " ".join(said.out.split()), said.err
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> Path:
+    for number, scale in enumerate([6.0, 6.4, 5.8, 6.1, 6.0, 6.6], 1):
+        records_file.write(long(exponential(scale_us=scale), seed=number), {}, b"", tmp_path)
+    return tmp_path
+
+
+def test_a_share(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = planned(capsys, "--share", "1e-6", "--over", "70us", "--confidence", "0.99", "--rate", "4000/s")
+    assert code == 0
+    assert "a share of at most 1e-06 over 70 us, with 0.99 confidence" in out
+    assert "none over the level │ 4605168 │ 19 min │ 7 │ 35 min" in out
+
+
+def test_two_minutes_cannot_tell_the_published_share(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--share", "0.0000833%", "--over", "70 us", "--board", "rk3568-evb1", "--measured", "2min")
+    code, out, _ = planned(capsys, *words)
+    assert code == 0
+    assert "4000 samples/s (cyclictest every 1 ms on the 4 CPUs of rk3568-evb1)" in out
+    assert "2 min cannot tell: at the limit they have 0.4 events over the level, and none at all" in out
+
+
+def test_half_an_hour_can(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--share", "0.0000833%", "--over", "70us", "--rate", "4000/s", "--measured", "30min")
+    assert "30 min are enough: 7200000 samples" in planned(capsys, *words)[1]
+
+
+def test_a_change_from_records(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = planned(capsys, "--detect", "+20%", "--records", str(night))
+    assert code == 0
+    assert "body" in out
+    assert "hour level" in out
+    assert "x1.2 with a power of 0.9, at 0.01 false alarms in 3 tests" in out
+
+
+def test_a_change_from_a_standard_deviation(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = planned(capsys, "--detect", "x1.2", "--metric", "hour level", "--sd", "0.07", "--tests", "96")
+    assert code == 0
+    assert "hour level │ 0.07 │ 14 │ │ 2.3 h │ x1.2" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--share", "1e-6"], "--over 70us"),
+        (["--share", "1e-6", "--over", "70us"], "how many samples a second?"),
+        (["--share", "1e-6", "--over", "70us", "--rate", "0/s"], "more than nothing"),
+        (["--share", "1e-6", "--over", "70us", "--rate", "4000us"], "--rate 4000us: us cannot be converted to /s"),
+        (["--share", "2", "--over", "70us", "--rate", "4000/s"], "a share lies between 0 and 1"),
+        (["--share", "few", "--over", "70us", "--rate", "4000/s"], "not a share"),
+        (["--share", "1e-6", "--over", "70", "--rate", "4000/s"], "is not a number with a unit"),
+        (["--share", "1e-6", "--over", "70us", "--board", "none-such"], "none-such"),
+        (["--detect", "+20%"], "how much do boots differ?"),
+        (["--detect", "20", "--sd", "0.1"], "not a change"),
+        (["--detect", "-20%", "--sd", "0.1"], "a ratio above 1"),
+        (["--detect", "+20%", "--sd", "-1"], "a standard deviation"),
+        (["--detect", "+20%", "--sd", "0.1", "--power", "2"], "a power lies between 0 and 1"),
+        (["--detect", "+20%", "--records", "nowhere"], "there is no such directory"),
+        (["--detect", "+20%", "--records", "nowhere", "--sd", "1"], "leave one out"),
+        (["--detect", "+20%", "--sd", "0.1", "--boot", "long"], "not a length of time"),
+    ],
+)
+def test_mistakes(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if words[0] == "--detect":
+        words = [f"{words[0]}={words[1]}", *words[2:]]
+    code, _, err = planned(capsys, *words)
+    assert code == 2
+    assert said in err
+
+
+def test_a_metric_that_the_records_do_not_have(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = planned(capsys, "--detect", "+20%", "--records", str(night), "--metric", "speed")
+    assert code == 2
+    assert "(they have: body, hour level, tail rate)" in err
+
+
+def test_too_few_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records_file.write(long(exponential()), {}, b"", tmp_path)
+    code, _, err = planned(capsys, "--detect", "+20%", "--records", str(tmp_path))
+    assert code == 2
+    assert "no two boots of one kernel" in err

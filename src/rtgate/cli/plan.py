@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate plan`: how many samples, minutes and boots an answer takes on a board."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rtgate import boards
+from rtgate import record as records_file
+from rtgate.errors import ConfigError
+from rtgate.judge import distributions
+from rtgate.judge.paired import Prior
+from rtgate.judge.planning import Change, ShareLimit, pairs_needed, plan_share, smallest_found, span, spreads
+from rtgate.record import Record
+from rtgate.units import Quantity, Unit
+
+_DESCRIPTION = """\
+Say how many samples, minutes and boots it takes on a board to prove that a share is within a limit (--share), or to
+find a change of a metric (--detect), from the board's own noise: records of several boots of one kernel (--records), or
+the standard deviation of the metric's natural logarithm between boots (--sd).
+
+examples:
+  rtgate plan --share 1e-6 --over 70us --confidence 0.99 --rate 4000/s
+  rtgate plan --share 0.0000833% --over 70us --board rk3568-evb1 --measured 2min
+  rtgate plan --detect +20% --power 0.9 --records night/records
+  rtgate plan --detect +20% --metric "hour level" --sd 0.07 --tests 96
+"""
+_INTERVAL_S = 1e-3  # of a cyclictest thread, one on each CPU
+_MOST_SURELY = 0.90  # that the true variance is below what is planned for
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "plan",
+        help="say how much must be measured for an answer",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    question = parser.add_mutually_exclusive_group(required=True)
+    question.add_argument("--share", metavar="S", help="prove that at most this share is late: 1e-6, or 0.0001%%")
+    question.add_argument("--detect", metavar="CHANGE", help="find a metric that became worse by this: +20%%, or x1.2")
+    share = parser.add_argument_group("a share")
+    share.add_argument("--over", metavar="TIME", help="the level that the share is over, for example 70us")
+    share.add_argument("--confidence", type=float, default=0.99, metavar="P", help="default: %(default)s")
+    share.add_argument("--rate", metavar="N/s", help="samples in a second, of all threads together")
+    share.add_argument("--measured", metavar="TIME", help="say whether a run of this length can tell, too")
+    change = parser.add_argument_group("a change")
+    change.add_argument("--power", type=float, default=0.9, metavar="P", help="how surely (default: %(default)s)")
+    change.add_argument("--alpha", type=float, default=0.01, metavar="P", help="false alarms of a merge request")
+    change.add_argument("--tests", type=int, metavar="N", help="metrics of all its cases (default: those of --records)")
+    change.add_argument("--metric", metavar="NAME", help="this metric only, for example 'tail rate'")
+    change.add_argument("--records", type=Path, metavar="DIR", help="boots of one kernel on the board")
+    change.add_argument("--sd", type=float, metavar="X", help="of the metric's logarithm, from boot to boot")
+    board = parser.add_argument_group("the board")
+    board.add_argument("--board", metavar="NAME", help="takes the rate from it: one cyclictest thread on each CPU")
+    board.add_argument("--boot", default="3min", metavar="TIME", help="measured in each boot (default: %(default)s)")
+    board.add_argument("--overhead", default="2min", metavar="TIME", help="a boot costs beside (default: %(default)s)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    try:
+        cost = _Cost(_minutes(arguments.boot, "--boot"), _minutes(arguments.overhead, "--overhead"))
+        if arguments.share:
+            _share(arguments, cost)
+        else:
+            _detect(arguments, cost)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Minutes that a boot measures, and those that it costs beside."""
+
+    measured: float
+    overhead: float
+
+    def boots(self, minutes: float) -> int:
+        return math.ceil(minutes / self.measured - 1e-9)
+
+    def of(self, boots: int) -> str:
+        return span(boots * (self.measured + self.overhead))
+
+
+def _share(arguments: argparse.Namespace, cost: _Cost) -> None:
+    if not arguments.over:
+        raise ConfigError("--share needs the level that the share is over: --over 70us")
+    level, share = _quantity(arguments.over, "--over", Unit.US), _fraction(arguments.share)
+    limit = ShareLimit(share, arguments.confidence)
+    rate, source = _rate(arguments)
+    plan = plan_share(limit)
+    rows = [("none over the level", plan.samples)]
+    rows += [(f"a kernel {factor} times better passes (90 %)", samples) for factor, samples in plan.likely.items()]
+    rows.append(("a kernel 3 times worse fails (90 %)", plan.broken))
+    table = Table(
+        f"share of at most {share:g} over {level}, at {limit.confidence:g}", "samples", "measured", "boots", ""
+    )
+    for name, samples in rows:
+        minutes = samples / rate / 60
+        boots = cost.boots(minutes)
+        table.add_row(name, str(samples), span(minutes), str(boots), cost.of(boots))
+    console = Console()
+    console.print(f"a share of at most {share:g} over {level}, with {limit.confidence:g} confidence", highlight=False)
+    console.print(table)
+    console.print(f"at {rate:g} samples/s ({source}), {span(cost.measured)} in each boot", highlight=False)
+    if arguments.measured:
+        minutes = _minutes(arguments.measured, "--measured")
+        console.print(_told(limit, plan.samples, int(minutes * 60 * rate), minutes), highlight=False)
+
+
+def _told(limit: ShareLimit, needed: int, samples: int, minutes: float) -> str:
+    if samples >= needed:
+        return f"{span(minutes)} are enough: {samples} samples, if none is over the level"
+    return (
+        f"{span(minutes)} cannot tell: at the limit they have {samples * limit.share:.2g} events over the level, and "
+        f"none at all with a chance of {math.exp(-samples * limit.share):.0%}"
+    )
+
+
+def _rate(arguments: argparse.Namespace) -> tuple[float, str]:
+    if arguments.rate:
+        rate = _quantity(arguments.rate, "--rate", Unit.PER_S).value
+        if rate <= 0:
+            raise ConfigError(f"--rate {arguments.rate}: it must be more than nothing")
+        return rate, "--rate"
+    if arguments.board:
+        board = boards.board(arguments.board)
+        return (
+            board.cpus / _INTERVAL_S,
+            f"cyclictest every 1 ms on the {board.cpus} CPUs of {board.name}",
+        )
+    raise ConfigError("how many samples a second? Name the board (--board), or say it (--rate 4000/s)")
+
+
+def _detect(arguments: argparse.Namespace, cost: _Cost) -> None:
+    ratio = _ratio(arguments.detect)
+    known = _known(arguments)
+    tests = arguments.tests or len(known)
+    change = Change(ratio=ratio, power=arguments.power, alpha=arguments.alpha, tests=tests)
+    chosen = {key: prior for key, prior in known.items() if arguments.metric in {None, key[1]}}
+    if not chosen:
+        have = ", ".join(sorted({metric for _, metric in known}))
+        raise ConfigError(f"the records have no metric {arguments.metric!r} (they have: {have})")
+    table = Table()
+    table.add_column("case", overflow="fold")
+    for name in ("metric", "sd", "pairs", "at most", "board", "12 find"):
+        table.add_column(name, no_wrap=True)
+    for (case, metric), prior in sorted(chosen.items()):
+        table.add_row(*_row(case, metric, prior, change, cost))
+    console = Console()
+    console.print(table)
+    console.print(
+        f"pairs that find a change of x{ratio:g} with a power of {change.power:g}, at {change.alpha:g} false alarms in "
+        f"{tests} tests, all looked at once; sd: of the logarithm, from boot to boot; at most: if that is as large as "
+        f"it may be with {_MOST_SURELY:.0%} confidence; 12 find: the change that 12 pairs find as surely",
+        highlight=False,
+    )
+
+
+def _row(case: str, metric: str, prior: Prior, change: Change, cost: _Cost) -> list[str]:
+    pairs = pairs_needed(change, prior)
+    worst = pairs
+    if prior.degrees and prior.variance > 0:
+        most = distributions.variance_at_most(prior.variance, prior.degrees, _MOST_SURELY)
+        worst = pairs_needed(change, Prior(most, prior.degrees))
+    smallest = smallest_found(12, prior, change)
+    return [
+        case,
+        metric,
+        f"{math.sqrt(prior.variance / 2):.3g}",
+        ">10000" if pairs is None else str(pairs),
+        (">10000" if worst is None else str(worst)) if prior.degrees else "",
+        "" if pairs is None else cost.of(2 * pairs),
+        "" if smallest is None else f"x{smallest:.4g}",
+    ]
+
+
+def _known(arguments: argparse.Namespace) -> Mapping[tuple[str, str], Prior]:
+    """Return the variance of a pair's difference by case and metric, from where the user says.
+
+    A history of runs is another place to take it from: anything that gives a `Prior` for each case and metric.
+    """
+    if arguments.sd is not None and arguments.records:
+        raise ConfigError("--sd and --records both say how much boots differ: leave one out")
+    if arguments.sd is not None:
+        if not 0 < arguments.sd < 10:
+            raise ConfigError(f"--sd {arguments.sd:g}: a standard deviation of logarithms lies between 0 and 10")
+        return {("any", arguments.metric or "any"): Prior(2 * arguments.sd**2, 0)}
+    if arguments.records:
+        return _from_records(arguments.records, arguments.board)
+    raise ConfigError("how much do boots differ? Name records of one kernel (--records DIR), or say it (--sd 0.1)")
+
+
+def _from_records(directory: Path, board: str | None) -> Mapping[tuple[str, str], Prior]:
+    if not directory.is_dir():
+        raise ConfigError(f"--records {directory}: there is no such directory")
+    groups: dict[tuple[str, ...], list[Record]] = {}
+    for one in records_file.read_all(directory):
+        if board in {None, one.board}:
+            key = (one.case, one.board, one.environment.device, one.arm, one.kernel.image_sha256)
+            groups.setdefault(key, []).append(one)
+    found: dict[tuple[str, str], list[Prior]] = {}
+    for (case, *_), boots in groups.items():
+        for metric, prior in spreads(boots).items():
+            found.setdefault((case, metric), []).append(prior)
+    if not found:
+        raise ConfigError(f"{directory} holds no two boots of one kernel that measured a case")
+    return {key: _together(priors) for key, priors in found.items()}
+
+
+def _together(priors: Sequence[Prior]) -> Prior:
+    degrees = sum(one.degrees for one in priors)
+    return Prior(sum(one.variance * one.degrees for one in priors) / degrees, degrees)
+
+
+def _quantity(text: str, option: str, unit: Unit) -> Quantity:
+    found = Quantity.parse(text if " " in text else _spaced(text))
+    try:
+        found.to(Unit.VIRTUAL_US if found.unit.virtual and unit is Unit.US else unit)
+    except ValueError as error:
+        raise ConfigError(f"{option} {text}: {error}") from error
+    return found
+
+
+def _spaced(text: str) -> str:
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyzMB/")
+    return f"{number} {text[len(number) :]}".strip()
+
+
+def _minutes(text: str, option: str) -> float:
+    for suffix, scale in (("min", 1.0), ("h", 60.0), ("s", 1 / 60)):
+        if text.endswith(suffix):
+            try:
+                value = float(text.removesuffix(suffix)) * scale
+            except ValueError:
+                break
+            if 0 < value < 1e6 or (value == 0 and option == "--overhead"):
+                return value
+    raise ConfigError(f"{option} {text}: not a length of time (examples: 30s, 3min, 12h)")
+
+
+def _fraction(text: str) -> float:
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise ConfigError(f"--share {text}: not a share (examples: 1e-6, 0.0001%)") from None
+
+
+def _ratio(text: str) -> float:
+    try:
+        if text.startswith("x"):
+            return float(text[1:])
+        if text.endswith("%"):
+            return 1 + float(text.removesuffix("%")) / 100
+    except ValueError:
+        pass
+    raise ConfigError(f"--detect {text}: not a change (examples: +20%, x1.2)")
