@@ -420,6 +420,59 @@ def test_no_failure_is_a_pass_without_a_limit() -> None:
     assert verdict.status is Status.PASS
 
 
+MIGRATE = "scheduling/rt-migrate-test:idle"
+
+
+def _migrated(failures: float, rounds: float, time: str) -> Record:
+    """Return the record of a run that ends with the first task that is late; 50 rounds and 10 s are asked for."""
+    made = asking(
+        record(case=MIGRATE),
+        threads=[],
+        interval_us=0,
+        clock=False,
+        duration_s=10.0,
+        ends_with="failures",
+        counts=[{"measurement": "rounds", "least": 50}],
+    )
+    counted = tuple(
+        replace(number(name, value, Unit.COUNT), labels={})
+        for name, value in (("failures", failures), ("rounds", rounds))
+    )
+    made = evidence(made, elapsed_s=rounds / 5)
+    return replace(made, measurements=counted, environment=replace(made.environment, time=time))
+
+
+def _judged(made: Record) -> list[tuple[Status, Kind]]:
+    subject = Subject(case=MIGRATE, board=BOARD, arm="candidate", flavour=FLAVOUR, records=(made,))
+    return [(one.status, one.kind) for one in judge(subject, Thresholds())]
+
+
+@pytest.mark.parametrize(
+    ("failures", "rounds", "time", "verdicts"),
+    [
+        (0, 50, "real", [(Status.PASS, Kind.GUARANTEE)]),
+        (1, 40, "real", [(Status.FAIL, Kind.GUARANTEE)]),
+        (1, 40, "virtual", [(Status.FAIL, Kind.GUARANTEE)]),
+        (1, 40, "host", [(Status.DONE, Kind.UNJUDGED)]),
+        (0, 50, "host", [(Status.PASS, Kind.GUARANTEE)]),
+        # Nothing excuses a run that was short for another reason.
+        (0, 40, "real", [(Status.ERROR, Kind.VALIDITY)] * 2),
+        (0, 40, "host", [(Status.ERROR, Kind.VALIDITY)] * 2),
+    ],
+)
+def test_a_task_that_is_late_is_the_kernel_s_failure_except_where_the_host_can_make_it_late(
+    failures: float, rounds: float, time: str, verdicts: list[tuple[Status, Kind]]
+) -> None:
+    assert _judged(_migrated(failures, rounds, time)) == verdicts
+
+
+def test_lateness_on_host_time_says_who_can_cause_it() -> None:
+    subject = Subject(case=MIGRATE, board=BOARD, arm="candidate", flavour=FLAVOUR, records=(_migrated(1, 4, "host"),))
+    (verdict,) = judge(subject, Thresholds())
+    assert verdict.sentence.startswith("failures was 1 count in ")
+    assert verdict.sentence.endswith("shown, not judged, because on host time the host can cause it")
+
+
 def test_a_limit_takes_the_place_of_the_guarantee() -> None:
     allowed = replace(maximum("2 count", "failures"), case=STRESS)
     (verdict,) = _judge([_stressed(1)], [allowed])

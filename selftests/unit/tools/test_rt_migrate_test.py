@@ -229,6 +229,7 @@ def test_what_must_be_seen_is_all_rounds_and_no_thread_since_a_failed_run_ends_a
         seen=Seen.SESSION,
         counts=(Count(measurement="rounds", least=50),),
         clock=True,
+        ends_with="failures",
     )
 
 

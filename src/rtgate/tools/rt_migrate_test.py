@@ -7,7 +7,8 @@ is the time from the waking to its first instruction.
 
 Facts of rt-tests 2.4 to 2.10 that this module depends on (src/rt-migrate-test/rt-migrate-test.c):
 
-* A round takes 200 ms, whatever `--run-time` and `--sleep-time` say: nothing reads them.
+* A round takes 200 ms and what waking takes, never less, whatever `--run-time` and `--sleep-time` say: nothing reads
+  them.
 * Only with `--check` it fails, at the first round in which a task started more than `--maxerr` (1 ms) later than one
   of lower priority. It ends there, with ` Failed!`, exit code 255 and `return_code` 1. Errors of the set-up give 255 as
   well.
@@ -54,7 +55,7 @@ class RtMigrateTest(Tool):
     name: ClassVar[str] = "rt-migrate-test"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
     reports: ClassVar[Mapping[str, Reports]] = {
-        "failures": Reports.COUNT,
+        "failures": Reports.LATENESS,
         "latency.min": Reports.TIME,
         "latency.avg": Reports.TIME,
         "latency.max": Reports.TIME,
@@ -88,6 +89,7 @@ class RtMigrateTest(Tool):
             seen=Seen.SESSION,
             counts=(Count(measurement="rounds", least=_rounds(setting)),),
             clock=True,
+            ends_with="failures",
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
