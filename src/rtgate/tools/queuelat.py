@@ -79,7 +79,7 @@ class Queuelat(Tool):
         "loops": Reports.COUNT,
     }
     needs: ClassVar[tuple[Need, ...]] = (
-        Need(test='[ "$(nproc)" -gt 1 ]', reason="needs two CPUs: one is busy with it all the time"),
+        Need(test='[ "$(nproc)" -gt 1 ]', reason="needs two CPUs: one is busy with it all the time", cpus=2),
         Need(
             test="command -v rtgate-queuelat >/dev/null",
             reason="needs rtgate's own queuelat (image full): the compiler removed what those of rt-tests measure",

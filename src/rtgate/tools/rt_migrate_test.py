@@ -64,7 +64,7 @@ class RtMigrateTest(Tool):
         "rounds": Reports.COUNT,
     }
     needs: ClassVar[tuple[Need, ...]] = (
-        Need(test='[ "$(nproc)" -gt 1 ]', reason="needs two CPUs: on one, no task can move to another"),
+        Need(test='[ "$(nproc)" -gt 1 ]', reason="needs two CPUs: on one, no task can move to another", cpus=2),
     )
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
