@@ -181,10 +181,7 @@ def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
 
 
 def beforehand(made: Plan, arm: Arm, number: int) -> Outcome | None:
-    """Return the outcome of a plan of which the board's file says that it cannot run; None if it may.
-
-    Nothing boots for it, so its record has neither a boot id nor anything that a kernel says of itself.
-    """
+    """Return the outcome of a plan of which the board's file says that it cannot run; None if it may. Nothing boots."""
     reasons = hopeless(made.needs, arm.board.cpus)
     if not reasons:
         return None
