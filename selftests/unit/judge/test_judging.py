@@ -404,6 +404,21 @@ def test_on_host_time_lateness_and_lost_wakeups_are_shown_not_judged() -> None:
     assert "3 limits left out" in found[0].sentence
 
 
+def test_limits_of_virtual_time_are_not_for_a_virtual_board_on_another_clock() -> None:
+    made = record()
+    attached = replace(made, environment=replace(made.environment, time="real"))
+    lost = replace(number("wakeups.lost", 4000, Unit.COUNT), labels={})
+    attached = replace(attached, measurements=(*without("wakeups.lost", attached).measurements, lost))
+    counted = maximum("1 count", "wakeups.lost")
+    for limits in ([maximum(), counted], [share(), counted]):
+        (verdict,) = _judge([attached], limits)
+        assert (verdict.status, verdict.kind) == (Status.DONE, Kind.UNJUDGED)
+        assert "not on virtual time for which its 2 limits are: shown, not judged" in verdict.sentence
+    # A limit in counts alone says nothing about a clock.
+    (verdict,) = [one for one in _judge([attached], [counted]) if one.measurement == "wakeups.lost"]
+    assert verdict.status is Status.FAIL
+
+
 def _stressed(failures: float) -> Record:
     made = asking(record(case=STRESS), counts=[], interval_us=0)
     return replace(made, measurements=(replace(number("failures", failures, Unit.COUNT), labels={}),))

@@ -253,6 +253,12 @@ def _on_host_time(records: Sequence[Record]) -> bool:
     return any(record.environment.time == "host" for record in records)
 
 
+def _of_virtual_time(limits: Sequence[Threshold]) -> bool:
+    """Return whether limits are those of a virtual board: one of them is in virtual time."""
+    levels = [level for limit in limits for level in (limit.limit, limit.over) if level is not None]
+    return any(level.unit.virtual for level in levels)
+
+
 def _excused(finding: Finding) -> Finding:
     """Return what lateness means on host time: a kernel that was in time all the same is good, another one unjudged."""
     if finding.status is not Status.FAIL:
@@ -268,6 +274,10 @@ def _limits(limits: Sequence[Threshold], records: Sequence[Record], *, believabl
         # The host below can stop this machine at any time: lateness and lost wake-ups are the host's.
         sentence = f"measured in {len(records)} boots on host time: shown, not judged ({len(numbers)} limits left out)"
         return [_finding(Status.DONE, Kind.UNJUDGED, sentence)]
+    if _of_virtual_time(numbers) and not all(record.virtual_time for record in records):
+        # What was counted in virtual time, as lost wake-ups, means nothing for a virtual board on another clock.
+        sentence = f"measured in {len(records)} boots, not on virtual time for which its {len(numbers)} limits are"
+        return [_finding(Status.DONE, Kind.UNJUDGED, f"{sentence}: shown, not judged")]
     findings = [apply(limit, records) for limit in numbers]
     return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
 

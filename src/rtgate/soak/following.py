@@ -142,6 +142,8 @@ class Following:
         """Wait, fetch, and wait again, until the soak has ended."""
         told = False
         ask_again = _ASK_AGAIN_S[0]
+        if self._lost is not None:
+            self.say("the console is back")
         while True:
             self._lost = None
             if status is None or not self._chunks.missing():
