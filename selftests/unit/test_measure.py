@@ -548,10 +548,11 @@ def test_a_tool_that_never_ended_was_left_waiting_by_the_kernel() -> None:
         (State.NO_BOOT, 0.5, "lab"),
         (State.UNREADABLE, 0.5, "lab"),
         (State.HANG, 0.3, "hang"),
+        (State.HANG, None, "hang"),  # nobody knows
         (State.FAULT, 0.9, "kernel fault"),  # no host makes a kernel panic
     ],
 )
-def test_a_kernel_that_did_not_get_to_run_is_not_to_blame(state: State, host_wait: float, expected: str) -> None:
+def test_a_kernel_that_did_not_get_to_run_is_not_to_blame(state: State, host_wait: float | None, expected: str) -> None:
     outcome = replace(measured(), state=state, message="silence", host_wait=host_wait)
     record, _ = measure(CASE, arm(FakeTarget({None: outcome})), 1)
     assert record.state == expected

@@ -206,7 +206,7 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
             # A tool that never ends, and cannot say why, was left waiting by the kernel.
             state = State.HANG if observed.text(outcome.files, "tool.deadline") else State.UNREADABLE
             message = str(error)
-    if state in _TOO_LATE and outcome.host_wait >= host.BUSY:
+    if state in _TOO_LATE and outcome.host_wait is not None and outcome.host_wait >= host.BUSY:
         waited = f"it waited {outcome.host_wait:.0%} of the time for a processor"
         state, message = State.LAB, f"this host was too busy to run the board ({waited}): {message}"
     return _record(case, arm, made, _Result(outcome, state, message, measurements))
