@@ -110,6 +110,7 @@ def test_a_console_that_closes_in_mid_chunk_is_opened_again(bench_of: Made, shel
         assert measured(*range(1, 7)) == states(bench)
         assert [Status.PASS] == [verdict.status for verdict in bench.verdicts]
         assert any("the console is lost" in text for text in bench.told)
+        assert bench.told[-1] == "the console is back"
 
 
 def test_chunks_wait_for_a_host_that_was_away(bench: Bench) -> None:

@@ -32,7 +32,7 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.validity import Held, checks
 from rtgate.measure import Case, flavour, measure, plan, setting
 from rtgate.measurement import Better, Measurement
-from rtgate.needs import Need
+from rtgate.needs import NEVER, Need, hopeless
 from rtgate.record import LoadSeen, Record, Thread
 from rtgate.storage import FileSystem, Overwrite, Storage
 from rtgate.target.outcome import LineQuality, Outcome, State
@@ -43,6 +43,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.fio import FioRandwrite
 from rtgate.tools.pmqtest import Pmqtest
+from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.tuning import Tuning, Write
 
 CASE = Case(suite="latency", tool=Cyclictest(), load="hackbench")
@@ -461,6 +462,46 @@ def test_a_target_that_lacks_what_the_tool_needs_is_a_record_with_the_reasons() 
     assert found.evidence.elapsed_s is None
 
 
+def test_what_the_board_s_file_says_ends_a_case_before_a_boot() -> None:
+    target = FakeTarget()
+    bare = arm(target, board="virt-arm64")
+    case = Case(suite="scheduling", tool=RtMigrateTest(), load="idle")
+    found, outcome = measure(case, bare, 3)
+    assert target.plans == []
+    assert (found.state, found.message) == ("skipped", "needs two CPUs: on one, no task can move to another")
+    assert (outcome.state, outcome.files, outcome.console) == (State.SKIPPED, {}, b"")
+    # What the file says stands; a kernel said nothing, and nothing was run.
+    told = found.environment
+    assert (told.board, told.arch, told.time, told.cpus) == ("virt-arm64", "arm64", "virtual", "1")
+    assert {told.flavour, told.kernel_release, told.config_sha256, told.emulator, told.rootfs, told.online} == {""}
+    assert (found.boot_id, found.boot, found.seconds) == ("", "seed 3", {})
+    assert found.machine == {"boot": "3", "ran": "nothing"}
+    assert (found.measurements, found.faults, found.evidence.threads, found.evidence.log) == ((), (), (), "")
+    assert found.argv == RtMigrateTest().argv(setting(case, bare))
+
+
+def test_a_board_with_two_cpus_boots_and_asks_there() -> None:
+    target = FakeTarget()
+    two = arm(target, board="virt-arm64-smp2")
+    measure(Case(suite="scheduling", tool=RtMigrateTest(), load="idle"), two, 1)
+    (made,) = target.plans
+    assert '[ "$(nproc)" -gt 1 ] || echo' in script(made)
+
+
+@pytest.mark.parametrize(
+    ("needs", "reasons"),
+    [
+        ((), ()),
+        ((Need(test="[ -e /x ]", reason="a"),), ()),
+        ((Need(test="[ -e /x ]", reason="a"), Need(test=NEVER, reason="b"), Need(test=NEVER, reason="c")), ("b", "c")),
+        ((Need(test="true", reason="a", cpus=2),), ()),
+        ((Need(test="true", reason="a", cpus=3),), ("a",)),
+    ],
+)
+def test_what_is_known_beforehand(needs: tuple[Need, ...], reasons: tuple[str, ...]) -> None:
+    assert hopeless(needs, 2) == reasons
+
+
 @pytest.mark.parametrize("reasons", [None, b""])
 def test_without_a_reason_nothing_is_skipped(reasons: bytes | None) -> None:
     assert _record(measured(skip=reasons)).state == "measured"
@@ -507,10 +548,11 @@ def test_a_tool_that_never_ended_was_left_waiting_by_the_kernel() -> None:
         (State.NO_BOOT, 0.5, "lab"),
         (State.UNREADABLE, 0.5, "lab"),
         (State.HANG, 0.3, "hang"),
+        (State.HANG, None, "hang"),  # nobody knows
         (State.FAULT, 0.9, "kernel fault"),  # no host makes a kernel panic
     ],
 )
-def test_a_kernel_that_did_not_get_to_run_is_not_to_blame(state: State, host_wait: float, expected: str) -> None:
+def test_a_kernel_that_did_not_get_to_run_is_not_to_blame(state: State, host_wait: float | None, expected: str) -> None:
     outcome = replace(measured(), state=state, message="silence", host_wait=host_wait)
     record, _ = measure(CASE, arm(FakeTarget({None: outcome})), 1)
     assert record.state == expected

@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +21,7 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.record import Chunk, Evidence, LoadSeen, Place, Record, Thread
 from rtgate.target.outcome import State
+from rtgate.tools import Bound
 from rtgate.units import Quantity, Unit
 
 SHARED = [HealthCheck.function_scoped_fixture]
@@ -353,6 +354,12 @@ def test_a_record_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -
         (("measurements", 1, "labels"), []),
         (("seconds",), {"boot": float("nan")}),
         (("evidence", "asked"), []),
+        (("evidence", "asked", "bounds"), 3),
+        (("evidence", "asked", "bounds"), [3]),
+        (("evidence", "asked", "bounds"), [{"measurement": "link.lanes", "labels": {}, "value": 4}]),
+        (("evidence", "asked", "bounds"), [{"measurement": 1, "labels": {}, "value": 4, "source": "b.yaml"}]),
+        (("evidence", "asked", "bounds"), [{"measurement": "a", "labels": {"x": 1}, "value": 4, "source": "b.yaml"}]),
+        (("evidence", "asked", "bounds"), [{"measurement": "a", "labels": {}, "value": "4", "source": "b.yaml"}]),
         (("case",), 3),
         (("seed",), "1"),
     ],
@@ -366,6 +373,16 @@ def test_damage_anywhere_is_refused(tmp_path: Path, path: tuple[str | int, ...],
     (directory / "record.json").write_text(json.dumps(data))
     with pytest.raises(ConfigError, match="damaged record"):
         records.read(directory)
+
+
+def test_bounds_come_back_as_what_they_were_and_stay_readable(tmp_path: Path) -> None:
+    bound = Bound(measurement="link.lanes", labels={"function": "nvme"}, value=4, source="b.yaml: lanes", exact=True)
+    asked = {**SMALL.evidence.asked, "bounds": [asdict(bound)]}
+    made = replace(SMALL, evidence=replace(SMALL.evidence, asked=asked))
+    directory = records.write(made, {}, b"", tmp_path)
+    assert records.read(directory).evidence.bounds == (bound,)
+    assert json.loads((directory / "record.json").read_text())["evidence"]["asked"]["bounds"] == [asdict(bound)]
+    assert SMALL.evidence.bounds == ()
 
 
 @pytest.mark.parametrize("key", sorted(records._encoded(SMALL)["evidence"]))

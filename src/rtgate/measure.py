@@ -15,7 +15,7 @@ from rtgate.environment import Environment
 from rtgate.errors import ParseError
 from rtgate.loads import Load
 from rtgate.measurement import Measurement
-from rtgate.needs import Need
+from rtgate.needs import NEVER, Need, hopeless
 from rtgate.profiles import Profile
 from rtgate.record import Evidence, KernelIdentity, Record
 from rtgate.target import host
@@ -152,7 +152,7 @@ def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:
     names = [name for name in asked if name not in there and not (name == pcie.ALL and there)]
     return tuple(
         Need(
-            test="false",
+            test=NEVER,
             reason=f"{arm.board.name} lists no PCI Express function" + ("" if name == pcie.ALL else f" named {name}"),
         )
         for name in names
@@ -164,7 +164,7 @@ def _confined(case: Case, arm: Arm) -> tuple[Need, ...]:
     if not arm.tuning.cpus or case.tool.confined:
         return ()
     reason = f"{case.tool.name} is not kept on CPUs {arm.tuning.cpus}, which the tuning {arm.tuning.name} asks for"
-    return (Need(test="false", reason=reason),)
+    return (Need(test=NEVER, reason=reason),)
 
 
 def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
@@ -176,8 +176,16 @@ def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
         InfrastructureError: this machine cannot carry out plans at all.
     """
     made = plan(case, arm, seed)
-    outcome = arm.target.run(made)
+    outcome = beforehand(made, arm, seed) or arm.target.run(made)
     return recorded(case, arm, made, outcome), outcome
+
+
+def beforehand(made: Plan, arm: Arm, number: int) -> Outcome | None:
+    """Return the outcome of a plan of which the board's file says that it cannot run; None if it may. Nothing boots."""
+    reasons = hopeless(made.needs, arm.board.cpus)
+    if not reasons:
+        return None
+    return Outcome(state=State.SKIPPED, message="; ".join(reasons), machine={"boot": str(number), "ran": "nothing"})
 
 
 def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
@@ -198,7 +206,7 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
             # A tool that never ends, and cannot say why, was left waiting by the kernel.
             state = State.HANG if observed.text(outcome.files, "tool.deadline") else State.UNREADABLE
             message = str(error)
-    if state in _TOO_LATE and outcome.host_wait >= host.BUSY:
+    if state in _TOO_LATE and outcome.host_wait is not None and outcome.host_wait >= host.BUSY:
         waited = f"it waited {outcome.host_wait:.0%} of the time for a processor"
         state, message = State.LAB, f"this host was too busy to run the board ({waited}): {message}"
     return _record(case, arm, made, _Result(outcome, state, message, measurements))

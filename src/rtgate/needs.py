@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -13,7 +14,18 @@ class Need:
     Attributes:
         test: a command of the POSIX shell that succeeds where the need is met.
         reason: what is missing where it is not, for people.
+        cpus: how many CPUs the need is about, so that a board's file tells whether it can be met; 0 for something else.
     """
 
     test: str
     reason: str
+    cpus: int = 0
+
+
+NEVER = "false"
+"""The test of a need that no target meets: the board's file, or the tuning, says so before anything boots."""
+
+
+def hopeless(needs: Iterable[Need], cpus: int) -> tuple[str, ...]:
+    """Return the reasons that are known before a boot of a board with so many CPUs; empty if it may run the case."""
+    return tuple(need.reason for need in needs if need.test == NEVER or need.cpus > cpus)

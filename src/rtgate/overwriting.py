@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rtgate import observed
 from rtgate.errors import ConfigError
-from rtgate.needs import Need
+from rtgate.needs import NEVER, Need
 from rtgate.storage import Storage
 from rtgate.target import storage as on_target
 from rtgate.target.storage import Use
@@ -34,7 +34,7 @@ def needs(tools: Sequence[Tool], setting: Setting, board: str) -> tuple[Need, ..
     if not any(isinstance(tool, Overwriting) for tool in tools):
         return ()
     if setting.storage is None:
-        return (Need(test="false", reason=f"{board}.yaml names no NVMe storage that is free to overwrite (nvme:)"),)
+        return (Need(test=NEVER, reason=f"{board}.yaml names no NVMe storage that is free to overwrite (nvme:)"),)
     return on_target.needs(setting.storage)
 
 

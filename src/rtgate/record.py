@@ -23,6 +23,7 @@ from typing import Any
 from rtgate.environment import Environment
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measurement import Measurement
+from rtgate.tools import Bound
 
 FORMAT = 2
 
@@ -75,6 +76,11 @@ class Evidence:
     kernel_threads: tuple[Thread, ...] = ()
     log: str = ""
     pcie: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """What the board's file demanded of the measurements. Raises TypeError or KeyError if it is damaged."""
+        return tuple(_bound(entry) for entry in self.asked.get("bounds", ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +308,24 @@ def _slots(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__slots__}
 
 
+def _bound(entry: Mapping[str, Any]) -> Bound:
+    labels = _is((dict,), entry["labels"])
+    return Bound(
+        measurement=_is((str,), entry["measurement"]),
+        labels={name: _is((str,), label) for name, label in labels.items()},
+        value=float(_is((int, float), entry["value"])),
+        source=_is((str,), entry["source"]),
+        exact=_is((bool,), entry.get("exact", False)),
+    )
+
+
 def _decoded(data: dict[str, Any], directory: Path) -> Record:
+    record = _record(data, directory)
+    _ = record.evidence.bounds  # damaged ones are no use to anybody
+    return record
+
+
+def _record(data: dict[str, Any], directory: Path) -> Record:
     evidence = data["evidence"]
     return Record(
         **{name: _is(kind, data[name]) for name, kind in _PLAIN.items()},

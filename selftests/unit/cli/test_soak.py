@@ -41,6 +41,10 @@ def test_what_is_no_length(text: str) -> None:
         ([*ASKED, "--console", "tcp:h:1", "--case", "latency/cyclictest"], "is no case"),
         ([*ASKED, "--console", "tcp:h:1", "--case", "signal/cyclictest:idle"], "no suite measures"),
         ([*ASKED, "--console", "tcp:h:1", "--case", "latency/cyclictest:lazy"], "unknown load"),
+        (
+            [*ASKED, "--console", "tcp:h:1", "--case", "scheduling/rt-migrate-test:idle"],
+            "virt-arm64 cannot run scheduling/rt-migrate-test:idle: needs two CPUs",
+        ),
         (["soak", "--continue", "nowhere"], "no soak under way"),
         (["soak", "--stop", "nowhere"], "no soak under way"),
     ],

@@ -426,6 +426,21 @@ def test_on_host_time_lateness_and_lost_wakeups_are_shown_not_judged() -> None:
     assert "3 limits left out" in found[0].sentence
 
 
+def test_limits_of_virtual_time_are_not_for_a_virtual_board_on_another_clock() -> None:
+    made = record()
+    attached = replace(made, environment=replace(made.environment, time="real"))
+    lost = replace(number("wakeups.lost", 4000, Unit.COUNT), labels={})
+    attached = replace(attached, measurements=(*without("wakeups.lost", attached).measurements, lost))
+    counted = maximum("1 count", "wakeups.lost")
+    for limits in ([maximum(), counted], [share(), counted]):
+        (verdict,) = _judge([attached], limits)
+        assert (verdict.status, verdict.kind) == (Status.DONE, Kind.UNJUDGED)
+        assert "not on virtual time for which its 2 limits are: shown, not judged" in verdict.sentence
+    # A limit in counts alone says nothing about a clock.
+    (verdict,) = [one for one in _judge([attached], [counted]) if one.measurement == "wakeups.lost"]
+    assert verdict.status is Status.FAIL
+
+
 def _stressed(failures: float) -> Record:
     made = asking(record(case=STRESS), counts=[], interval_us=0)
     return replace(made, measurements=(replace(number("failures", failures, Unit.COUNT), labels={}),))
@@ -440,6 +455,59 @@ def test_a_failure_that_a_tool_found_fails_without_a_limit() -> None:
 def test_no_failure_is_a_pass_without_a_limit() -> None:
     (verdict,) = _judge([_stressed(0)])
     assert verdict.status is Status.PASS
+
+
+MIGRATE = "scheduling/rt-migrate-test:idle"
+
+
+def _migrated(failures: float, rounds: float, time: str) -> Record:
+    """Return the record of a run that ends with the first task that is late; 50 rounds and 10 s are asked for."""
+    made = asking(
+        record(case=MIGRATE),
+        threads=[],
+        interval_us=0,
+        clock=False,
+        duration_s=10.0,
+        ends_with="failures",
+        counts=[{"measurement": "rounds", "least": 50}],
+    )
+    counted = tuple(
+        replace(number(name, value, Unit.COUNT), labels={})
+        for name, value in (("failures", failures), ("rounds", rounds))
+    )
+    made = evidence(made, elapsed_s=rounds / 5)
+    return replace(made, measurements=counted, environment=replace(made.environment, time=time))
+
+
+def _judged(made: Record) -> list[tuple[Status, Kind]]:
+    subject = Subject(case=MIGRATE, board=BOARD, arm="candidate", flavour=FLAVOUR, records=(made,))
+    return [(one.status, one.kind) for one in judge(subject, Thresholds())]
+
+
+@pytest.mark.parametrize(
+    ("failures", "rounds", "time", "verdicts"),
+    [
+        (0, 50, "real", [(Status.PASS, Kind.GUARANTEE)]),
+        (1, 40, "real", [(Status.FAIL, Kind.GUARANTEE)]),
+        (1, 40, "virtual", [(Status.FAIL, Kind.GUARANTEE)]),
+        (1, 40, "host", [(Status.DONE, Kind.UNJUDGED)]),
+        (0, 50, "host", [(Status.PASS, Kind.GUARANTEE)]),
+        # Nothing excuses a run that was short for another reason.
+        (0, 40, "real", [(Status.ERROR, Kind.VALIDITY)] * 2),
+        (0, 40, "host", [(Status.ERROR, Kind.VALIDITY)] * 2),
+    ],
+)
+def test_a_task_that_is_late_is_the_kernel_s_failure_except_where_the_host_can_make_it_late(
+    failures: float, rounds: float, time: str, verdicts: list[tuple[Status, Kind]]
+) -> None:
+    assert _judged(_migrated(failures, rounds, time)) == verdicts
+
+
+def test_lateness_on_host_time_says_who_can_cause_it() -> None:
+    subject = Subject(case=MIGRATE, board=BOARD, arm="candidate", flavour=FLAVOUR, records=(_migrated(1, 4, "host"),))
+    (verdict,) = judge(subject, Thresholds())
+    assert verdict.sentence.startswith("failures was 1 count in ")
+    assert verdict.sentence.endswith("shown, not judged, because on host time the host can cause it")
 
 
 def test_a_limit_takes_the_place_of_the_guarantee() -> None:

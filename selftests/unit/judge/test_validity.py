@@ -441,6 +441,14 @@ def test_counts_must_be_reached(least: float, held: Held) -> None:
         assert found.sentence == f"wakeups at least {least:g}"
 
 
+@pytest.mark.parametrize(("found", "held"), [(1.0, Held.OK), (0.0, Held.FAILED), (None, Held.FAILED)])
+@pytest.mark.parametrize("check", ["counts", "duration"])
+def test_a_run_that_ended_with_what_it_found_may_be_short(check: str, found: float | None, held: Held) -> None:
+    short = asking(record(), counts=[{"measurement": "wakeups", "least": 9000}], duration_s=9000.0, ends_with="late")
+    told = () if found is None else (number("late", found, Unit.COUNT),)
+    assert _check(check, replace(short, measurements=(*short.measurements, *told))).held is held
+
+
 def test_the_lowest_of_several_counts_decides() -> None:
     made = record()
     both = replace(made, measurements=(*made.measurements, number("wakeups", 30, Unit.COUNT, cpu=1)))

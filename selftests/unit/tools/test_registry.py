@@ -123,6 +123,7 @@ def test_a_tool_can_be_planned_on_any_board(place: str, setting: str) -> None:
     counted = [count.measurement for count in expected.counts]
     assert set(counted) <= {name for name, kind in tool.reports.items() if kind is not Reports.TIMES}
     assert all(count.least > 0 for count in expected.counts)
+    assert not expected.ends_with or tool.reports[expected.ends_with] in {Reports.FAILURES, Reports.LATENESS}
     if expected.interval_us:
         assert Reports.TIMES in tool.reports.values()
 

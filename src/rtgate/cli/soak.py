@@ -25,7 +25,8 @@ from rtgate.judge.judging import judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import exit_code
 from rtgate.kernel.lock import exclusive_lock
-from rtgate.measure import Arm, Case
+from rtgate.measure import Arm, Case, plan
+from rtgate.needs import hopeless
 from rtgate.profiles import Lengths, Profile
 from rtgate.record import Record
 from rtgate.report import terminal
@@ -145,7 +146,11 @@ def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
         tuning=arguments.tuning,
         flavour=arguments.flavour,
     )
-    return case, _arm(request, seconds(arguments.chunk))
+    arm = _arm(request, seconds(arguments.chunk))
+    reasons = hopeless(plan(case, arm, 1).needs, arm.board.cpus)
+    if reasons:
+        raise ConfigError(f"{arm.board.name} cannot run {case.name}: {'; '.join(reasons)}")
+    return case, arm
 
 
 def _again(order: Order, console: str | None) -> tuple[Case, Arm]:

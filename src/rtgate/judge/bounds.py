@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
 from rtgate.measurement import Measurement
 from rtgate.record import Record
+from rtgate.tools import Bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,32 +26,30 @@ def apply(records: Sequence[Record]) -> Iterator[Finding]:
     """Yield a finding for each bound that the records carry (`tools.Bound`), over all boots."""
     told: list[Mapping[str, str]] = []
     for bound in _bounds(records):
-        held = [_held(bound, record) for record in records if bound in record.evidence.asked.get("bounds", [])]
+        held = [_held(bound, record) for record in records if bound in record.evidence.bounds]
         finding = _finding(bound, held)
         missing = finding.kind is Kind.MISSING
         # Of a function that is not there nothing else can be measured; it has been told.
-        if missing and any(labels.items() <= bound["labels"].items() for labels in told):
+        if missing and any(labels.items() <= bound.labels.items() for labels in told):
             continue
         if finding.status is Status.FAIL:
-            told.append(bound["labels"])
+            told.append(bound.labels)
         yield finding
 
 
-def _bounds(records: Sequence[Record]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _bounds(records: Sequence[Record]) -> list[Bound]:
+    found: list[Bound] = []
     for record in records:
-        found += [bound for bound in record.evidence.asked.get("bounds", []) if bound not in found]
+        found += [bound for bound in record.evidence.bounds if bound not in found]
     return found
 
 
-def _held(bound: Mapping[str, Any], record: Record) -> _Held:
+def _held(bound: Bound, record: Record) -> _Held:
     """Return what is worst of the measurements that have a bound's labels, whatever else they have."""
     fitting = [
         one
         for one in record.measurements
-        if one.name == bound["measurement"]
-        and one.quantity is not None
-        and bound["labels"].items() <= one.labels.items()
+        if one.name == bound.measurement and one.quantity is not None and bound.labels.items() <= one.labels.items()
     ]
     if not fitting:
         return _Held(record, None, "")
@@ -60,20 +58,20 @@ def _held(bound: Mapping[str, Any], record: Record) -> _Held:
     return _Held(record, worst.quantity.value, worst.label)
 
 
-def _distance(bound: Mapping[str, Any], one: Measurement) -> float:
+def _distance(bound: Bound, one: Measurement) -> float:
     """Return how far a measurement is on the wrong side of its bound; negative on the right one."""
     assert one.quantity is not None
-    difference = float(bound["value"]) - one.quantity.value
-    return abs(difference) if bound["exact"] else difference
+    difference = bound.value - one.quantity.value
+    return abs(difference) if bound.exact else difference
 
 
-def _finding(bound: Mapping[str, Any], held: Sequence[_Held]) -> Finding:
-    name, wanted, source = str(bound["measurement"]), float(bound["value"]), str(bound["source"])
+def _finding(bound: Bound, held: Sequence[_Held]) -> Finding:
+    name, wanted, source = bound.measurement, bound.value, bound.source
     silent = [one.record.boot for one in held if one.value is None]
     seen = [(one, one.value) for one in held if one.value is not None]
-    word = "not" if bound["exact"] else "less than"
+    word = "not" if bound.exact else "less than"
     for one, value in seen:
-        if value < wanted or (bound["exact"] and value != wanted):
+        if value < wanted or (bound.exact and value != wanted):
             sentence = f"{name} was {value:g} on {one.where} in {one.record.boot}, {word} {wanted:g} ({source})"
             return _made(bound, Status.FAIL, Kind.LIMIT, sentence, value, one.record.boot)
     if silent:
@@ -89,15 +87,15 @@ def _finding(bound: Mapping[str, Any], held: Sequence[_Held]) -> Finding:
 
 
 def _made(
-    bound: Mapping[str, Any], status: Status, kind: Kind, sentence: str, value: float | None = None, boot: str = ""
+    bound: Bound, status: Status, kind: Kind, sentence: str, value: float | None = None, boot: str = ""
 ) -> Finding:
     return Finding(
         status=status,
         kind=kind,
         sentence=sentence,
         value="" if value is None else f"{value:g}",
-        limit=f"{float(bound['value']):g}",
+        limit=f"{bound.value:g}",
         boot=boot,
-        measurement=str(bound["measurement"]),
-        source=str(bound["source"]),
+        measurement=bound.measurement,
+        source=bound.source,
     )

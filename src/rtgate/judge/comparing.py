@@ -28,6 +28,7 @@ from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.record import Record
 
 _BOOT_MINUTES = 1.5  # of a board, around its measurements
+_FEWEST_PAIRS = 3  # with a history; without one the paired test says how many it takes
 
 
 class Past(Protocol):
@@ -126,17 +127,20 @@ def _figures(records: Sequence[Record]) -> list[Mapping[str, BootFigure]]:
 
 
 def _pairs(subjects: Sequence[Subject], past: Past) -> Iterator[tuple[Subject, Finding]]:
-    """Yield what pairs of boots say, all metrics of all cases of a board together (Holm), look after look.
+    """Yield what pairs of boots say, all metrics of all cases of a board together (Holm).
 
-    Boards of different kinds are different families; each may err as often as its share allows.
+    All pairs were measured before anybody looked, so there is one look. Boards of different kinds are different
+    families; each may err as often as its share allows.
     """
     names = sorted({subject.board for subject in subjects})
     for name in names:
-        plan = replace(looks.RELEASE, alpha=looks.RELEASE.alpha / len(names))
         here = [subject for subject in subjects if subject.board == name]
         boards = {subject.case: _board(subject, past) for subject in here}
-        first, _ = plan.steps[0]
-        family = [one for case, board in boards.items() for one in pairing.evidence(case, [board], first)]
+        # The look takes as many pairs as every case has that has enough of them at all.
+        counts = [len(board.pairs) for board in boards.values() if len(board.pairs) >= _FEWEST_PAIRS]
+        pairs = min(counts, default=_FEWEST_PAIRS)
+        plan = looks.once(pairs, looks.RELEASE.alpha / len(names))
+        family = [one for case, board in boards.items() for one in pairing.evidence(case, [board], pairs)]
         told = {comparison.case: comparison for comparison in looks.compare(family, plan)}
         for subject in here:
             yield subject, _paired(subject, boards[subject.case], told.get(subject.case), past)

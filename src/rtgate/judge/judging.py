@@ -20,6 +20,7 @@ from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.validity import Check, Held, Spoils, checks, lost_cpus
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.record import FaultSeen, Record
+from rtgate.tools import Reports
 
 # On a host-time board the machine below it can stop the clock: faults that only measure time prove nothing.
 _TIMED_FAULTS = frozenset(
@@ -82,7 +83,10 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     if sound:
         findings += _limits(limits, sound, before, believable=believable)
     if telling:
-        findings += _guarantees(guarantees(subject.case, limits), telling, before, believable=believable)
+        broken = guarantees(subject.case, limits, {Reports.FAILURES})
+        findings += _guarantees(broken, telling, before, believable=believable)
+        late = _guarantees(guarantees(subject.case, limits, {Reports.LATENESS}), telling, before, believable=believable)
+        findings += [_excused(one) if _on_host_time(telling) else one for one in late]
         demanded = _beside(list(bounds.apply(telling)), list(bounds.apply(before)))
         findings += [one for one in demanded if believable or one.status is Status.FAIL]
     if not subject.records:
@@ -251,15 +255,37 @@ def _guarantees(
     return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
 
 
+def _on_host_time(records: Sequence[Record]) -> bool:
+    return any(record.environment.time == "host" for record in records)
+
+
+def _of_virtual_time(limits: Sequence[Threshold]) -> bool:
+    """Return whether limits are those of a virtual board: one of them is in virtual time."""
+    levels = [level for limit in limits for level in (limit.limit, limit.over) if level is not None]
+    return any(level.unit.virtual for level in levels)
+
+
+def _excused(finding: Finding) -> Finding:
+    """Return what lateness means on host time: a kernel that was in time all the same is good, another one unjudged."""
+    if finding.status is not Status.FAIL:
+        return finding
+    sentence = f"{finding.sentence}: shown, not judged, because on host time the host can cause it"
+    return replace(finding, status=Status.DONE, kind=Kind.UNJUDGED, sentence=sentence)
+
+
 def _limits(
     limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record], *, believable: bool
 ) -> list[Finding]:
     """Return what the limits say; a limit that is kept counts only when every boot is believable."""
     numbers = [limit for limit in limits if limit.kind is not LimitKind.FAULT]
-    if numbers and any(record.environment.time == "host" for record in records):
+    if numbers and _on_host_time(records):
         # The host below can stop this machine at any time: lateness and lost wake-ups are the host's.
         sentence = f"measured in {len(records)} boots on host time: shown, not judged ({len(numbers)} limits left out)"
         return [_finding(Status.DONE, Kind.UNJUDGED, sentence)]
+    if _of_virtual_time(numbers) and not all(record.virtual_time for record in records):
+        # What was counted in virtual time, as lost wake-ups, means nothing for a virtual board on another clock.
+        sentence = f"measured in {len(records)} boots, not on virtual time for which its {len(numbers)} limits are"
+        return [_finding(Status.DONE, Kind.UNJUDGED, f"{sentence}: shown, not judged")]
     findings = _applied(numbers, records, baseline)
     return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -84,16 +84,19 @@ class Thresholds:
         return tuple(entry for entry in self.entries if (entry.board, entry.flavour, entry.case) == wanted)
 
 
-def guarantees(case: str, limits: Sequence[Threshold]) -> tuple[Threshold, ...]:
+_GUARANTEED = frozenset({Reports.FAILURES, Reports.LATENESS})
+
+
+def guarantees(
+    case: str, limits: Sequence[Threshold], kinds: Collection[Reports] = _GUARANTEED
+) -> tuple[Threshold, ...]:
     """Return the limits that need no file: a failure that a tool found is the kernel's.
 
     A measurement that `limits`, those of the case from the file, speak of has no other.
     """
     spoken = {limit.measurement for limit in limits}
     failures = [
-        measurement
-        for measurement, kind in reports(case).items()
-        if kind is Reports.FAILURES and measurement not in spoken
+        measurement for measurement, kind in reports(case).items() if kind in kinds and measurement not in spoken
     ]
     return tuple(
         Threshold(
@@ -229,7 +232,8 @@ def _measured(place: _Place, limit: Threshold, data: YamlMapping) -> Threshold:
     )
 
 
-_DIMENSIONS = {Reports.TIMES: "time", Reports.FAILURES: "count"}  # others are called like what is reported
+# Others are called like what is reported.
+_DIMENSIONS = {Reports.TIMES: "time", Reports.FAILURES: "count", Reports.LATENESS: "count"}
 _CLOCKED = {"time": "us", "rate": "MB/s", "frequency": "/s"}  # which a virtual-time board measures with its own clock
 
 

@@ -223,9 +223,15 @@ def _duration(record: Record) -> Check:
     problem = ""
     if took is None:
         problem = "the length of the run was not read"
-    elif took < asked * 0.99:
+    elif took < asked * 0.99 and not _ended_early(record):
         problem = f"the run took {took:g} s of the {asked:g} s asked for"
     return _check("duration", Spoils.GOOD_NEWS, problem, f"{took} s for {asked:g} s asked")
+
+
+def _ended_early(record: Record) -> bool:
+    """Return whether the tool ended its run with the failure that it found: a shorter run is no fault of the run's."""
+    name = record.evidence.asked.get("ends_with", "")
+    return any(one.name == name and one.quantity is not None and one.quantity.value > 0 for one in record.measurements)
 
 
 def _counts(record: Record) -> Check:
@@ -236,7 +242,7 @@ def _counts(record: Record) -> Check:
         values = [one.quantity.value for one in record.measurements if one.name == name and one.quantity is not None]
         if not values:
             problem = f"{name} was not measured, at least {least:g} are needed"
-        elif min(values) < least:
+        elif min(values) < least and not _ended_early(record):
             problem = f"{name} was {min(values):g}, at least {least:g} are needed"
         fine.append(f"{name} at least {least:g}")
     return _check("counts", Spoils.GOOD_NEWS, problem, ", ".join(fine) or "the tool has nothing to count")

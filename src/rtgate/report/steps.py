@@ -235,7 +235,8 @@ def _target_time(record: Record) -> str:
 
 def _booted(record: Record) -> str:
     if "boot" not in record.seconds:
-        return "boot: it did not come to the plan"
+        nothing = record.state == "skipped" and record.machine.get("ran") == "nothing"
+        return "boot: none, the board's file says enough" if nothing else "boot: it did not come to the plan"
     return f"boot: {record.seconds['boot']:.1f} s on the host's clock"
 
 

@@ -16,13 +16,19 @@ On an otherwise idle machine with two cores a board with two CPUs waited 0.28 at
 """
 
 
-def waited_s(pid: int) -> float:
-    """Return how long that thread of a process has waited which waited longest; 0 where nobody knows."""
-    return max((_waited_s(thread) for thread in Path(f"/proc/{pid}/task").glob("*/schedstat")), default=0.0)
+def waited_s(pid: int) -> float | None:
+    """Return how long that thread of a process has waited which waited longest; None where nobody knows.
+
+    Nobody does once the process is gone, nor where the kernel keeps no account (CONFIG_SCHED_INFO).
+    """
+    found = (_waited_s(account) for account in Path(f"/proc/{pid}/task").glob("*/schedstat"))
+    return max((seconds for seconds in found if seconds is not None), default=None)
 
 
-def _waited_s(account: Path) -> float:
+def _waited_s(account: Path) -> float | None:
     try:
-        return int(account.read_text(encoding="ascii").split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return 0.0  # it has just ended
+        ran, waited, _ = account.read_text(encoding="ascii").split()
+        # A zombie's account goes on to exist; a thread that never ran tells nothing.
+        return int(waited) / 1e9 if int(ran) else None
+    except (OSError, ValueError):
+        return None  # it has just ended

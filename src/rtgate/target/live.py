@@ -44,6 +44,11 @@ Opener = Callable[[ExitStack, Plan], Transport]
 Rootfs = Callable[[Plan], RootfsImage]
 
 
+def _known(host_wait: float | None) -> dict[str, str]:
+    """Return what a record says of the host: nothing, where nothing is known."""
+    return {} if host_wait is None else {"host_wait": f"{host_wait:.3f}"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveTarget:
     """A target with a shell on a console.
@@ -113,14 +118,15 @@ class LiveTarget:
             console=bytes(log),
             faults=scan(log.decode("utf-8", errors="replace")),
             seconds={**outcome.seconds, "total": round(time.monotonic() - began, 3)},
-            machine={**self.machine, "host_wait": f"{outcome.host_wait:.3f}"} if self.boots else self.machine,
+            machine={**self.machine, **_known(outcome.host_wait)},
         )
 
-    def _host_wait(self, transport: Transport, began: float) -> float:
-        """Return the share of the time for which QEMU waited for a processor; 0 when it is gone."""
-        if self.boots and isinstance(transport, ProgramTransport | _OfProcess):
-            return host.waited_s(transport.pid) / max(time.monotonic() - began, 1.0)
-        return 0.0
+    def _host_wait(self, transport: Transport, began: float) -> float | None:
+        """Return the share of the time for which QEMU waited for a processor; None when it is gone, or is none."""
+        if not self.boots or not isinstance(transport, ProgramTransport | _OfProcess):
+            return None
+        waited = host.waited_s(transport.pid)
+        return None if waited is None else waited / max(time.monotonic() - began, 1.0)
 
     def opened(self, stack: ExitStack, plan: Plan, log: bytearray) -> Shell:
         """Open the console, until the stack is closed; what it prints goes to `log`. Raises TransportError."""

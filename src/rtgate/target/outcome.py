@@ -53,7 +53,8 @@ class Outcome:
         console: everything the console printed.
         seconds: host seconds by step (`boot`, `measure`, `total`).
         machine: what ran the board: QEMU's version and command line, or the console of a real one.
-        host_wait: share of the time for which a board that is a process on this host waited for a processor.
+        host_wait: share of the time for which a board that is a process on this host waited for a processor; None
+            where nobody knows.
     """
 
     state: State
@@ -64,7 +65,7 @@ class Outcome:
     line: LineQuality = field(default_factory=LineQuality)
     seconds: Mapping[str, float] = field(default_factory=dict)
     machine: Mapping[str, str] = field(default_factory=dict)
-    host_wait: float = 0.0
+    host_wait: float | None = None
 
 
 def unpack(reader: FrameReader) -> dict[str, bytes]:

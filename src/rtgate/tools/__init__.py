@@ -64,6 +64,8 @@ class Expected:
             name after `round.`, with their number as the label `round`; empty for none.
         health: what the names of the measurements of a disk's health begin with; empty for a tool without a disk.
         bounds: what the board's file demands of its measurements.
+        ends_with: the count with which the tool ends its run as soon as it is not 0, so that such a run may be short;
+            empty for a tool that always measures to the end.
     """
 
     threads: tuple[Threads, ...]
@@ -76,6 +78,7 @@ class Expected:
     steady: str = ""
     health: str = ""
     bounds: tuple[Bound, ...] = ()
+    ends_with: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,12 +162,15 @@ class Reports(Enum):
 
     Attributes:
         FAILURES: a count of what a kernel must never do; one is FAIL without a limit.
+        LATENESS: a count of what a kernel must never do and what a busy host can do to it, too: FAIL without a limit
+            where time is the target's own, shown on host time.
     """
 
     TIME = "time"
     TIMES = "histogram of times"
     COUNT = "count"
     FAILURES = "count of failures"
+    LATENESS = "count of failures to be in time"
     RATIO = "ratio"
     RATE = "rate"
     FREQUENCY = "frequency"

@@ -23,6 +23,7 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.needs import Need
 from rtgate.threads import SCHED_DEADLINE, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.rt_tests import Document, document, ended
@@ -54,6 +55,12 @@ class Cyclicdeadline(Tool):
         "wakeups": Reports.COUNT,
         "wakeups.lost": Reports.COUNT,
     }
+    needs: ClassVar[tuple[Need, ...]] = (
+        Need(
+            test="cyclicdeadline --help 2>&1 | grep -q -e --histogram",
+            reason="needs cyclicdeadline with --histogram (rt-tests 2.7 or newer)",
+        ),
+    )
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: one thread per CPU, all with the same period, bound to no CPU.
