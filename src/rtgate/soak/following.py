@@ -140,8 +140,7 @@ class Following:
 
     def _attend(self, detached: Detached, status: Status | None) -> str:
         """Wait, fetch, and wait again, until the soak has ended."""
-        told = False
-        ask_again = _ASK_AGAIN_S[0]
+        told, ask_again = False, _ASK_AGAIN_S[0]
         if self._lost is not None:
             self.say("the console is back")
         while True:
