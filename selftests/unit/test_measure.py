@@ -559,6 +559,26 @@ def test_a_kernel_that_did_not_get_to_run_is_not_to_blame(state: State, host_wai
     assert record.message.endswith("silence")
 
 
+@pytest.mark.parametrize(
+    ("log", "host_wait", "expected"),
+    [
+        ("Oops: Oops: 0000 [#1] PREEMPT_RT SMP", 0.9, "no boot"),  # waiting makes no kernel oops
+        ("Oops: int3: 0000 [#1] PREEMPT_RT SMP", 0.1, "lab"),
+        ("Oops: int3: 0000 [#1] PREEMPT_RT SMP", None, "no boot"),  # a real processor, or virtual time
+    ],
+)
+def test_an_oops_while_booting_is_the_kernel_s_unless_qemu_is_known_to_make_it(
+    log: str, host_wait: float | None, expected: str
+) -> None:
+    faults = scan(f"[    0.738417] {log}\n")
+    assert faults
+    outcome = replace(measured(), state=State.NO_BOOT, message="it died", host_wait=host_wait, faults=faults)
+    record, _ = measure(CASE, arm(FakeTarget({None: outcome})), 1)
+    assert record.state == expected
+    assert record.message.endswith("it died")
+    assert bool(record.faults) is (expected == "no boot")  # a fault that stands is judged, whatever the state
+
+
 def test_what_was_measured_on_a_busy_host_stays() -> None:
     record, _ = measure(CASE, arm(FakeTarget({None: replace(measured(), host_wait=0.9)})), 1)
     assert record.state == "measured"

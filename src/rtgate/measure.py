@@ -11,6 +11,7 @@ from typing import Protocol
 
 from rtgate import companions, links, loads, observed, overwriting, pcie
 from rtgate.boards import Board, Qemu
+from rtgate.console.faults import FATAL
 from rtgate.environment import Environment
 from rtgate.errors import ParseError
 from rtgate.loads import Load
@@ -206,14 +207,11 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
             # A tool that never ends, and cannot say why, was left waiting by the kernel.
             state = State.HANG if observed.text(outcome.files, "tool.deadline") else State.UNREADABLE
             message = str(error)
-    if state in _TOO_LATE and outcome.host_wait is not None and outcome.host_wait >= host.BUSY:
-        waited = f"it waited {outcome.host_wait:.0%} of the time for a processor"
-        state, message = State.LAB, f"this host was too busy to run the board ({waited}): {message}"
+    excuse = host.excuse(state, outcome)
+    if excuse:
+        state, message = State.LAB, f"{excuse}: {message}"
+        outcome = replace(outcome, faults=tuple(fault for fault in outcome.faults if fault.kind not in FATAL))
     return _record(case, arm, made, _Result(outcome, state, message, measurements))
-
-
-# What a kernel looks like that does not get to run.
-_TOO_LATE = (State.NO_BOOT, State.HANG, State.UNREADABLE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,38 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rtgate.console.faults import FATAL
+from rtgate.target.outcome import Outcome, State
+
 BUSY = 0.4
 """The share of the time from which on silence is the host's fault.
 
 On an otherwise idle machine with two cores a board with two CPUs waited 0.28 at most (cyclictest under stress-ng).
 """
+
+
+# What a kernel looks like that does not get to run.
+_TOO_LATE = (State.NO_BOOT, State.HANG, State.UNREADABLE)
+# x86: a processor ran a breakpoint that the kernel had replaced already. Kernels put them over code that they change
+# and wait for every processor before they forget them; QEMU 7.2 with a thread per processor was seen to run the old
+# block all the same.
+_STALE = "Oops: int3"
+
+
+def excuse(state: State, outcome: Outcome) -> str:
+    """Return why this host or its QEMU is to blame for what came of a boot, and not the kernel; empty if it is not.
+
+    Only a board that is a process on this host has an excuse, and no wait makes a kernel panic.
+    """
+    if outcome.host_wait is None:
+        return ""
+    fatal = [fault.line for fault in outcome.faults if fault.kind in FATAL]
+    if any(_STALE in line for line in fatal):
+        return "QEMU ran a breakpoint that the kernel had replaced already"
+    if state in _TOO_LATE and not fatal and outcome.host_wait >= BUSY:
+        waited = f"it waited {outcome.host_wait:.0%} of the time for a processor"
+        return f"this host was too busy to run the board ({waited})"
+    return ""
 
 
 def waited_s(pid: int) -> float | None:
