@@ -23,6 +23,7 @@ from rtgate.cli import (
     demo,
     fetch,
     gate,
+    history,
     hub,
     in_job,
     jobs,
@@ -41,6 +42,7 @@ from rtgate.report.text import plain
 
 _COMMANDS = (
     *(gate, demo, soak, build, modules, repeat, report, console, compare_env, where, check, rootfs, pcie_limits),
+    history,
     *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),
 )
 _EPILOG = """\
