@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -81,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([asdict(line) for line in lines], indent=1))
     elif lines:
-        Console().print(_table(lines))
+        Console(width=None if sys.stdout.isatty() else 200).print(_table(lines))
     else:
         print("the history has no such boots")
     return 0
