@@ -5,29 +5,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.queries import Boot
+from rtgate.judge.paired import Prior
 from rtgate.record import Record
 
 # A variance known from more pairs than this would drown what the merge request's own boots say.
 MOST_PAIRS = 30
 Summarise = Callable[[Record], Mapping[str, float]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prior:
-    """What history says of the difference between two boots of one kernel.
-
-    Attributes:
-        variance: mean square of the differences of a summary (natural logarithms) between the boots of a pair.
-        degrees: of freedom: how many pairs that is from, 30 at most.
-    """
-
-    variance: float
-    degrees: int
 
 
 def pairs(boots: Iterable[Boot]) -> tuple[tuple[Boot, Boot], ...]:

@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scipy.special import betaincinv
-
+from rtgate.judge import distributions
 from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.judge.verdict import Kind, Status
 from rtgate.measurement import Histogram, Measurement
@@ -151,10 +150,7 @@ def _share(threshold: Threshold, found: Found) -> Finding | None:
 
 def interval(events: int, samples: int, confidence: float) -> tuple[float, float]:
     """Return the one-sided lower and upper bounds of a share, each at `confidence` (Clopper-Pearson)."""
-    # Quantiles of the beta distribution: `scipy.stats.beta.ppf` is this function, and takes a second to import.
-    low = 0.0 if events == 0 else float(betaincinv(events, samples - events + 1, 1 - confidence))
-    high = 1.0 if events == samples else float(betaincinv(events + 1, samples - events, confidence))
-    return low, high
+    return distributions.share_bounds(events, samples, confidence)
 
 
 def samples_needed(share: float, confidence: float) -> int:

@@ -31,6 +31,8 @@ class Kind(Enum):
     LIMIT = "limit"
     GUARANTEE = "guarantee"  # what every kernel must keep, without a limit in a file
     SHARE = "share limit"
+    REGRESSION = "regression"
+    NO_WORSE = "no worse"  # in a comparison with the baseline
     INCONCLUSIVE = "inconclusive"
     FAULT = "kernel fault"
     FLAVOUR = "flavour"
