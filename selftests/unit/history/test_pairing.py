@@ -13,9 +13,11 @@ from selftests.unit.report.conftest import make
 
 from rtgate.history import queries
 from rtgate.history.database import History
-from rtgate.history.pairing import pairs, priors
+from rtgate.history.pairing import Borrowed, borrow, pairs, priors
 from rtgate.history.queries import Boot, Wanted
 from rtgate.history.store import add
+from rtgate.judge.procedures import suspicions
+from rtgate.judge.summaries import spikes, summaries
 
 
 def boot(number: int, *, run: str = "r", arm: str = "baseline", image: str = "a", comparable: str = "c") -> Boot:
@@ -31,6 +33,7 @@ def boot(number: int, *, run: str = "r", arm: str = "baseline", image: str = "a"
         boot_id="",
         seed=None,
         valid=True,
+        trusted=True,
         faults=0,
         minutes=None,
     )
@@ -110,3 +113,26 @@ def test_nothing_is_borrowed_from_nothing_or_on_virtual_time(history: History) -
     add(history, virtual, origin())
     assert len(queries.find(history, Wanted(good=True))) == 2
     assert priors(history, virtual[0], mean_level) == {}
+
+
+def test_a_comparison_borrows_levels_variance_spikes_and_sessions(fill: Fill, history: History) -> None:
+    for night in range(6):
+        fill(f"night-{night}", [1.0 + night / 100, 1.0, 1.1, 1.0], first=10 * night + 1)
+    fill("bad", [9.0, 9.0], first=90, arm="candidate")
+    lent = borrow(history, record(999))
+    assert (lent.pairs, lent.runs) == (12, tuple(f"night-{night}" for night in range(6)))
+    assert lent.known.levels is not None
+    assert lent.known.priors["body"].degrees == 12
+    assert 0.001 < lent.known.priors["body"].variance < 0.02
+    assert len(lent.known.spikes) == 24
+    assert len(lent.past.sessions["body"]) == 6
+    fixed = lent.known.levels
+    suspicion = suspicions(
+        [summaries(record(999, scale=1.5), fixed)], [spikes(record(999, scale=1.5), fixed)], lent.past
+    )
+    calm = suspicions([summaries(record(998), fixed)], [spikes(record(998), fixed)], lent.past)
+    assert suspicion["body"] < 0.01 < calm["body"]
+
+
+def test_nothing_is_borrowed_from_an_empty_history(history: History) -> None:
+    assert borrow(history, record(1)) == Borrowed()

@@ -94,9 +94,18 @@ def test_only_boots_that_may_be_compared_are_found(fill: Fill, history: History)
     fill("other-case", [1.0], first=13, case="latency/cyclictest:hackbench")
     fill("candidate", [1.0], first=14, arm="candidate")
     found = queries.comparable_boots(history, record(99))
-    assert [boot.run for boot in found] == ["night-1", "night-1", "kernel", "candidate"]
-    assert {boot.run for boot in queries.baseline_boots(history, record(99))} == {"night-1", "kernel"}
-    assert [boot.run for boot in queries.comparable_boots(history, record(99), newest=1)] == ["candidate"]
+    assert [boot.run for boot in found] == ["night-1", "night-1", "kernel"]
+    assert [boot.run for boot in queries.comparable_boots(history, record(99), newest=1)] == ["kernel"]
+
+
+def test_a_candidate_is_trusted_only_when_somebody_says_so_also_later(fill: Fill, history: History) -> None:
+    made = record(1, arm="candidate")
+    add(history, [made], origin())
+    assert not queries.comparable_boots(history, record(99))
+    assert add(history, [made], Origin(run="again", now=NOW, undeclared={}, trusted=True)) == Stored(new=0, known=1)
+    assert [boot.run for boot in queries.comparable_boots(history, record(99))] == ["night-1"]
+    add(history, [made], origin())
+    assert queries.comparable_boots(history, record(99))
 
 
 def test_another_plan_is_not_comparable() -> None:

@@ -39,7 +39,8 @@ examples:
   rtgate history list --board rk3568-evb1
 
 A record that is added twice is there once. A run is what was measured together, one after the other: a gate, a night, a
-job. Without --run its name is made from the directory's and the time of its oldest record.
+job. Without --run its name is made from the directory's and the time of its oldest record. Only boots of good kernels
+teach what a good kernel is like: those of the arm `baseline`, and those that were added with --good-kernel.
 """
 
 
@@ -55,6 +56,9 @@ def add_parser(commands: Any) -> None:
     adding = actions.add_parser("add", help="store the records below directories")
     adding.add_argument("records", nargs="+", type=Path, metavar="DIR", help="a directory of records (--records)")
     adding.add_argument("--run", metavar="NAME", help="names what was measured together (default: made from DIR)")
+    adding.add_argument(
+        "--good-kernel", action="store_true", help="this kernel is known to be good, although no arm was `baseline`"
+    )
     listing = actions.add_parser("list", help="show what is there, by run")
     for option in ("board", "device", "flavour", "case", "arm", "run"):
         listing.add_argument(f"--{option}", metavar="NAME", help=f"only this {option}")
@@ -72,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     url = chosen(arguments.history)
     if arguments.action == "add":
-        return _add(url, arguments.records, arguments.run)
+        return _add(url, arguments)
     with History.open(url) as history:
         wanted = Wanted(
             **{name: getattr(arguments, name) for name in ("board", "device", "flavour", "case", "arm")},
@@ -88,22 +92,22 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add(url: str, directories: Sequence[Path], run_name: str | None) -> int:
-    for directory in directories:
+def _add(url: str, arguments: argparse.Namespace) -> int:
+    for directory in arguments.records:
         records = list(records_file.read_all(directory))
         if not records:
             raise ConfigError(f"{directory} holds no records (a directory made by pytest --records, or by rtgate gate)")
-        run_of = run_name or name_of(directory, records)
-        stored = store_now(url, records, run_of)
+        run_of = arguments.run or name_of(directory, records)
+        stored = store_now(url, records, run_of, trusted=arguments.good_kernel)
         print(f"{directory}: {stored.new} records stored as run {run_of}, {stored.known} were there already")
     return 0
 
 
-def store_now(url: str, records: Sequence[Record], run_name: str) -> Stored:
+def store_now(url: str, records: Sequence[Record], run_name: str, *, trusted: bool = False) -> Stored:
     """Store records with the time of now and what their boards declare. Raises as `history.store.store`."""
     known = set(site.names("boards"))
     undeclared = {name: boards.board(name).undeclared for name in {one.board for one in records} & known}
-    return store(url, records, Origin(run=run_name, now=datetime.now(UTC), undeclared=undeclared))
+    return store(url, records, Origin(run=run_name, now=datetime.now(UTC), undeclared=undeclared, trusted=trusted))
 
 
 def name_of(directory: Path, records: Sequence[Record]) -> str:
@@ -116,10 +120,21 @@ def name_of(directory: Path, records: Sequence[Record]) -> str:
 
 
 def _table(lines: Sequence[Line]) -> Table:
-    table = Table("run", "stored", "board", "case", "arm", "flavour", "kernel", "boots", "good")
+    table = Table("run", "stored", "board", "case", "arm", "flavour", "kernel", "boots", "valid", "good kernel")
     for line in lines:
         board = f"{line.board} {line.device}".strip()
         kernel = line.kernel_release if line.kernels == 1 else f"{line.kernels} kernels"
-        cells = (line.run, line.stored_at, board, line.case, line.arm, line.flavour, kernel, line.boots, line.good)
+        cells = (
+            line.run,
+            line.stored_at,
+            board,
+            line.case,
+            line.arm,
+            line.flavour,
+            kernel,
+            line.boots,
+            line.good,
+            line.trusted,
+        )
         table.add_row(*(Text(plain(str(cell))) for cell in cells))
     return table

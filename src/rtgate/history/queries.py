@@ -26,6 +26,7 @@ class Boot:
     Attributes:
         run: what was measured together.
         number: which boot of its run.
+        trusted: whether its kernel is known to be good: a baseline, or somebody said so.
         image: SHA-256 of the kernel's image; empty for a kernel that nobody knew.
         comparable: equal for boots that may be compared.
         minutes: how long the tool ran; None when unknown.
@@ -39,6 +40,7 @@ class Boot:
     tuning: str
     profile: str
     arm: str
+    trusted: bool
     run: str
     number: int
     kernel_name: str
@@ -72,6 +74,7 @@ class Wanted:
 
     Attributes:
         good: only valid boots without a kernel fault.
+        trusted: only of kernels that are known to be good.
         newest: at most so many, the last stored ones.
     """
 
@@ -84,6 +87,7 @@ class Wanted:
     comparable: str | None = None
     runs: Sequence[str] | None = None
     good: bool = False
+    trusted: bool = False
     newest: int | None = None
 
 
@@ -121,6 +125,8 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
         found.append(boots.c.run.in_(wanted.runs))
     if wanted.good:
         found += [boots.c.valid.is_(True), boots.c.faults == 0]
+    if wanted.trusted:
+        found.append(boots.c.trusted.is_(True))
     return found
 
 
@@ -142,25 +148,22 @@ def records(history: History, found: Iterable[Boot]) -> tuple[Record, ...]:
     return tuple(encoding.unpacked(*rows[number], f"boot {number} of the history {history.name}") for number in wanted)
 
 
-def comparable_boots(
-    history: History, like: Record, *, arm: str | None = None, newest: int = NEWEST
-) -> tuple[Boot, ...]:
-    """Return good boots that may be compared with a record: the same board, device, environment, case and plan.
+def comparable_boots(history: History, like: Record, *, newest: int = NEWEST) -> tuple[Boot, ...]:
+    """Return good boots of trusted kernels that may be compared with a record: equal in board, environment and plan.
 
     Args:
         history: where to look.
         like: what they must be comparable with. Its flavour counts, too: noise borrowed from another is no help.
-        arm: only boots that were measured as this arm.
         newest: at most so many, the last stored ones.
+
+    Raises:
+        InfrastructureError: the database does not answer.
     """
     flavour = like.kernel.flavour or like.environment.flavour
-    wanted = Wanted(comparable=encoding.comparable(like), flavour=flavour, arm=arm, good=True, newest=newest)
-    return find(history, wanted)
-
-
-def baseline_boots(history: History, like: Record, *, newest: int = NEWEST) -> tuple[Boot, ...]:
-    """Return the comparable good boots that were measured as baseline. Raises as `find`."""
-    return comparable_boots(history, like, arm="baseline", newest=newest)
+    return find(
+        history,
+        Wanted(comparable=encoding.comparable(like), flavour=flavour, good=True, trusted=True, newest=newest),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +180,7 @@ class Line:
     kernels: int
     boots: int
     good: int
+    trusted: int
     stored_at: str
 
 
@@ -190,6 +194,7 @@ def contents(history: History, wanted: Wanted) -> tuple[Line, ...]:
             func.count(distinct(boots.c.kernel_image)).label("kernels"),
             func.count().label("boots"),
             func.count().filter(boots.c.valid.is_(True), boots.c.faults == 0).label("good"),
+            func.count().filter(boots.c.trusted.is_(True)).label("trusted"),
             func.min(boots.c.stored_at).label("stored_at"),
         )
         .where(*_conditions(wanted))

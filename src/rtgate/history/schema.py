@@ -51,6 +51,7 @@ boots: Final = Table(
     Column("tuning", String, nullable=False),
     Column("profile", String, nullable=False),
     Column("arm", String, nullable=False),
+    Column("trusted", Boolean, nullable=False),
     Column("run", String, nullable=False),
     Column("number", Integer, nullable=False),
     Column("kernel_name", String, nullable=False),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Adding records to the history. One that is there already is left alone, so adding twice changes nothing."""
+"""Adding records to the history. One that is there already stays as it is, so adding twice changes nothing."""
 
 from __future__ import annotations
 
@@ -39,12 +39,14 @@ class Origin:
     Attributes:
         run: names what was measured together: a gate, a night, a job. Boots of one run are neighbours in time.
         now: when they are stored.
+        trusted: whether the kernels are known to be good whatever their arm. Baselines always are.
         undeclared: by board: reasons, by validity check, why the board declares a check not applicable.
     """
 
     run: str
     now: datetime
     undeclared: Mapping[str, Mapping[str, str]]
+    trusted: bool = False
 
 
 def store(url: str, records: Iterable[Record], origin: Origin) -> Stored:
@@ -69,6 +71,9 @@ def add(history: History, records: Iterable[Record], origin: Origin) -> Stored:
             # In one order for all writers, so that no two wait for each other.
             _insert(connection, schema.environments, [environments[name] for name in sorted(environments)])
             new = _insert(connection, schema.boots, [rows[name] for name in sorted(rows)])
+            if origin.trusted and new < len(rows):
+                boots = schema.boots
+                connection.execute(boots.update().where(boots.c.key.in_(rows), ~boots.c.trusted).values(trusted=True))
         found = Stored(found.new + new, found.known + len(batch) - new)
     return found
 
@@ -100,6 +105,7 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
         "tuning": record.environment.tuning,
         "profile": record.profile,
         "arm": record.arm,
+        "trusted": origin.trusted or record.arm == "baseline",
         "run": origin.run,
         "number": _number(record),
         "kernel_name": record.kernel.name,
