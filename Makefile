@@ -40,6 +40,7 @@ fuzz: bootstrap-dev ## hostile text against every reader, SECONDS=30 each; TARGE
 bench: bootstrap-dev ## how long a gate takes, and what faults on the line do to verdicts
 	@.venv/bin/python bench/bench.py
 	@.venv/bin/python bench/faults.py 3
+	@.venv/bin/python bench/history.py
 
 lab: bootstrap ## a real LAVA lab on this machine: server, worker, docker, two virtual boards (root, Debian 12)
 	@ci/lab/lab up $(tell)

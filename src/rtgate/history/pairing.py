@@ -118,7 +118,7 @@ def borrow(history: History, like: Record) -> Borrowed:
     if like.virtual_time:
         return Borrowed()
     chosen = newest(pairs(queries.comparable_boots(history, like)))
-    records = queries.records(history, [boot for pair in chosen for boot in pair])
+    records = queries.measured_like(history, [boot for pair in chosen for boot in pair], like)
     fixed = levels(records)
     if fixed is None:
         return Borrowed()

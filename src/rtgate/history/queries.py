@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, distinct, func, select
@@ -139,13 +139,33 @@ def records(history: History, found: Iterable[Boot]) -> tuple[Record, ...]:
     """
     wanted = [boot.id for boot in found]
     query = select(boots.c.id, boots.c.measurements, boots.c.rest, environments.c.fields).join(environments)
-    rows = {}
+    rows = _rows(history, query, wanted)
+    return tuple(encoding.unpacked(*rows[number], _origin(history, number)) for number in wanted)
+
+
+def measured_like(history: History, found: Iterable[Boot], like: Record) -> tuple[Record, ...]:
+    """Return `like` with the measurements of each of the boots, which must be comparable with it.
+
+    That is what summaries look at, and several times faster than `records`, which it raises as.
+    """
+    wanted = [boot.id for boot in found]
+    rows = _rows(history, select(boots.c.id, boots.c.measurements), wanted)
+    made = (encoding.unpacked_measurements(*rows[number], _origin(history, number)) for number in wanted)
+    return tuple(replace(like, state="measured", measurements=measurements) for measurements in made)
+
+
+def _rows(history: History, query: Select[Any], wanted: Sequence[int]) -> dict[int, Sequence[Any]]:
+    """Return what a query says of each boot, by its id."""
+    rows: dict[int, Sequence[Any]] = {}
     with history.reading() as connection:
         for start in range(0, len(wanted), _AT_ONCE):
             part = wanted[start : start + _AT_ONCE]
-            for number, measurements, rest, fields in connection.execute(query.where(boots.c.id.in_(part))):
-                rows[number] = (measurements, rest, fields)
-    return tuple(encoding.unpacked(*rows[number], f"boot {number} of the history {history.name}") for number in wanted)
+            rows |= {row[0]: row[1:] for row in connection.execute(query.where(boots.c.id.in_(part)))}
+    return rows
+
+
+def _origin(history: History, number: int) -> str:
+    return f"boot {number} of the history {history.name}"
 
 
 def comparable_boots(history: History, like: Record, *, newest: int = NEWEST) -> tuple[Boot, ...]:
