@@ -16,6 +16,7 @@ from rtgate import __version__
 from rtgate.cli import (
     board_health,
     build,
+    calibrate,
     cancel,
     check,
     compare_env,
@@ -42,7 +43,7 @@ from rtgate.report.text import plain
 
 _COMMANDS = (
     *(gate, demo, soak, build, modules, repeat, report, console, compare_env, where, check, rootfs, pcie_limits),
-    history,
+    *(history, calibrate),
     *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),
 )
 _EPILOG = """\

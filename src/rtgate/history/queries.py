@@ -140,7 +140,11 @@ def records(history: History, found: Iterable[Boot]) -> tuple[Record, ...]:
     wanted = [boot.id for boot in found]
     query = select(boots.c.id, boots.c.measurements, boots.c.rest, environments.c.fields).join(environments)
     rows = _rows(history, query, wanted)
-    return tuple(encoding.unpacked(*rows[number], _origin(history, number)) for number in wanted)
+    made = []
+    for number in wanted:
+        measurements, rest, fields = rows[number]
+        made.append(encoding.unpacked(measurements, rest, fields, _origin(history, number)))
+    return tuple(made)
 
 
 def measured_like(history: History, found: Iterable[Boot], like: Record) -> tuple[Record, ...]:
@@ -150,17 +154,17 @@ def measured_like(history: History, found: Iterable[Boot], like: Record) -> tupl
     """
     wanted = [boot.id for boot in found]
     rows = _rows(history, select(boots.c.id, boots.c.measurements), wanted)
-    made = (encoding.unpacked_measurements(*rows[number], _origin(history, number)) for number in wanted)
+    made = (encoding.unpacked_measurements(rows[number][0], _origin(history, number)) for number in wanted)
     return tuple(replace(like, state="measured", measurements=measurements) for measurements in made)
 
 
-def _rows(history: History, query: Select[Any], wanted: Sequence[int]) -> dict[int, Sequence[Any]]:
+def _rows(history: History, query: Select[Any], wanted: Sequence[int]) -> dict[int, tuple[Any, ...]]:
     """Return what a query says of each boot, by its id."""
-    rows: dict[int, Sequence[Any]] = {}
+    rows: dict[int, tuple[Any, ...]] = {}
     with history.reading() as connection:
         for start in range(0, len(wanted), _AT_ONCE):
             part = wanted[start : start + _AT_ONCE]
-            rows |= {row[0]: row[1:] for row in connection.execute(query.where(boots.c.id.in_(part)))}
+            rows |= {row[0]: tuple(row[1:]) for row in connection.execute(query.where(boots.c.id.in_(part)))}
     return rows
 
 
