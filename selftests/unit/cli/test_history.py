@@ -118,3 +118,50 @@ def test_wrong_words_are_refused(words: list[str]) -> None:
 def test_a_board_without_good_boots(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibrate", "--board", "virt-x86_64"]) == 2
     assert "has no valid boots of good kernels for virt-x86_64, preempt_rt, any case" in capsys.readouterr().err
+
+
+def drifting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bodies: list[int]) -> None:
+    """Keep a history of runs of three seeds each, with these latencies in virtual ns."""
+    monkeypatch.setenv("RTGATE_HISTORY", f"sqlite:///{tmp_path}/history.db")
+    for number, body in enumerate(bodies):
+        for seed in (1, 2, 3):
+            one = record({body + 10 * ((7 * number + seed) % 5): 1990, 60_000 + 100 * seed: 10}, seed=seed)
+            records_file.write(replace(one, boot_id=f"{number} {seed}"), {}, b"", tmp_path / f"run-{number}")
+        assert main(["history", "add", str(tmp_path / f"run-{number}"), "--run", f"night-{number}"]) == 0
+
+
+def test_a_change_for_the_worse_is_found_with_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drifting(tmp_path, monkeypatch, [30_000] * 8 + [33_000] * 6)
+    capsys.readouterr()
+    assert main(["trend", "--board", "virt-arm64", "-o", str(tmp_path / "trend")]) == 1
+    said = capsys.readouterr().out
+    (line,) = (line for line in said.splitlines() if " body " in line)
+    assert "night-8 (6.12.107-rt): +9" in line
+    assert "worse" in line
+    svg = (tmp_path / "trend" / "latency.cyclictest.idle.svg").read_text()
+    assert "night-8" in svg
+    assert svg.count('id="change-') == 1
+    assert main(["trend", "--board", "virt-arm64", "--json"]) == 1
+    body = next(one for one in json.loads(capsys.readouterr().out) if one["metric"] == "body")
+    assert [one["run"] for one in body["changes"]] == ["night-8"]
+    assert len(body["series"]) == 14
+
+
+def test_a_change_for_the_better_and_no_change_end_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drifting(tmp_path, monkeypatch, [33_000] * 7 + [30_000] * 7)
+    assert main(["trend", "--board", "virt-arm64"]) == 0
+    assert "better" in capsys.readouterr().out
+
+
+def test_too_few_runs_tell_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drifting(tmp_path, monkeypatch, [30_000] * 4)
+    assert main(["trend", "--board", "virt-arm64"]) == 5
+    assert "too few runs to tell" in capsys.readouterr().out
+    assert main(["trend", "--board", "virt-arm64", "--case", "latency/cyclictest:hackbench"]) == 2
+    assert main(["trend", "--board", "nobody"]) == 2

@@ -36,6 +36,7 @@ from rtgate.cli import (
     rootfs,
     soak,
     submit,
+    trend,
     where,
 )
 from rtgate.errors import RtgateError
@@ -43,7 +44,7 @@ from rtgate.report.text import plain
 
 _COMMANDS = (
     *(gate, demo, soak, build, modules, repeat, report, console, compare_env, where, check, rootfs, pcie_limits),
-    *(history, calibrate),
+    *(history, calibrate, trend),
     *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),
 )
 _EPILOG = """\
