@@ -31,6 +31,7 @@ from rtgate.cli import (
     lab_check,
     modules,
     pcie_limits,
+    qualify,
     repeat,
     report,
     rootfs,
@@ -44,7 +45,7 @@ from rtgate.report.text import plain
 
 _COMMANDS = (
     *(gate, demo, soak, build, modules, repeat, report, console, compare_env, where, check, rootfs, pcie_limits),
-    *(history, calibrate, trend),
+    *(history, calibrate, trend, qualify),
     *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),
 )
 _EPILOG = """\

@@ -76,9 +76,30 @@ Index("rtgate_boots_comparable", boots.c.comparable, boots.c.valid, boots.c.id)
 # What people ask: a board, perhaps a case, perhaps a run.
 Index("rtgate_boots_board", boots.c.board, boots.c.case_name, boots.c.run)
 
+# What a night of equal kernels said of a device, case by case; the newest row of a device, flavour and case counts.
+qualifications: Final = Table(
+    "rtgate_qualifications",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("board", String, nullable=False),
+    Column("device", String, nullable=False),
+    Column("flavour", String, nullable=False),
+    Column("case_name", String, nullable=False),
+    Column("environment", String(64), nullable=False),
+    Column("stored_at", String, nullable=False),
+    Column("qualified", Boolean, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("figures", Text, nullable=False),
+)
+Index("rtgate_qualifications_case", qualifications.c.board, qualifications.c.device, qualifications.c.case_name)
+
 
 def _first(connection: Connection) -> None:
     metadata.create_all(connection, tables=[version, environments, boots])
 
 
-STEPS: Final[tuple[Callable[[Connection], None], ...]] = (_first,)
+def _second(connection: Connection) -> None:
+    metadata.create_all(connection, tables=[qualifications])
+
+
+STEPS: Final[tuple[Callable[[Connection], None], ...]] = (_first, _second)
