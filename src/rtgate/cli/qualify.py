@@ -138,6 +138,11 @@ def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[st
         if examined is None or not examined[1].noise:
             continue
         like, standing = examined
+        if like.virtual_time:
+            raise ConfigError(
+                f"{arguments.board} counts instructions: its boots repeat bit by bit and differ by phase alone, so it "
+                "needs no qualification (rtgate calibrate learns limits from kernels that differ harmlessly)"
+            )
         keep(history, like, standing, now)
         found.append(standing)
         limits += _limits(history, [boot for boot in same if boot.good])
