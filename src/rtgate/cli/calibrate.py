@@ -16,10 +16,11 @@ from rtgate import record as records_file
 from rtgate.boards import FLAVOURS
 from rtgate.cli import history as history_command
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.history import queries
+from rtgate.history import pairing, queries
 from rtgate.history.database import History, chosen
 from rtgate.history.queries import Boot, Wanted
 from rtgate.judge.proposing import Ask, Decision, GoodBoot, Proposed, propose_limits, ratchet
+from rtgate.judge.screening import ScreenProposal, propose_screen
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, load_thresholds
 
 _DESCRIPTION = """\
@@ -30,6 +31,8 @@ limit of the Gumbel law. Then the past is replayed: each session is left out onc
 and the limit is widened until the share of false alarms meets the target. A session is a run; on virtual time it is a
 kernel image, because seeds show phases of one kernel and not what a harmless change does. A limit that is not proven
 (fewer than 10 sessions, or a share that may be more than twice the target) is printed as a comment and must not gate.
+
+For lab boards it also says at which level a screen against the history flags at most a tenth of the good sessions.
 
 Limits do not get looser by themselves: where thresholds.yaml has a tighter one, it stays, unless you name the runs that
 need a looser one with --looser-because.
@@ -78,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     board = boards.board(arguments.board)
     before = _before(arguments.thresholds)
     with History.open(chosen(arguments.history)) as history:
-        by_case = _good(history, arguments, virtual=board.virtual)
+        by_case, screens = _good(history, arguments, virtual=board.virtual)
     _check_named(arguments.looser_because, by_case)
     ask = Ask(target=arguments.target, boots=arguments.boots, margin=arguments.margin)
     made: list[tuple[Proposed, Decision]] = []
@@ -87,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
             known = before.of(board.name, arguments.flavour, case)
             made.append((proposed, ratchet(proposed, known, past, arguments.looser_because)))
     _check_needed(arguments.looser_because, made)
-    _write(arguments.output, _document(arguments, by_case, made))
+    _write(arguments.output, _document(arguments, by_case, made, screens))
     _tell(made)
     return 0 if made and not any(proposed.problem for proposed, _ in made) else _UNPROVEN
 
@@ -97,8 +100,13 @@ def _before(path: Path | None) -> Thresholds:
     return load_thresholds([path] if path else site.files("thresholds.yaml"), known)
 
 
-def _good(history: History, arguments: argparse.Namespace, *, virtual: bool) -> dict[str, tuple[GoodBoot, ...]]:
-    """Return the good boots by case. Raises ConfigError when there are none, or when they are not comparable."""
+Screens = Mapping[str, ScreenProposal]
+
+
+def _good(
+    history: History, arguments: argparse.Namespace, *, virtual: bool
+) -> tuple[dict[str, tuple[GoodBoot, ...]], Screens]:
+    """Return the good boots by case, and levels for the screen. Raises ConfigError when there are none."""
     wanted = Wanted(
         board=arguments.board,
         device=arguments.device,
@@ -118,7 +126,14 @@ def _good(history: History, arguments: argparse.Namespace, *, virtual: bool) -> 
     by_case: dict[str, list[Boot]] = {}
     for boot in found:
         by_case.setdefault(boot.case, []).append(boot)
-    return {case: _records(history, by_case[case], virtual=virtual) for case in sorted(by_case)}
+    screens = {} if virtual else {case: _screen(history, by_case[case]) for case in sorted(by_case)}
+    return {case: _records(history, by_case[case], virtual=virtual) for case in sorted(by_case)}, screens
+
+
+def _screen(history: History, boots: Sequence[Boot]) -> ScreenProposal:
+    """Return the screen's level for a case; virtual time has none, because its comparisons have no screen."""
+    chosen = pairing.pairs([boot for boot in boots if boot.comparable == boots[-1].comparable])
+    return propose_screen(pairing.nights(chosen, queries.records(history, [boot for pair in chosen for boot in pair])))
 
 
 def _records(history: History, boots: Sequence[Boot], *, virtual: bool) -> tuple[GoodBoot, ...]:
@@ -171,6 +186,7 @@ def _document(
     arguments: argparse.Namespace,
     by_case: Mapping[str, Sequence[GoodBoot]],
     made: Sequence[tuple[Proposed, Decision]],
+    screens: Screens,
 ) -> str:
     """Return the entry for thresholds.yaml."""
     boots = sum(map(len, by_case.values()))
@@ -187,9 +203,17 @@ def _document(
         own = [(proposed, decision) for proposed, decision in made if proposed.threshold.case == case]
         proven = any(decision.kept or not proposed.problem for proposed, decision in own)
         lines.append(f"    {case}:" if proven else f"    {case}: []")
+        if case in screens:
+            lines.append(f"      # {_screen_text(screens[case])}")
         for proposed, decision in own:
             lines += [f"      {line}" for line in _entry(proposed, decision)]
     return "\n".join(lines) + "\n"
+
+
+def _screen_text(screen: ScreenProposal) -> str:
+    seen = f"{screen.flagged} of {screen.sessions} held-out sessions flagged, at most {screen.upper:.2g} (95 %)"
+    problem = f"; not proven: {screen.problem}" if screen.problem else ""
+    return f"screen: level {screen.level:g}, {seen}{problem}" if screen.level else f"screen: none: {screen.problem}"
 
 
 def _entry(proposed: Proposed, decision: Decision) -> Iterator[str]:

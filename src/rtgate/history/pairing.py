@@ -14,6 +14,7 @@ from rtgate.history.queries import Boot
 from rtgate.judge.paired import Prior
 from rtgate.judge.pairing import Known
 from rtgate.judge.procedures import Past
+from rtgate.judge.screening import Night
 from rtgate.judge.summaries import levels, spikes, summaries
 from rtgate.record import Record
 
@@ -130,6 +131,22 @@ def borrow(history: History, like: Record) -> Borrowed:
         past=Past(sessions=_sessions(chosen, summed), spikes=counted),
         pairs=len(chosen),
         runs=tuple(dict.fromkeys(first.run for first, _ in chosen)),
+    )
+
+
+def nights(found: Sequence[Pair], records: Sequence[Record]) -> tuple[Night, ...]:
+    """Return the newest pair of each run, summarised at the levels that all of them fix.
+
+    Args:
+        found: A/A pairs of one case.
+        records: of their boots, in turns.
+    """
+    last = {first.run: number for number, (first, _) in enumerate(found)}
+    chosen = {run: (records[2 * number], records[2 * number + 1]) for run, number in last.items()}
+    fixed = levels([record for pair in chosen.values() for record in pair])
+    return tuple(
+        Night(run, (summaries(one, fixed), summaries(other, fixed)), (spikes(one, fixed), spikes(other, fixed)))
+        for run, (one, other) in chosen.items()
     )
 
 
