@@ -42,6 +42,7 @@ bench: bootstrap-dev ## how long a gate takes, what faults on the line do, how o
 	@.venv/bin/python bench/faults.py 3
 	@.venv/bin/python bench/worlds.py --speed
 	@.venv/bin/python bench/worlds.py
+	@.venv/bin/python bench/history.py
 
 lab: bootstrap ## a real LAVA lab on this machine: server, worker, docker, two virtual boards (root, Debian 12)
 	@ci/lab/lab up $(tell)

@@ -255,6 +255,21 @@ def read(directory: Path) -> Record:
         raise ConfigError(f"{path}: damaged record: {type(error).__name__} {error}") from error
 
 
+def as_json(record: Record) -> dict[str, Any]:
+    """Return the record as it stands in `record.json`, for those who keep records in another place."""
+    return _encoded(record)
+
+
+def from_json(data: dict[str, Any], origin: str) -> Record:
+    """Return the record of `as_json`. Raises ConfigError, naming `origin`: it is damaged or of another format."""
+    try:
+        if data["format"] != FORMAT:
+            raise ConfigError(f"{origin}: record format {data['format']}, this rtgate reads {FORMAT}")
+        return _decoded(data, None)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ConfigError(f"{origin}: damaged record: {type(error).__name__} {error}") from error
+
+
 def read_all(records: Path) -> Iterator[Record]:
     """Read every record below a directory, in order of their paths. Raises ConfigError as `read`."""
     for path in sorted(records.glob("*/*/*/*/record.json")):
@@ -319,13 +334,13 @@ def _bound(entry: Mapping[str, Any]) -> Bound:
     )
 
 
-def _decoded(data: dict[str, Any], directory: Path) -> Record:
+def _decoded(data: dict[str, Any], directory: Path | None) -> Record:
     record = _record(data, directory)
     _ = record.evidence.bounds  # damaged ones are no use to anybody
     return record
 
 
-def _record(data: dict[str, Any], directory: Path) -> Record:
+def _record(data: dict[str, Any], directory: Path | None) -> Record:
     evidence = data["evidence"]
     return Record(
         **{name: _is(kind, data[name]) for name, kind in _PLAIN.items()},

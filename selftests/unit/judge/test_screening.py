@@ -1,71 +1,46 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+import random
 
-from rtgate.judge.screening import Wanted, Why, choose, hopeless
-from rtgate.judge.verdict import Kind, Status, Verdict
-
-CASES = ("latency/a:idle", "latency/b:idle", "latency/c:idle", "nvme/d:idle")
-WANTED = [Wanted(case=case, minutes=10.0) for case in CASES]
+from rtgate.judge.screening import LEVELS, Night, propose_screen, replay
+from rtgate.judge.summaries import Spikes
 
 
-def verdict(case: str, status: Status, kind: Kind) -> Verdict:
-    return Verdict(
-        status=status, kind=kind, sentence=f"{kind.value} of {case}", board="v", arm="candidate", flavour="", case=case
-    )
+def nights(count: int, drift: float = 0.02, seed: int = 1) -> list[Night]:
+    chance = random.Random(seed)
+    found = []
+    for number in range(count):
+        centre = {name: chance.gauss(3, drift) for name in ("body", "hour level", "tail rate")}
+        first, second = ({name: chance.gauss(value, 0.05) for name, value in centre.items()} for _ in range(2))
+        found.append(Night(f"night-{number}", (first, second), (Spikes(0, 3.0), Spikes(0, 3.0))))
+    return found
 
 
-SCREEN = [
-    verdict(CASES[0], Status.PASS, Kind.LIMIT),
-    verdict(CASES[0], Status.PASS, Kind.NO_WORSE),
-    verdict(CASES[1], Status.PASS, Kind.LIMIT),
-    verdict(CASES[1], Status.FAIL, Kind.REGRESSION),
-    verdict(CASES[2], Status.DONE, Kind.INCONCLUSIVE),
-]
+def test_the_level_flags_no_more_of_the_past_than_wanted() -> None:
+    found = propose_screen(nights(40))
+    assert found.level in LEVELS[:3]
+    assert found.flagged <= 4
+    assert found.flagged / 40 < found.upper < 0.25
+    assert found.problem == ""
 
 
-def chosen(minimum: tuple[str, ...] = (), budget: float = 1000.0) -> dict[str, tuple[Why, bool]]:
-    return {one.case: (one.why, one.within) for one in choose(SCREEN, WANTED, minimum, budget)}
+def test_p_values_of_good_sessions_are_spread_evenly() -> None:
+    smallest = [p for seed in range(6) for p in replay(nights(30, seed=seed))]
+    # Of four tests one is below p with about 1 - (1 - p)^4; spikes, of which there are none, never are.
+    assert 0.08 < sum(p < 0.05 for p in smallest) / len(smallest) < 0.22
 
 
-def test_what_is_flagged_comes_first_and_what_is_no_worse_waits() -> None:
-    assert list(chosen().items()) == [
-        (CASES[1], (Why.FLAGGED, True)),
-        (CASES[2], (Why.OPEN, True)),
-        (CASES[3], (Why.UNSEEN, True)),
+def test_a_session_is_compared_with_the_others_only() -> None:
+    bad = Night("bad", ({"body": 9.0}, {"body": 9.0}), (None, None))
+    good = [
+        Night(one.name, ({"body": one.boots[0]["body"]}, {"body": one.boots[1]["body"]}), (None, None))
+        for one in nights(12)
     ]
-    assert choose(SCREEN, WANTED, (), 1000)[0].because == f"regression of {CASES[1]}"
+    assert replay([*good, bad])[-1] < 1e-6
 
 
-def test_the_minimum_is_measured_whatever_the_screen_said() -> None:
-    assert chosen((CASES[0],))[CASES[0]] == (Why.MINIMUM, True)
-    assert chosen((CASES[1],))[CASES[1]] == (Why.FLAGGED, True)
-
-
-def test_a_kept_limit_alone_is_no_reason_to_wait() -> None:
-    """Without a comparison nobody knows whether the case became worse."""
-    (only,) = choose([verdict(CASES[0], Status.PASS, Kind.LIMIT)], WANTED[:1], (), 100)
-    assert only.why is Why.UNSEEN
-
-
-def test_the_budget_reaches_as_far_as_it_goes() -> None:
-    found = chosen((CASES[0],), budget=25.0)
-    assert [case for case, (_, within) in found.items() if within] == [CASES[1], CASES[2]]
-
-
-@given(st.floats(0, 100), st.lists(st.floats(0.1, 30), min_size=4, max_size=4))
-def test_no_more_is_spent_than_there_is(budget: float, minutes: list[float]) -> None:
-    wanted = [Wanted(case=case, minutes=length) for case, length in zip(CASES, minutes, strict=True)]
-    found = choose(SCREEN, wanted, CASES, budget)
-    assert len(found) == len(CASES)
-    assert sum(one.minutes for one in found if one.within) <= budget + 1e-9
-
-
-@pytest.mark.parametrize(
-    ("kind", "blocks"), [(Kind.HANG, True), (Kind.BOOT, True), (Kind.REGRESSION, False), (Kind.LIMIT, False)]
-)
-def test_only_a_kernel_that_dies_needs_no_board_to_say_so(kind: Kind, blocks: bool) -> None:
-    assert bool(hopeless([verdict(CASES[0], Status.FAIL, kind)])) is blocks
+def test_few_sessions_are_not_relied_on() -> None:
+    assert "too few" in propose_screen(nights(8)).problem
+    assert propose_screen(nights(3)).level is None  # with three, everything is suspicious
+    assert propose_screen([]).level is None

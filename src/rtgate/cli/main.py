@@ -16,6 +16,7 @@ from rtgate import __version__
 from rtgate.cli import (
     board_health,
     build,
+    calibrate,
     cancel,
     check,
     compare_env,
@@ -23,6 +24,7 @@ from rtgate.cli import (
     demo,
     fetch,
     gate,
+    history,
     hub,
     in_job,
     jobs,
@@ -30,12 +32,14 @@ from rtgate.cli import (
     modules,
     pcie_limits,
     plan,
+    qualify,
     repeat,
     report,
     rootfs,
     screen,
     soak,
     submit,
+    trend,
     where,
 )
 from rtgate.errors import RtgateError
@@ -43,7 +47,8 @@ from rtgate.report.text import plain
 
 _COMMANDS = (
     *(gate, demo, soak, build, modules, repeat, screen, report, console),
-    *(plan, compare_env, where, check, rootfs, pcie_limits),
+    *(plan, history, calibrate, trend, qualify),
+    *(compare_env, where, check, rootfs, pcie_limits),
     *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),
 )
 _EPILOG = """\

@@ -15,7 +15,7 @@ from rtgate import boards
 from rtgate.cli import suites
 from rtgate.cli.report import read_verdicts
 from rtgate.errors import ConfigError
-from rtgate.judge.screening import Choice, Wanted, choose, hopeless
+from rtgate.judge.second_stage import Choice, Wanted, choose, hopeless
 from rtgate.judge.verdict import Status
 from rtgate.lava import cases as cases_file
 from rtgate.profiles import Lengths, profile

@@ -1,109 +1,82 @@
 # SPDX-License-Identifier: MIT
-"""Two stages: what a virtual-time screen says decides what boards in a lab measure, and in which order.
+"""The screen's level, learnt from the past: how many sessions of good kernels it would have flagged.
 
-Board time is what a lab has least of. A board measures what the screen flagged, what the screen could not exercise,
-and a standing minimum; cases that the screen found no worse wait for the night.
+The level decides what a merge request costs (flagged cases are measured again), not how often it is wrongly blocked:
+that is the confirmation's share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.calibration import FEWEST_SESSIONS
+from rtgate.judge.distributions import share_bounds
+from rtgate.judge.procedures import Past, suspicions
+from rtgate.judge.summaries import Spikes
 
-_DEAD = frozenset({Kind.BOOT, Kind.FAULT, Kind.HANG, Kind.FLAVOUR, Kind.GUARANTEE})
+LEVELS = (0.12, 0.05, 0.02, 0.01, 0.005, 0.002)
+FLAGGED = 0.10  # of the cases of a harmless merge request
 
 
-class Why(Enum):
-    """Why a board measures a case, the most urgent first."""
+@dataclass(frozen=True, slots=True)
+class Night:
+    """Two boots of one good kernel, neighbours in time, of one session."""
 
-    FLAGGED = "flagged"
-    OPEN = "open"
-    MINIMUM = "standing minimum"
-    UNSEEN = "not exercised by the screen"
+    name: str
+    boots: tuple[Mapping[str, float], Mapping[str, float]]
+    spikes: tuple[Spikes | None, Spikes | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """A case for a board.
+class ScreenProposal:
+    """A level for the screen.
 
     Attributes:
-        because: what the screen said, in a sentence; empty where it said nothing.
-        minutes: of the board, for all boots of both kernels.
-        within: whether the budget reaches that far.
+        level: None if even the smallest flags too many.
+        flagged: of `sessions`, those in which some metric was less likely than the level.
+        upper: upper 95 % bound of the share of flagged ones.
+        problem: why it should not be relied on; empty if it may.
     """
 
-    case: str
-    why: Why
-    because: str
-    minutes: float
-    within: bool
+    level: float | None
+    flagged: int
+    sessions: int
+    upper: float
+    problem: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A case that the board could measure, and the board-minutes that it takes."""
-
-    case: str
-    minutes: float
-
-
-def choose(
-    verdicts: Sequence[Verdict], cases: Sequence[Wanted], minimum: Sequence[str], budget: float
-) -> tuple[Choice, ...]:
-    """Return what a board measures, in order of urgency.
-
-    Args:
-        verdicts: of the screen.
-        cases: what the board can measure.
-        minimum: cases that it always measures.
-        budget: board-minutes; a case that does not fit is left out, and shorter ones after it may still fit.
-    """
-    order = list(Why)
-    found = sorted(_reasons(verdicts, cases, minimum), key=lambda entry: order.index(entry[1]))
-    choices = []
-    left = budget
-    for wanted, why, because in found:
-        within = wanted.minutes <= left
-        left -= wanted.minutes if within else 0.0
-        choices.append(Choice(case=wanted.case, why=why, because=because, minutes=wanted.minutes, within=within))
-    return tuple(choices)
+def replay(nights: Sequence[Night]) -> tuple[float, ...]:
+    """Return of each session how suspicious its most suspicious metric is against all other sessions."""
+    found = []
+    for held_out in nights:
+        others = [night for night in nights if night is not held_out]
+        metrics = {metric for night in others for boot in night.boots for metric in boot}
+        past = Past(
+            sessions={
+                metric: [
+                    (night.boots[0][metric], night.boots[1][metric])
+                    for night in others
+                    if metric in night.boots[0] and metric in night.boots[1]
+                ]
+                for metric in metrics
+            },
+            spikes=tuple(one for night in others for one in night.spikes if one is not None),
+        )
+        found.append(min(suspicions(held_out.boots, held_out.spikes, past).values(), default=0.0))
+    return tuple(found)
 
 
-def hopeless(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """Return the failures that no board has to confirm: a kernel that dies or breaks a promise does so anywhere."""
-    return tuple(one for one in verdicts if one.status is Status.FAIL and one.kind in _DEAD)
-
-
-def _reasons(
-    verdicts: Sequence[Verdict], cases: Sequence[Wanted], minimum: Sequence[str]
-) -> Iterator[tuple[Wanted, Why, str]]:
-    by_case: dict[str, list[Verdict]] = {}
-    for one in verdicts:
-        by_case.setdefault(one.case, []).append(one)
-    for wanted in cases:
-        said = sorted(by_case.get(wanted.case, []), key=lambda one: one.status.rank)
-        why = _why(said)
-        if why is not None and why is not Why.UNSEEN:
-            yield wanted, why, next(one.sentence for one in said if _tells(one, why))
-        elif wanted.case in minimum:
-            yield wanted, Why.MINIMUM, ""
-        elif why is Why.UNSEEN:
-            yield wanted, why, next((one.sentence for one in said if one.kind is Kind.NOT_EXERCISED), "")
-
-
-def _why(said: Sequence[Verdict]) -> Why | None:
-    """Return why the screen's verdicts ask for a board; None if they do not: good by limits, and no worse."""
-    for why in (Why.FLAGGED, Why.OPEN):
-        if any(_tells(one, why) for one in said):
-            return why
-    good = any(one.status is Status.PASS and one.kind is Kind.NO_WORSE for one in said)
-    return None if good else Why.UNSEEN
-
-
-def _tells(one: Verdict, why: Why) -> bool:
-    if why is Why.FLAGGED:
-        return one.status is Status.FAIL
-    return one.kind is Kind.INCONCLUSIVE or one.status in {Status.ERROR, Status.MISS}
+def propose_screen(nights: Sequence[Night], share: float = FLAGGED) -> ScreenProposal:
+    """Return the largest level that flags at most `share` of the sessions of good kernels when they are held out."""
+    smallest = replay(nights)
+    count = len(smallest)
+    for level in LEVELS:
+        flagged = sum(p < level for p in smallest)
+        if count and flagged <= share * count:
+            upper = share_bounds(flagged, count, 0.95)[1]
+            few = f"{count} sessions are too few: it takes {FEWEST_SESSIONS}" if count < FEWEST_SESSIONS else ""
+            return ScreenProposal(level=level, flagged=flagged, sessions=count, upper=upper, problem=few)
+    flagged = sum(p < LEVELS[-1] for p in smallest)
+    problem = f"even at {LEVELS[-1]:g} {flagged} of {count} sessions of good kernels are flagged"
+    return ScreenProposal(level=None, flagged=flagged, sessions=count, upper=1.0, problem=problem)

@@ -74,6 +74,21 @@ class BootPoint:
     mean: Quantity | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendLine:
+    """One metric over runs.
+
+    Attributes:
+        values: each run's, in terms of the first one's; more is worse.
+        changes: indices of the runs where the level changed and stayed.
+    """
+
+    label: str
+    runs: tuple[str, ...]
+    values: tuple[float, ...]
+    changes: tuple[int, ...] = ()
+
+
 def histogram_svg(title: str, series: Sequence[Series], limits: Sequence[LimitLine]) -> bytes:
     """Return the histogram of latencies: linear microseconds across, number of samples on a log scale up.
 
@@ -135,6 +150,33 @@ def seeds_svg(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLine
         axes.set_ylabel(f"latency in {unit}")
         axes.grid(visible=True, axis="y", alpha=0.25, linewidth=0.5)
         figure.legend(loc="outside lower center", ncols=4, frameon=False)
+        return _svg(figure)
+
+
+def trend_svg(title: str, lines: Sequence[TrendLine]) -> bytes:
+    """Return each metric's way from run to run as a panel of its own, with a line where its level changed.
+
+    Raises:
+        ValueError: there is no line.
+    """
+    if not lines:
+        raise ValueError("a trend needs at least one line")
+    with _style():
+        figure = Figure(figsize=(9.0, 0.8 + 1.8 * len(lines)), layout="constrained")
+        panels = figure.subplots(len(lines), 1, squeeze=False)[:, 0]
+        for number, (axes, line) in enumerate(zip(panels, lines, strict=True)):
+            axes.plot(line.values, marker="o", markersize=4, color=_COLOURS[0], linewidth=1.0, gid=f"trend-{number}")
+            for change in line.changes:
+                axes.axvline(change - 0.5, color=_LIMIT, linestyle="dashed", linewidth=1.2, gid=f"change-{number}")
+                _note(axes, change - 0.5, 0.9, plain(line.runs[change]), _LIMIT)
+            axes.set_ylabel(plain(line.label), fontsize=9)
+            axes.grid(visible=True, axis="y", alpha=0.25, linewidth=0.5)
+            step = max(1, -(-len(line.runs) // 20))
+            shown = range(0, len(line.runs), step)
+            last = number == len(lines) - 1
+            names = [plain(line.runs[x]) if last else "" for x in shown]
+            axes.set_xticks(list(shown), names, rotation=45, ha="right", fontsize=8)
+        figure.suptitle(plain(f"{title}: times the first run, more is worse"), fontsize=11)
         return _svg(figure)
 
 

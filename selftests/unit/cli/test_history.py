@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from selftests.unit.judge.conftest import record
+
+from rtgate import record as records_file
+from rtgate.cli.main import main
+from rtgate.judge.thresholds import LimitKind, load_thresholds
+from rtgate.record import Record
+from rtgate.units import Quantity, Unit
+
+LIMITS = """\
+virt-arm64:
+  preempt_rt:
+    latency/cyclictest:idle:
+      - {measurement: latency.max, kind: max, limit: 55.5 virtual us, source: "somewhere"}
+"""
+
+
+def image(number: int) -> list[Record]:
+    """Return five seeds of one kernel image."""
+    return [
+        replace(one, kernel=replace(one.kernel, image_sha256=f"{number:064d}"))
+        for seed in range(1, 6)
+        for one in [record({30_000 + number: 1999, 50_000 + 1000 * ((number + seed) % 7): 1}, seed=seed)]
+    ]
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Keep a history of twelve good kernels on a virtual board, stored by the command."""
+    found = f"sqlite:///{tmp_path}/history.db"
+    monkeypatch.setenv("RTGATE_HISTORY", found)
+    for number in range(12):
+        for one in image(number):
+            records_file.write(one, {}, b"", tmp_path / f"records-{number}")
+        words = ["history", "add", str(tmp_path / f"records-{number}"), "--run", f"kernel-{number}", "--good-kernel"]
+        assert main(words) == 0
+    return found
+
+
+def test_what_was_added_is_listed(url: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["history", "add", str(tmp_path / "records-3")]) == 0
+    assert "0 records stored as run records-3-20" in capsys.readouterr().out
+    assert main(["history", "list", "--board", "virt-arm64", "--json"]) == 0
+    lines = json.loads(capsys.readouterr().out)
+    assert [(line["run"], line["boots"], line["good"], line["trusted"]) for line in lines[:2]] == [
+        ("kernel-0", 5, 5, 5),
+        ("kernel-1", 5, 5, 5),
+    ]
+    assert main(["history", "list", "--board", "nobody"]) == 0
+    assert "no such boots" in capsys.readouterr().out
+
+
+def test_a_directory_without_records_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("RTGATE_HISTORY", raising=False)
+    assert main(["history", "add", str(tmp_path), "--history", f"sqlite:///{tmp_path}/h.db"]) == 2
+    assert "holds no records" in capsys.readouterr().err
+    assert main(["history", "list"]) == 2
+    assert "which history?" in capsys.readouterr().err
+
+
+def test_calibrate_writes_limits_that_check_accepts(url: str, tmp_path: Path) -> None:
+    before, out = tmp_path / "before.yaml", tmp_path / "proposed.yaml"
+    before.write_text(LIMITS.replace("55.5", "86"))
+    words = ["calibrate", "--board", "virt-arm64", "--target", "5%", "--thresholds", str(before), "-o", str(out)]
+    assert main(words) == 0
+    limits = {one.measurement: one for one in load_thresholds([out], {"virt-arm64": True}).entries}
+    assert set(limits) >= {"latency", "latency.max", "wakeups.lost"}
+    assert limits["latency.max"].kind is LimitKind.MAX
+    assert limits["latency.max"].limit == Quantity(56.0, Unit.VIRTUAL_US)
+    assert "60 boots in 12 sessions" in limits["latency.max"].source
+    assert "# latency.max: not looser than 86 virtual us" in out.read_text()
+
+
+def test_what_is_not_proven_is_a_comment_and_exit_code_5(url: str, tmp_path: Path) -> None:
+    before, out = tmp_path / "before.yaml", tmp_path / "proposed.yaml"
+    before.write_text(LIMITS)
+    words = ["calibrate", "--board", "virt-arm64", "--target", "0.5%", "--thresholds", str(before), "-o", str(out)]
+    assert main(words) == 5
+    (kept,) = load_thresholds([out], {"virt-arm64": True}).entries
+    assert (kept.limit, kept.source) == (Quantity(55.5, Unit.VIRTUAL_US), "somewhere")
+    assert "# not proven: 60 held-out runs cannot show a share of 0.005" in out.read_text()
+
+
+def test_the_ratchet(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, out = tmp_path / "before.yaml", tmp_path / "proposed.yaml"
+    before.write_text(LIMITS)
+    words = ["calibrate", "--board", "virt-arm64", "--target", "5%", "--thresholds", str(before), "-o", str(out)]
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    assert "56 virtual us would be looser; kernel-1, " in said
+    runs = said.partition("looser; ")[2].partition(" broke")[0].replace(", ", ",")
+    assert main([*words, "--looser-because", runs]) == 0
+    limits = {one.measurement: one for one in load_thresholds([out], {"virt-arm64": True}).entries}
+    assert limits["latency.max"].limit == Quantity(56.0, Unit.VIRTUAL_US)
+    assert "because of kernel-1" in limits["latency.max"].margin
+    assert main([*words, "--looser-because", "kernel-99"]) == 2
+    assert "no good boots of kernel-99" in capsys.readouterr().err
+    before.write_text(LIMITS.replace("55.5", "86"))
+    assert main([*words, "--looser-because", "kernel-1"]) == 2
+    assert "kernel-1 keeps every limit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--target", "60%"], ["--target", "x"], ["--boots", "0"], ["--margin", "0.5"]])
+def test_wrong_words_are_refused(words: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["calibrate", "--board", "virt-arm64", *words])
+
+
+def test_a_board_without_good_boots(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", "--board", "virt-x86_64"]) == 2
+    assert "has no valid boots of good kernels for virt-x86_64, preempt_rt, any case" in capsys.readouterr().err
+
+
+def drifting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bodies: list[int]) -> None:
+    """Keep a history of runs of three seeds each, with these latencies in virtual ns."""
+    monkeypatch.setenv("RTGATE_HISTORY", f"sqlite:///{tmp_path}/history.db")
+    for number, body in enumerate(bodies):
+        for seed in (1, 2, 3):
+            one = record({body + 10 * ((7 * number + seed) % 5): 1990, 60_000 + 100 * seed: 10}, seed=seed)
+            records_file.write(replace(one, boot_id=f"{number} {seed}"), {}, b"", tmp_path / f"run-{number}")
+        assert main(["history", "add", str(tmp_path / f"run-{number}"), "--run", f"night-{number}"]) == 0
+
+
+def test_a_change_for_the_worse_is_found_with_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drifting(tmp_path, monkeypatch, [30_000] * 8 + [33_000] * 6)
+    capsys.readouterr()
+    assert main(["trend", "--board", "virt-arm64", "-o", str(tmp_path / "trend")]) == 1
+    said = capsys.readouterr().out
+    (line,) = (line for line in said.splitlines() if " body " in line)
+    assert "night-8 (6.12.107-rt): +9" in line
+    assert "worse" in line
+    svg = (tmp_path / "trend" / "latency.cyclictest.idle.svg").read_text()
+    assert "night-8" in svg
+    assert svg.count('id="change-') == 1
+    assert main(["trend", "--board", "virt-arm64", "--json"]) == 1
+    body = next(one for one in json.loads(capsys.readouterr().out) if one["metric"] == "body")
+    assert [one["run"] for one in body["changes"]] == ["night-8"]
+    assert len(body["series"]) == 14
+
+
+def test_a_change_for_the_better_and_no_change_end_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drifting(tmp_path, monkeypatch, [33_000] * 7 + [30_000] * 7)
+    assert main(["trend", "--board", "virt-arm64"]) == 0
+    assert "better" in capsys.readouterr().out
+
+
+def test_too_few_runs_tell_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drifting(tmp_path, monkeypatch, [30_000] * 4)
+    assert main(["trend", "--board", "virt-arm64"]) == 5
+    assert "too few runs to tell" in capsys.readouterr().out
+    assert main(["trend", "--board", "virt-arm64", "--case", "latency/cyclictest:hackbench"]) == 2
+    assert main(["trend", "--board", "nobody"]) == 2

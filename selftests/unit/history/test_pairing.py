@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selftests.unit.history.conftest import Fill, mean_level, origin, record
+from selftests.unit.report.conftest import Boot as Made
+from selftests.unit.report.conftest import make
+
+from rtgate.history import queries
+from rtgate.history.database import History
+from rtgate.history.pairing import Borrowed, borrow, pairs, priors
+from rtgate.history.queries import Boot, Wanted
+from rtgate.history.store import add
+from rtgate.judge.procedures import suspicions
+from rtgate.judge.summaries import spikes, summaries
+
+
+def boot(number: int, *, run: str = "r", arm: str = "baseline", image: str = "a", comparable: str = "c") -> Boot:
+    return Boot(
+        **dict.fromkeys(("board", "device", "flavour", "case", "tuning", "profile", "kernel_name", "source"), ""),
+        **dict.fromkeys(("stored_at", "state", "why_invalid", "kernel_release"), ""),
+        id=hash((number, run, arm)) % 10**6,
+        arm=arm,
+        run=run,
+        number=number,
+        image=image,
+        comparable=comparable,
+        boot_id="",
+        seed=None,
+        valid=True,
+        trusted=True,
+        faults=0,
+        minutes=None,
+    )
+
+
+def named(found: tuple[tuple[Boot, Boot], ...]) -> set[tuple[str, str]]:
+    return {(f"{a.arm[0]}{a.number}", f"{b.arm[0]}{b.number}") for a, b in found}
+
+
+def test_neighbours_of_one_run_are_pairs() -> None:
+    boots = [boot(number) for number in (5, 3, 1, 2, 4)]
+    assert named(pairs(boots)) == {("b1", "b2"), ("b3", "b4")}
+
+
+def test_both_arms_of_one_kernel_are_paired_as_a_comparison_would() -> None:
+    boots = [boot(number, arm=arm) for arm in ("baseline", "candidate") for number in (1, 2)]
+    boots += [boot(number) for number in (3, 4)]
+    assert named(pairs(boots)) == {("b1", "c1"), ("b2", "c2"), ("b3", "b4")}
+
+
+@pytest.mark.parametrize("other", [{"run": "s"}, {"image": "b"}, {"comparable": "d"}])
+def test_boots_that_differ_are_no_pair(other: dict[str, str]) -> None:
+    assert not pairs([boot(1), boot(2, **other)])
+
+
+def test_kernels_that_nobody_knew_are_one_kernel_only_within_an_arm() -> None:
+    boots = [boot(number, arm=arm, image="") for arm in ("baseline", "candidate") for number in (1, 2)]
+    assert named(pairs(boots)) == {("b1", "b2"), ("c1", "c2")}
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from("rs"), st.sampled_from("bc"), st.sampled_from("xy"))))
+def test_no_boot_is_in_two_pairs(drawn: list[tuple[int, str, str, str]]) -> None:
+    boots = [
+        replace(boot(number, run=run, arm=arm, image=image), id=i) for i, (number, run, arm, image) in enumerate(drawn)
+    ]
+    found = pairs(boots)
+    used = [one.id for pair in found for one in pair]
+    assert len(used) == len(set(used))
+    assert all((a.run, a.image) == (b.run, b.image) for a, b in found)
+
+
+def test_the_variance_is_the_mean_square_of_the_differences(fill: Fill, history: History) -> None:
+    fill("night-1", [1.0, 1.0, 1.2, 1.0])
+    fill("night-2", [1.0], first=5)  # no neighbour
+    made = [record(number, scale=scale) for number, scale in enumerate([1.0, 1.0, 1.2, 1.0], 1)]
+    levels = [mean_level(one)["body"] for one in made]
+    expected = ((levels[1] - levels[0]) ** 2 + (levels[3] - levels[2]) ** 2) / 2
+    found = priors(history, record(99), mean_level)
+    assert found["body"].variance == pytest.approx(expected)
+    assert found["body"].degrees == 2
+    assert math.sqrt(expected) > 0.1
+
+
+def test_only_the_newest_pairs_count_and_thirty_at_most(fill: Fill, history: History) -> None:
+    fill("old", [1.0, 3.0])
+    for night in range(31):
+        fill(f"night-{night}", [1.0, 1.0], first=10 * night + 10)
+    found = priors(history, record(99), mean_level)
+    assert found["body"].degrees == 30
+    assert found["body"].variance < 0.01
+
+
+def test_a_summary_that_one_boot_lacks_counts_where_it_is(fill: Fill, history: History) -> None:
+    fill("night-1", [1.0, 1.0, 1.0, 1.0])
+
+    def sometimes(one: object) -> dict[str, float]:
+        number = int(one.machine["boot"])  # type: ignore[attr-defined]
+        return {"body": 0.0} if number == 1 else {"body": 0.0, "tail rate": 1.0}
+
+    found = priors(history, record(99), sometimes)
+    assert {name: prior.degrees for name, prior in found.items()} == {"body": 2, "tail rate": 1}
+
+
+def test_nothing_is_borrowed_from_nothing_or_on_virtual_time(history: History) -> None:
+    assert priors(history, record(1), mean_level) == {}
+    virtual = [make(Made(seed=seed)) for seed in (1, 2)]
+    add(history, virtual, origin())
+    assert len(queries.find(history, Wanted(good=True))) == 2
+    assert priors(history, virtual[0], mean_level) == {}
+
+
+def test_a_comparison_borrows_levels_variance_spikes_and_sessions(fill: Fill, history: History) -> None:
+    for night in range(6):
+        fill(f"night-{night}", [1.0 + night / 100, 1.0, 1.1, 1.0], first=10 * night + 1)
+    fill("bad", [9.0, 9.0], first=90, arm="candidate")
+    lent = borrow(history, record(999))
+    assert (lent.pairs, lent.runs) == (12, tuple(f"night-{night}" for night in range(6)))
+    assert lent.known.levels is not None
+    assert lent.known.priors["body"].degrees == 12
+    assert 0.001 < lent.known.priors["body"].variance < 0.02
+    assert len(lent.known.spikes) == 24
+    assert len(lent.past.sessions["body"]) == 6
+    fixed = lent.known.levels
+    suspicion = suspicions(
+        [summaries(record(999, scale=1.5), fixed)], [spikes(record(999, scale=1.5), fixed)], lent.past
+    )
+    calm = suspicions([summaries(record(998), fixed)], [spikes(record(998), fixed)], lent.past)
+    assert suspicion["body"] < 0.01 < calm["body"]
+
+
+def test_nothing_is_borrowed_from_an_empty_history(history: History) -> None:
+    assert borrow(history, record(1)) == Borrowed()

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from selftests.unit.history.conftest import NOW, Fill, record
+from selftests.unit.report.conftest import Boot as Made
+from selftests.unit.report.conftest import make
+
+from rtgate import record as records_file
+from rtgate.cli.main import main
+from rtgate.history import queries
+from rtgate.history.database import History
+from rtgate.history.qualifying import Standing, examine, keep, qualified
+from rtgate.history.queries import Wanted
+
+
+def night(sd: float, boots: int = 24) -> list[float]:
+    chance = random.Random(boots)
+    return [1 + chance.gauss(0, sd) for _ in range(boots)]
+
+
+def test_a_device_is_not_qualified_before_a_night_said_so(history: History) -> None:
+    standing = qualified(history, record(1))
+    assert standing == Standing(False, "bench bench-01 was never qualified for latency/cyclictest:idle: rtgate qualify")
+
+
+def test_a_night_qualifies_a_device_for_a_case_in_its_environment(fill: Fill, history: History) -> None:
+    fill("night-1", night(0.005))
+    examined = examine(history, queries.find(history, Wanted()))
+    assert examined is not None
+    like, standing = examined
+    body = next(one for one in standing.noise if one.metric == "body")
+    assert body.pairs == 12
+    assert 0.002 < body.boot_sd < 0.02
+    assert body.smallest < 1.08
+    keep(history, like, standing, NOW)
+    assert qualified(history, record(99)).qualified == standing.qualified
+    assert "another environment" in qualified(history, record(99, firmware="newer")).reason
+    assert "never qualified" in qualified(history, record(99, device="bench-02")).reason
+    assert "never qualified" in qualified(history, record(99, case="latency/cyclictest:hackbench")).reason
+
+
+def test_the_newest_night_counts(fill: Fill, history: History) -> None:
+    fill("quiet", night(0.002))
+    fill("noisy", night(0.3), first=100, image="b" * 64)
+    for run in ("quiet", "noisy"):
+        examined = examine(history, queries.find(history, Wanted(runs=[run])))
+        assert examined is not None
+        keep(history, *examined, NOW)
+    standing = qualified(history, record(999))
+    assert not standing.qualified
+    assert "must not be missed" in standing.reason
+
+
+def test_virtual_time_needs_no_qualification(history: History) -> None:
+    assert qualified(history, make(Made())).qualified
+
+
+def test_boots_that_are_all_invalid_say_nothing(fill: Fill, history: History) -> None:
+    fill("night-1", night(0.01, 4), online="")
+    assert examine(history, queries.find(history, Wanted())) is None
+
+
+def test_the_command_stores_and_shows(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RTGATE_HISTORY", url)
+    (tmp_path / "site" / "boards").mkdir(parents=True)
+    shipped = Path(__file__).parents[3] / "boards" / "rk3568-evb1.yaml"
+    (tmp_path / "site" / "boards" / "bench.yaml").write_text(shipped.read_text())
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
+    for number, scale in enumerate(night(0.002), 1):
+        records_file.write(record(number, scale=scale), {}, b"", tmp_path / "night")
+    code = main(["qualify", "--board", "bench", "--records", str(tmp_path / "night")])
+    said = capsys.readouterr().out
+    assert code in {0, 5}
+    assert "latency/cyclictest:idle: " in said
+    assert "(24 boots, 0 invalid)" in said
+    assert "latency.max" in said
+    with History.open(url) as history:
+        assert qualified(history, record(99)).qualified == (code == 0)
+    assert main(["qualify", "--board", "bench", "--runs", "nothing"]) == 2
+    assert main(["qualify", "--board", "bench", "--records", "x", "--kernel", "y"]) == 2

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selftests.unit.history.conftest import CASE, NOW, Fill, origin, record
+
+from rtgate import record as records_file
+from rtgate.environment import COMPARED, Environment
+from rtgate.errors import ConfigError
+from rtgate.history import encoding, queries
+from rtgate.history.database import History
+from rtgate.history.queries import Wanted
+from rtgate.history.store import Origin, Stored, add, store
+from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.record import FaultSeen
+from rtgate.units import Unit
+
+
+def test_what_is_stored_comes_back_as_it_was(history: History) -> None:
+    made = [record(number, scale=1 + number / 10) for number in (1, 2, 3)]
+    assert add(history, made, origin()) == Stored(new=3, known=0)
+    found = sorted(queries.find(history, Wanted()), key=lambda boot: boot.number)
+    assert list(queries.records(history, found)) == made
+
+
+def test_a_record_stored_twice_is_one_row(history: History) -> None:
+    add(history, [record(1), record(2)], origin())
+    again = [record(2), record(3), record(3)]
+    assert add(history, again, origin("another-run")) == Stored(new=1, known=2)
+    assert [boot.run for boot in queries.find(history, Wanted())] == ["night-1", "night-1", "another-run"]
+
+
+def test_a_record_is_known_again_from_another_directory(url: str, tmp_path: Path) -> None:
+    places = [records_file.write(record(1), {}, b"", tmp_path / name) for name in ("one", "two")]
+    assert store(url, [records_file.read(places[0])], origin()).new == 1
+    assert store(url, [records_file.read(places[1])], origin()).new == 0
+
+
+def test_more_records_than_a_transaction_takes(history: History) -> None:
+    one = record(1)
+    many = [replace(one, boot_id=f"boot-{number}") for number in range(250)]
+    assert add(history, many, origin()) == Stored(new=250, known=0)
+
+
+def test_the_row_says_what_the_record_was(history: History) -> None:
+    add(history, [record(7, device="bench-02")], origin())
+    (boot,) = queries.find(history, Wanted())
+    assert (boot.board, boot.device, boot.flavour, boot.case) == ("bench", "bench-02", "preempt_rt", CASE)
+    assert (boot.arm, boot.run, boot.number, boot.seed) == ("baseline", "night-1", 7, None)
+    assert (boot.stored_at, boot.state, boot.good) == (NOW.strftime("%Y-%m-%dT%H:%M:%SZ"), "measured", True)
+    assert boot.minutes == pytest.approx(2.2 / 60)
+
+
+def test_an_invalid_boot_is_kept_and_says_why(history: History) -> None:
+    bad = record(1, online="")
+    add(history, [bad], origin())
+    (boot,) = queries.find(history, Wanted())
+    assert not boot.good
+    assert boot.why_invalid == "cpus: which CPUs were online was not read"
+    assert not queries.find(history, Wanted(good=True))
+
+
+def test_a_check_that_the_board_declares_away_makes_no_boot_invalid(history: History) -> None:
+    undeclared = {"bench": {"cpus": "one of the CPUs sleeps"}}
+    add(history, [record(1, online="")], Origin(run="r", now=NOW, undeclared=undeclared))
+    assert queries.find(history, Wanted(good=True))
+
+
+def test_a_boot_that_did_not_measure_or_that_faulted_is_not_good(history: History) -> None:
+    silent = replace(record(1), state="no boot", message="no shell", measurements=())
+    faulty = replace(record(2), faults=(FaultSeen(kind="warning", line="WARNING: x", text=""),))
+    add(history, [silent, faulty], origin())
+    found = {boot.number: boot for boot in queries.find(history, Wanted())}
+    assert found[1].why_invalid == "no boot: no shell"
+    assert (found[2].valid, found[2].faults, found[2].good) == (True, 1, False)
+
+
+@pytest.mark.parametrize("run", ["", "two words", "x" * 121, "a\nb"])
+def test_a_run_needs_a_name(history: History, run: str) -> None:
+    with pytest.raises(ConfigError, match="is no name for a run"):
+        add(history, [record(1)], origin(run))
+
+
+def test_only_boots_that_may_be_compared_are_found(fill: Fill, history: History) -> None:
+    fill("night-1", [1.0, 1.0])
+    fill("kernel", [1.0], image="b" * 64, irq_affinity="1 0", config_sha256="d" * 64)
+    fill("other-board", [1.0], first=11, device="bench-02")
+    fill("other-tuning", [1.0], first=12, tuning="isolated")
+    fill("other-case", [1.0], first=13, case="latency/cyclictest:hackbench")
+    fill("candidate", [1.0], first=14, arm="candidate")
+    found = queries.comparable_boots(history, record(99))
+    assert [boot.run for boot in found] == ["night-1", "night-1", "kernel"]
+    assert [boot.run for boot in queries.comparable_boots(history, record(99), newest=1)] == ["kernel"]
+
+
+def test_a_candidate_is_trusted_only_when_somebody_says_so_also_later(fill: Fill, history: History) -> None:
+    made = record(1, arm="candidate")
+    add(history, [made], origin())
+    assert not queries.comparable_boots(history, record(99))
+    assert add(history, [made], Origin(run="again", now=NOW, undeclared={}, trusted=True)) == Stored(new=0, known=1)
+    assert [boot.run for boot in queries.comparable_boots(history, record(99))] == ["night-1"]
+    add(history, [made], origin())
+    assert queries.comparable_boots(history, record(99))
+
+
+def test_another_plan_is_not_comparable() -> None:
+    one = record(1)
+    longer = replace(one, evidence=replace(one.evidence, asked={**one.evidence.asked, "duration_s": 60}))
+    assert (
+        len({encoding.comparable(made) for made in (one, longer, replace(one, argv=("cyclictest", "-i", "200")))}) == 3
+    )
+
+
+@given(st.sampled_from(sorted(Environment().as_mapping())), st.text(min_size=1, max_size=8))
+def test_the_digest_says_what_the_environment_says(name: str, text: str) -> None:
+    one = record(1)
+    other = replace(one, environment=replace(one.environment, **{name: text}))
+    may = not one.environment.incomparable(other.environment)
+    assert (encoding.comparable(one) == encoding.comparable(other)) == may
+    assert (encoding.environment_digest(one) == encoding.environment_digest(other)) == may
+    assert may == (name in COMPARED or getattr(one.environment, name) == text)
+
+
+@given(st.dictionaries(st.integers(0, 10**9), st.integers(0, 10**12), max_size=30), st.integers(0, 10**9))
+def test_histograms_keep_every_sample(counts: dict[int, int], overflow: int) -> None:
+    histogram = Histogram(unit=Unit.VIRTUAL_NS, counts=counts, overflow=overflow, limit=10**9)
+    measurement = Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels={"cpu": "3"})
+    packed, _, _ = encoding.packed(replace(record(1), measurements=(measurement,)))
+    assert encoding.unpacked_measurements(packed, "here") == (measurement,)
+
+
+@given(st.binary(max_size=60))
+def test_damaged_rows_are_errors_that_name_the_boot(data: bytes) -> None:
+    good, rest, environment = encoding.packed(record(1))
+    with pytest.raises(ConfigError, match="boot 5: damaged"):
+        encoding.unpacked(data, rest, environment, "boot 5")
+    with pytest.raises(ConfigError, match="boot 5: damaged"):
+        encoding.unpacked(good, data, environment, "boot 5")
+
+
+def test_contents_are_counted_by_run(fill: Fill, history: History) -> None:
+    fill("night-1", [1.0, 1.0, 1.0])
+    fill("night-2", [1.0], first=4, online="")
+    fill("night-2", [1.0], first=5, image="b" * 64)
+    lines = queries.contents(history, Wanted(board="bench"))
+    assert [(line.run, line.boots, line.good, line.kernels) for line in lines] == [
+        ("night-1", 3, 3, 1),
+        ("night-2", 2, 1, 2),
+    ]
+    assert not queries.contents(history, Wanted(board="unknown"))

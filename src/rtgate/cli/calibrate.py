@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate calibrate`: limits from past good runs, with proof of how often they would have cried wolf."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rtgate import boards, site
+from rtgate import record as records_file
+from rtgate.boards import FLAVOURS
+from rtgate.cli import history as history_command
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.history import pairing, queries
+from rtgate.history.database import History, chosen
+from rtgate.history.queries import Boot, Wanted
+from rtgate.judge.proposing import Ask, Decision, GoodBoot, Proposed, propose_limits, ratchet
+from rtgate.judge.screening import ScreenProposal, propose_screen
+from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, load_thresholds
+
+_DESCRIPTION = """\
+Propose limits for a board from past boots of good kernels, as an entry for thresholds.yaml.
+
+A limit on a worst case is the largest value of the past boots, or, while there are too few of them, a prediction
+limit of the Gumbel law. Then the past is replayed: each session is left out once and judged by the limit of the others,
+and the limit is widened until the share of false alarms meets the target. A session is a run; on virtual time it is a
+kernel image, because seeds show phases of one kernel and not what a harmless change does. A limit that is not proven
+(fewer than 10 sessions, or a share that may be more than twice the target) is printed as a comment and must not gate.
+
+For lab boards it also says at which level a screen against the history flags at most a tenth of the good sessions.
+
+Limits do not get looser by themselves: where thresholds.yaml has a tighter one, it stays, unless you name the runs that
+need a looser one with --looser-because.
+
+examples:
+  rtgate calibrate --board rk3568-evb1 --history sqlite:///history.db
+  rtgate calibrate --board rk3568-evb1 --case latency/cyclictest:idle --target 2% --boots 3 -o proposed.yaml
+  rtgate calibrate --board rk3568-evb1 --looser-because night-12,night-17
+
+exit codes: 0 every limit is proven, 5 some are not, or nothing could be proposed.
+"""
+_UNPROVEN = 5
+_NOTES = 3  # more of them say that the tail is long, and each of them nothing
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "calibrate",
+        help="propose limits from past good runs",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    history_command.add_option(parser)
+    parser.add_argument("--board", required=True, metavar="NAME", help="the board")
+    parser.add_argument("--device", metavar="ID", help="only this one of a lab's boards")
+    parser.add_argument("--flavour", default="preempt_rt", choices=FLAVOURS, help="default: %(default)s")
+    parser.add_argument("--case", metavar="CASE", help="only this case, for example latency/cyclictest:idle")
+    parser.add_argument("--runs", metavar="RUN,...", type=_names, help="only these runs")
+    parser.add_argument(
+        "--target", type=_share, default=0.01, metavar="SHARE", help="false alarms of a limit in a run (default: 1%%)"
+    )
+    parser.add_argument("--boots", type=_count, default=1, metavar="N", help="boots of a run (default: %(default)s)")
+    parser.add_argument(
+        "--margin", type=_margin, default=1.0, metavar="FACTOR", help="on top of limits on values (default: none)"
+    )
+    parser.add_argument(
+        "--looser-because", type=_names, default=(), metavar="RUN,...", help="runs that need a looser limit"
+    )
+    parser.add_argument("--thresholds", type=Path, metavar="FILE", help="limits to compare with, not thresholds.yaml")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there (default: standard output)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    board = boards.board(arguments.board)
+    before = _before(arguments.thresholds)
+    with History.open(chosen(arguments.history)) as history:
+        by_case, screens = _good(history, arguments, virtual=board.virtual)
+    _check_named(arguments.looser_because, by_case)
+    ask = Ask(target=arguments.target, boots=arguments.boots, margin=arguments.margin)
+    made: list[tuple[Proposed, Decision]] = []
+    for case, past in by_case.items():
+        for proposed in propose_limits(past, ask):
+            known = before.of(board.name, arguments.flavour, case)
+            made.append((proposed, ratchet(proposed, known, past, arguments.looser_because)))
+    _check_needed(arguments.looser_because, made)
+    _write(arguments.output, _document(arguments, by_case, made, screens))
+    _tell(made)
+    return 0 if made and not any(proposed.problem for proposed, _ in made) else _UNPROVEN
+
+
+def _before(path: Path | None) -> Thresholds:
+    known = {name: boards.board(name).virtual for name in site.names("boards")}
+    return load_thresholds([path] if path else site.files("thresholds.yaml"), known)
+
+
+Screens = Mapping[str, ScreenProposal]
+
+
+def _good(
+    history: History, arguments: argparse.Namespace, *, virtual: bool
+) -> tuple[dict[str, tuple[GoodBoot, ...]], Screens]:
+    """Return the good boots by case, and levels for the screen. Raises ConfigError when there are none."""
+    wanted = Wanted(
+        board=arguments.board,
+        device=arguments.device,
+        flavour=arguments.flavour,
+        case=arguments.case,
+        runs=arguments.runs,
+        good=True,
+    )
+    every = queries.find(history, wanted)
+    found = [boot for boot in every if boot.trusted]
+    if not found:
+        hint = f"; {len(every)} are there of kernels that nobody called good: rtgate history add --good-kernel"
+        raise ConfigError(
+            f"the history {history.name} has no valid boots of good kernels for {arguments.board}, "
+            f"{arguments.flavour}, {arguments.case or 'any case'}{hint if every else ''}"
+        )
+    by_case: dict[str, list[Boot]] = {}
+    for boot in found:
+        by_case.setdefault(boot.case, []).append(boot)
+    screens = {} if virtual else {case: _screen(history, by_case[case]) for case in sorted(by_case)}
+    return {case: _records(history, by_case[case], virtual=virtual) for case in sorted(by_case)}, screens
+
+
+def _screen(history: History, boots: Sequence[Boot]) -> ScreenProposal:
+    """Return the screen's level for a case; virtual time has none, because its comparisons have no screen."""
+    chosen = pairing.pairs([boot for boot in boots if boot.comparable == boots[-1].comparable])
+    return propose_screen(pairing.nights(chosen, queries.records(history, [boot for pair in chosen for boot in pair])))
+
+
+def _records(history: History, boots: Sequence[Boot], *, virtual: bool) -> tuple[GoodBoot, ...]:
+    """Return the records of one case. On virtual time equal figures of one seed are one boot, however many images."""
+    same = _newest_environment(boots)
+    found: dict[object, GoodBoot] = {}
+    for boot, record in zip(same, queries.records(history, same), strict=True):
+        key = (boot.seed, records_file.digest_source(record)) if virtual else boot.id
+        found.setdefault(key, GoodBoot(boot.run, boot.kernel if virtual else boot.run, record))
+    if len(found) < len(same):
+        twice = len(same) - len(found)
+        _say(f"{same[0].case}: {twice} of {len(same)} boots are left out: another image gave the very same figures")
+    return tuple(found.values())
+
+
+def _newest_environment(boots: Sequence[Boot]) -> list[Boot]:
+    """Return the boots that may be compared with the newest one, and say how many are left out."""
+    last = boots[-1]
+    same = [boot for boot in boots if boot.comparable == last.comparable]
+    if len(same) < len(boots):
+        left = len(boots) - len(same)
+        _say(f"{last.case}: {left} of {len(boots)} boots are left out: their environment is not that of the newest")
+    return sorted(same, key=lambda boot: (boot.run, boot.number))
+
+
+def _say(text: str) -> None:
+    print(f"rtgate: {text}", file=sys.stderr)
+
+
+def _check_named(runs: Sequence[str], by_case: Mapping[str, Sequence[GoodBoot]]) -> None:
+    there = {boot.run for past in by_case.values() for boot in past}
+    unknown = [name for name in runs if name not in there]
+    if unknown:
+        raise ConfigError(
+            f"--looser-because: no good boots of {', '.join(unknown)} (allowed: {', '.join(sorted(there))})"
+        )
+
+
+def _check_needed(runs: Sequence[str], made: Sequence[tuple[Proposed, Decision]]) -> None:
+    needing = {run for _, decision in made for run in decision.breaking}
+    idle = [name for name in runs if name not in needing]
+    if idle:
+        raise ConfigError(
+            f"--looser-because: {', '.join(idle)} keeps every limit of thresholds.yaml, so it is no reason for a "
+            f"looser one (those that break one: {', '.join(sorted(needing)) or 'none'})"
+        )
+
+
+def _document(
+    arguments: argparse.Namespace,
+    by_case: Mapping[str, Sequence[GoodBoot]],
+    made: Sequence[tuple[Proposed, Decision]],
+    screens: Screens,
+) -> str:
+    """Return the entry for thresholds.yaml."""
+    boots = sum(map(len, by_case.values()))
+    words = f"--target {arguments.target:g} --boots {arguments.boots}"
+    lines = [
+        "# SPDX-License-Identifier: MIT",
+        "#",
+        f"# Proposed by `rtgate calibrate --board {arguments.board} {words}` on {datetime.now(UTC):%Y-%m-%d} from",
+        f"# {boots} boots of good kernels. What is commented out is not proven, and must not gate.",
+        f"{arguments.board}:",
+        f"  {arguments.flavour}:",
+    ]
+    for case in by_case:
+        own = [(proposed, decision) for proposed, decision in made if proposed.threshold.case == case]
+        proven = any(decision.kept or not proposed.problem for proposed, decision in own)
+        lines.append(f"    {case}:" if proven else f"    {case}: []")
+        if case in screens:
+            lines.append(f"      # {_screen_text(screens[case])}")
+        for proposed, decision in own:
+            lines += [f"      {line}" for line in _entry(proposed, decision)]
+    return "\n".join(lines) + "\n"
+
+
+def _screen_text(screen: ScreenProposal) -> str:
+    seen = f"{screen.flagged} of {screen.sessions} held-out sessions flagged, at most {screen.upper:.2g} (95 %)"
+    problem = f"; not proven: {screen.problem}" if screen.problem else ""
+    return f"screen: level {screen.level:g}, {seen}{problem}" if screen.level else f"screen: none: {screen.problem}"
+
+
+def _entry(proposed: Proposed, decision: Decision) -> Iterator[str]:
+    for note in proposed.notes[:_NOTES]:
+        yield f"# {proposed.threshold.measurement}: {note}: look at it before you use this limit"
+    if len(proposed.notes) > _NOTES:
+        yield f"# {proposed.threshold.measurement}: and {len(proposed.notes) - _NOTES} more"
+    if decision.sentence:
+        yield f"# {proposed.threshold.measurement}: {decision.sentence}"
+    if proposed.problem:
+        yield f"# not proven: {proposed.problem}"
+        yield f"# {_line(proposed.threshold)}"
+    if decision.kept or not proposed.problem:
+        yield _line(decision.threshold)
+
+
+def _line(limit: Threshold) -> str:
+    return f"- {{{', '.join(_keys(limit))}}}"
+
+
+def _keys(limit: Threshold) -> Iterator[str]:
+    yield f"measurement: {limit.measurement}"
+    yield f"kind: {limit.kind.value}"
+    if limit.kind is LimitKind.SHARE:
+        yield f"over: {limit.over}"
+        yield f"limit: {limit.share:g}"
+        yield f"confidence: {limit.confidence:g}"
+    else:
+        yield f"limit: {limit.limit}"
+    yield f"source: {json.dumps(limit.source)}"
+    if limit.margin:
+        yield f"margin: {json.dumps(limit.margin)}"
+
+
+def _tell(made: Sequence[tuple[Proposed, Decision]]) -> None:
+    """Say on standard error what came out, so that standard output can go into a file."""
+    kept = [decision for _, decision in made if decision.kept]
+    unproven = sum(bool(proposed.problem) and not decision.kept for proposed, decision in made)
+    text = f"{len(made)} limits: {len(made) - len(kept) - unproven} proposed, {unproven} not proven, {len(kept)} kept"
+    _say(text)
+    for decision in kept:
+        if decision.breaking:
+            limit = decision.threshold
+            _say(f"kept {limit.case} {limit.measurement}: {decision.sentence}")
+
+
+def _write(path: Path | None, text: str) -> None:
+    if path is None:
+        print(text, end="")
+        return
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 0.5:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share of false alarms (allowed: 1%, 0.01; less than 50%)")
+    return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of boots (allowed: 1 to 1000)")
+    return int(text)
+
+
+def _margin(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 1 <= value <= 10:
+        raise argparse.ArgumentTypeError(f"{text!r} is no margin (allowed: 1 to 10)")
+    return value

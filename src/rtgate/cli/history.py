@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate history`: keep measured boots in a database, and show what is there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rtgate import boards, site
+from rtgate import record as records_file
+from rtgate.errors import ConfigError
+from rtgate.history import queries
+from rtgate.history.database import VARIABLE, History, chosen
+from rtgate.history.queries import Line, Wanted
+from rtgate.history.store import Origin, Stored, store
+from rtgate.record import Record
+from rtgate.report.text import plain
+
+_DESCRIPTION = f"""\
+Keep every boot that was measured, so that comparisons know the board's noise, limits can be calibrated and trends be
+seen. URL is a SQLite file or a PostgreSQL database; ${VARIABLE} names it, too:
+
+  sqlite:////var/lib/rtgate/history.db                 a file; several processes of one machine may write at once
+  postgresql+psycopg://user:password@host/database     a server (needs psycopg: pip install 'rtgate[postgresql]')
+
+examples:
+  rtgate history add report/records --history sqlite:///history.db
+  rtgate history add soak/ --run night-2026-11-22
+  rtgate history list --board rk3568-evb1
+
+A record that is added twice is there once. A run is what was measured together, one after the other: a gate, a night, a
+job. Without --run its name is made from the directory's and the time of its oldest record. Only boots of good kernels
+teach what a good kernel is like: those of the arm `baseline`, and those that were added with --good-kernel.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "history",
+        help="keep measured boots in a database, show what is there",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="add|list", required=True)
+    adding = actions.add_parser("add", help="store the records below directories")
+    adding.add_argument("records", nargs="+", type=Path, metavar="DIR", help="a directory of records (--records)")
+    adding.add_argument("--run", metavar="NAME", help="names what was measured together (default: made from DIR)")
+    adding.add_argument(
+        "--good-kernel", action="store_true", help="this kernel is known to be good, although no arm was `baseline`"
+    )
+    listing = actions.add_parser("list", help="show what is there, by run")
+    for option in ("board", "device", "flavour", "case", "arm", "run"):
+        listing.add_argument(f"--{option}", metavar="NAME", help=f"only this {option}")
+    listing.add_argument("--json", action="store_true", help="print it as JSON")
+    for action in (adding, listing):
+        add_option(action)
+
+
+def add_option(parser: Any) -> None:
+    """Add the option that names the history."""
+    parser.add_argument("--history", metavar="URL", help=f"sqlite:///FILE or postgresql+psycopg://... (${VARIABLE})")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    url = chosen(arguments.history)
+    if arguments.action == "add":
+        return _add(url, arguments)
+    with History.open(url) as history:
+        wanted = Wanted(
+            **{name: getattr(arguments, name) for name in ("board", "device", "flavour", "case", "arm")},
+            runs=None if arguments.run is None else [arguments.run],
+        )
+        lines = queries.contents(history, wanted)
+    if arguments.json:
+        print(json.dumps([asdict(line) for line in lines], indent=1))
+    elif lines:
+        Console(width=None if sys.stdout.isatty() else 200).print(_table(lines))
+    else:
+        print("the history has no such boots")
+    return 0
+
+
+def _add(url: str, arguments: argparse.Namespace) -> int:
+    for directory in arguments.records:
+        records = list(records_file.read_all(directory))
+        if not records:
+            raise ConfigError(f"{directory} holds no records (a directory made by pytest --records, or by rtgate gate)")
+        run_of = arguments.run or name_of(directory, records)
+        stored = store_now(url, records, run_of, trusted=arguments.good_kernel)
+        print(f"{directory}: {stored.new} records stored as run {run_of}, {stored.known} were there already")
+    return 0
+
+
+def store_now(url: str, records: Sequence[Record], run_name: str, *, trusted: bool = False) -> Stored:
+    """Store records with the time of now and what their boards declare. Raises as `history.store.store`."""
+    known = set(site.names("boards"))
+    undeclared = {name: boards.board(name).undeclared for name in {one.board for one in records} & known}
+    return store(url, records, Origin(run=run_name, now=datetime.now(UTC), undeclared=undeclared, trusted=trusted))
+
+
+def name_of(directory: Path, records: Sequence[Record]) -> str:
+    """Return the name of a run: the directory's, and when its oldest record was written."""
+    written = min((one.directory / "record.json").stat().st_mtime for one in records if one.directory is not None)
+    place = directory.resolve()
+    name = place.parent.name if place.name == "records" else place.name
+    allowed = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)
+    return f"{allowed[:80] or 'run'}-{datetime.fromtimestamp(written, UTC):%Y%m%dT%H%M%SZ}"
+
+
+def _table(lines: Sequence[Line]) -> Table:
+    table = Table("run", "stored", "board", "case", "arm", "flavour", "kernel", "boots", "valid", "good kernel")
+    for line in lines:
+        board = f"{line.board} {line.device}".strip()
+        kernel = line.kernel_release if line.kernels == 1 else f"{line.kernels} kernels"
+        cells = (
+            line.run,
+            line.stored_at,
+            board,
+            line.case,
+            line.arm,
+            line.flavour,
+            kernel,
+            line.boots,
+            line.good,
+            line.trusted,
+        )
+        table.add_row(*(Text(plain(str(cell))) for cell in cells))
+    return table

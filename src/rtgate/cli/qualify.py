@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate qualify`: a night of one kernel on a board, and how good a judge that board is."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rtgate import boards
+from rtgate import record as records_file
+from rtgate.boards import FLAVOURS
+from rtgate.cli import history as history_command
+from rtgate.cli import suites
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.guard import guarded
+from rtgate.history import queries
+from rtgate.history.database import History, chosen
+from rtgate.history.qualifying import examine, keep
+from rtgate.history.queries import Boot, Wanted
+from rtgate.judge.proposing import Ask, GoodBoot, propose_limits
+from rtgate.judge.qualification import CaseStanding
+from rtgate.report.text import plain
+
+_DESCRIPTION = """\
+Say how good a judge a board is, from boots of one good kernel: the noise between boots, the smallest change that 12
+pairs of boots would show, limits to begin with. The answer is stored for the board's device; comparisons on a device
+that is not qualified are DONE, not judged.
+
+A case is qualified with 10 pairs of boots, at most 5 % of them invalid, no lasting change of level in between, and
+noise low enough that 12 pairs show what must not be missed.
+
+examples:
+  rtgate qualify --board rk3568-evb1 --kernel build/good --console serial:/dev/ttyUSB0:1500000 --boots 24
+  rtgate qualify --board rk3568-evb1 --records night/          measured already
+  rtgate qualify --board rk3568-evb1 --runs night-1,night-2    in the history already
+
+exit codes: 0 every case is qualified, 5 some are not.
+"""
+_UNQUALIFIED = 5
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "qualify",
+        help="say how good a judge a board is",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    history_command.add_option(parser)
+    parser.add_argument("--board", required=True, metavar="NAME", help="the board")
+    parser.add_argument("--device", metavar="ID", help="only this one of a lab's boards")
+    parser.add_argument("--flavour", default="preempt_rt", choices=FLAVOURS, help="default: %(default)s")
+    parser.add_argument("--case", metavar="CASE", help="only this case")
+    parser.add_argument("--runs", metavar="RUN,...", help="only these runs of the history")
+    parser.add_argument("--records", type=Path, metavar="DIR", help="add these records of one good kernel first")
+    night = parser.add_argument_group("measure the night now")
+    night.add_argument("--kernel", type=Path, metavar="DIR", help="a good kernel's build directory")
+    night.add_argument("--console", metavar="C", help="see pytest --help")
+    night.add_argument("--boots", default="24", metavar="N", help="boots of each case (default: %(default)s)")
+    night.add_argument("--profile", default="mr", help="lengths (default: %(default)s)")
+    night.add_argument("--tuning", default="default", help="a tuning of the board (default: %(default)s)")
+    night.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
+    night.add_argument("-o", "--output", type=Path, metavar="DIR", help="records go there (default: qualify-BOARD)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    boards.board(arguments.board)
+    url = chosen(arguments.history)
+    runs = arguments.runs.split(",") if arguments.runs else None
+    if arguments.kernel is not None or arguments.console is not None:
+        if arguments.records is not None or runs:
+            raise ConfigError("--kernel and --console measure a night now: leave out --records and --runs")
+        runs = [_stored(url, _measured(arguments))]
+    elif arguments.records is not None:
+        runs = [_stored(url, arguments.records)]
+    with History.open(url) as history:
+        return _examined(history, arguments, runs)
+
+
+def _measured(arguments: argparse.Namespace) -> Path:
+    """Measure the night and return the directory of its records."""
+    output: Path = (arguments.output or Path(f"qualify-{arguments.board}")).absolute()
+    records_file.has_room(output)
+    options = ["--board", arguments.board, "--records", str(output), "--no-judge"]
+    options += ["--profile", arguments.profile, "--tuning", arguments.tuning, "--flavour", arguments.flavour]
+    options += ["--seeds", f"1-{arguments.boots}"] if _virtual(arguments) else ["--boots", arguments.boots]
+    for name, value in (("kernel", arguments.kernel), ("console", arguments.console)):
+        options += [f"--{name}", str(value)] if value else []
+    options += ["-k", arguments.select] if arguments.select else []
+    print(f"rtgate: measuring {arguments.boots} boots of each case into {output}", file=sys.stderr)
+    argv = guarded(suites.command([], options), "TERM")
+    code = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False).returncode
+    if code not in {0, 1}:  # 1: a boot failed, which the records tell
+        raise InfrastructureError(f"the suites ended with pytest's exit code {code}; what they measured is in {output}")
+    return output
+
+
+def _virtual(arguments: argparse.Namespace) -> bool:
+    return boards.board(arguments.board).virtual and arguments.console in {None, "virtual"}
+
+
+def _stored(url: str, directory: Path) -> str:
+    """Store records of a good kernel and return the name of their run."""
+    records = list(records_file.read_all(directory))
+    if not records:
+        raise ConfigError(f"{directory} holds no records")
+    name = history_command.name_of(directory, records)
+    history_command.store_now(url, records, name, trusted=True)
+    return name
+
+
+def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[str] | None) -> int:
+    names = ("board", "device", "flavour", "case")
+    wanted = Wanted(runs=runs, trusted=True, **{name: getattr(arguments, name) for name in names})
+    by_case: dict[tuple[str, str], list[Boot]] = {}
+    for boot in queries.find(history, wanted):
+        by_case.setdefault((boot.case, boot.device), []).append(boot)
+    found: list[CaseStanding] = []
+    limits: list[tuple[str, str, str]] = []
+    now = datetime.now(UTC)
+    for (_, _), boots in sorted(by_case.items()):
+        last = next((boot for boot in reversed(boots) if boot.good), None)
+        if last is None:
+            continue
+        same = [boot for boot in boots if boot.comparable == last.comparable]
+        examined = examine(history, same)
+        if examined is None or not examined[1].noise:
+            continue
+        like, standing = examined
+        if like.virtual_time:
+            raise ConfigError(
+                f"{arguments.board} counts instructions: its boots repeat bit by bit and differ by phase alone, so it "
+                "needs no qualification (rtgate calibrate learns limits from kernels that differ harmlessly)"
+            )
+        keep(history, like, standing, now)
+        found.append(standing)
+        limits += _limits(history, [boot for boot in same if boot.good])
+    if not found:
+        raise ConfigError(
+            f"the history {history.name} has no boots of good kernels of {arguments.board} whose figures a comparison "
+            "could use (rtgate history list)"
+        )
+    _show(found, limits)
+    return 0 if all(one.qualified for one in found) else _UNQUALIFIED
+
+
+def _limits(history: History, boots: Sequence[Boot]) -> list[tuple[str, str, str]]:
+    """Return limits to begin with: measurement, limit, and whether it is proven."""
+    past = [
+        GoodBoot(boot.run, boot.run, record)
+        for boot, record in zip(boots, queries.records(history, boots), strict=True)
+    ]
+    made = propose_limits(past, Ask())
+    return [(f"{one.threshold.case} {one.threshold.measurement}", _text(one), one.problem or "proven") for one in made]
+
+
+def _text(proposed: Any) -> str:
+    limit = proposed.threshold
+    return str(limit.limit) if limit.limit is not None else f"{limit.share:g} over {limit.over}"
+
+
+def _show(found: Sequence[CaseStanding], limits: Sequence[tuple[str, str, str]]) -> None:
+    table = Table("case", "metric", "pairs", "noise between boots", "12 pairs show", "must not be missed")
+    for one in found:
+        for noise in one.noise:
+            cells = (one.case, noise.metric, str(noise.pairs), f"{100 * noise.boot_sd:.1f} %")
+            table.add_row(*map(_cell, (*cells, f"x{noise.smallest:.3f}", f"x{noise.wanted:.2f}")))
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(table)
+    if limits:
+        begin = Table("limits to begin with (rtgate calibrate writes them)", "limit", "")
+        for row in limits:
+            begin.add_row(*map(_cell, row))
+        console.print(begin)
+    for one in found:
+        verdict = "qualified" if one.qualified else f"NOT qualified: {'; '.join(one.problems)}"
+        print(f"{one.case}: {verdict} ({one.boots} boots, {one.invalid} invalid)")
+
+
+def _cell(text: str) -> Text:
+    return Text(plain(text))

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate trend`: how a board's figures went from run to run, and where they changed for good."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rtgate import boards
+from rtgate.boards import FLAVOURS
+from rtgate.cli import history as history_command
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.history import queries
+from rtgate.history.database import History, chosen
+from rtgate.history.queries import Boot, Wanted
+from rtgate.judge.change_points import Change, change_points
+from rtgate.judge.summaries import levels, summaries
+from rtgate.report import plots
+from rtgate.report.text import plain
+
+_DESCRIPTION = """\
+Show how a board's figures went from run to run: one line per case and metric, and each place where the level changed
+and stayed (E-divisive, at least three runs on each side; see docs/reference/history.md). With -o a plot of each case.
+
+The value of a run is the median of its valid boots. Metrics are those of comparisons: tail rate, level exceeded once in
+an hour, body, throughput. Boots of different environments are not put into one series: the newest environment counts.
+
+examples:
+  rtgate trend --board rk3568-evb1 --history sqlite:///history.db
+  rtgate trend --board rk3568-evb1 --case latency/cyclictest:idle -o trend/
+
+exit codes: 0 nothing got worse for good, 1 a change for the worse that is still there, 5 too few runs to tell.
+"""
+_FEWEST_RUNS = 6
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "trend",
+        help="show how a board's figures went, and where they changed",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    history_command.add_option(parser)
+    parser.add_argument("--board", required=True, metavar="NAME", help="the board")
+    parser.add_argument("--device", metavar="ID", help="only this one of a lab's boards")
+    parser.add_argument("--flavour", default="preempt_rt", choices=FLAVOURS, help="default: %(default)s")
+    parser.add_argument("--case", metavar="CASE", help="only this case")
+    parser.add_argument("--arm", metavar="ARM", help="only this arm, for example baseline (default: all)")
+    parser.add_argument("--json", action="store_true", help="print series and changes as JSON")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write a plot of each case there")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """One metric of one case over runs, oldest first; values are natural logarithms."""
+
+    case: str
+    metric: str
+    runs: tuple[str, ...]
+    kernels: tuple[str, ...]
+    values: tuple[float, ...]
+    changes: tuple[Change, ...]
+
+    @property
+    def worse(self) -> bool:
+        """Whether the last change was for the worse."""
+        return bool(self.changes) and self.changes[-1].after > self.changes[-1].before
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    boards.board(arguments.board)
+    with History.open(chosen(arguments.history)) as history:
+        trends = _trends(history, arguments)
+    if arguments.json:
+        print(json.dumps([_as_json(trend) for trend in trends], indent=1))
+    else:
+        _show(trends)
+    if arguments.output is not None:
+        _plot(trends, arguments.output, arguments.board)
+    if any(trend.worse for trend in trends):
+        return 1
+    return 0 if all(len(trend.runs) >= _FEWEST_RUNS for trend in trends) else 5
+
+
+def _trends(history: History, arguments: argparse.Namespace) -> list[Trend]:
+    names = ("board", "device", "flavour", "case", "arm")
+    found = queries.find(history, Wanted(good=True, **{name: getattr(arguments, name) for name in names}))
+    if not found:
+        raise ConfigError(f"the history {history.name} has no valid boots of {arguments.board} that were asked for")
+    by_case: dict[str, list[Boot]] = {}
+    for boot in found:
+        by_case.setdefault(boot.case, []).append(boot)
+    return [trend for case in sorted(by_case) for trend in _of_case(history, case, by_case[case])]
+
+
+def _of_case(history: History, case: str, boots: Sequence[Boot]) -> list[Trend]:
+    same = [boot for boot in boots if boot.comparable == boots[-1].comparable]
+    if len(same) < len(boots):
+        left = len(boots) - len(same)
+        print(f"rtgate: {case}: {left} of {len(boots)} boots of other environments are left out", file=sys.stderr)
+    records = queries.records(history, same)
+    fixed = levels(records)
+    by_run: dict[str, list[Mapping[str, float]]] = {}
+    kernels: dict[str, str] = {}
+    for boot, record in zip(same, records, strict=True):
+        by_run.setdefault(boot.run, []).append(summaries(record, fixed))
+        kernels[boot.run] = boot.kernel_release
+    metrics = sorted({metric for summed in by_run.values() for boot in summed for metric in boot})
+    return [_trend(case, metric, by_run, kernels) for metric in metrics]
+
+
+def _trend(
+    case: str, metric: str, by_run: Mapping[str, Sequence[Mapping[str, float]]], kernels: Mapping[str, str]
+) -> Trend:
+    medians = {
+        run_name: statistics.median(boot[metric] for boot in summed if metric in boot)
+        for run_name, summed in by_run.items()
+        if any(metric in boot for boot in summed)
+    }
+    values = tuple(medians.values())
+    return Trend(
+        case=case,
+        metric=metric,
+        runs=tuple(medians),
+        kernels=tuple(kernels[name] for name in medians),
+        values=values,
+        changes=change_points(values),
+    )
+
+
+def _show(trends: Sequence[Trend]) -> None:
+    table = Table("case", "metric", "runs", "first to last", "changes: at run (kernel), by how much")
+    for trend in trends:
+        whole = math.exp(trend.values[-1] - trend.values[0])
+        cells = (trend.case, trend.metric, str(len(trend.runs)), _percent(whole), _changes(trend))
+        table.add_row(*(Text(plain(cell)) for cell in cells))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def _changes(trend: Trend) -> str:
+    if len(trend.runs) < _FEWEST_RUNS:
+        return f"too few runs to tell: it takes {_FEWEST_RUNS}"
+    return "\n".join(_sentence(trend, change) for change in trend.changes) or "none"
+
+
+def _sentence(trend: Trend, change: Change) -> str:
+    by = _percent(math.exp(change.after - change.before))
+    word = "worse" if change.after > change.before else "better"
+    return f"{trend.runs[change.index]} ({trend.kernels[change.index]}): {by}, {word} (p {change.p:.3f})"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %" if ratio < 3 else f"x{ratio:.1f}"
+
+
+def _as_json(trend: Trend) -> dict[str, Any]:
+    return {
+        "case": trend.case,
+        "metric": trend.metric,
+        "series": [
+            {"run": name, "kernel": kernel, "ln": value}
+            for name, kernel, value in zip(trend.runs, trend.kernels, trend.values, strict=True)
+        ],
+        "changes": [
+            {"run": trend.runs[one.index], "ratio": math.exp(one.after - one.before), "p": one.p}
+            for one in trend.changes
+        ],
+    }
+
+
+def _plot(trends: Sequence[Trend], directory: Path, board: str) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for case in dict.fromkeys(trend.case for trend in trends):
+            lines = [
+                plots.TrendLine(
+                    label=trend.metric,
+                    runs=trend.runs,
+                    values=tuple(math.exp(value - trend.values[0]) for value in trend.values),
+                    changes=tuple(change.index for change in trend.changes),
+                )
+                for trend in trends
+                if trend.case == case
+            ]
+            path = directory / f"{case.replace('/', '.').replace(':', '.')}.svg"
+            path.write_bytes(plots.trend_svg(f"{case} on {board}", lines))
+            print(f"rtgate: {path}", file=sys.stderr)
+    except OSError as error:
+        raise InfrastructureError(f"{directory} cannot be written: {error}") from error

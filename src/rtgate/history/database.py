@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""Opening the history: SQLite in a file, or PostgreSQL by URL; its tables are made and brought up to date here.
+
+SQLite runs in WAL mode with a busy timeout, and every write transaction takes its lock when it begins, so writers
+queue up instead of failing half way. PostgreSQL's writers need no such help; only the steps of the schema take a lock.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Connection, Engine, create_engine, event, func, inspect, select
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.history import schema
+
+VARIABLE = "RTGATE_HISTORY"
+_EXAMPLES = "sqlite:////var/lib/rtgate/history.db, postgresql+psycopg://user@host/database"
+_BUSY_S = 60.0  # how long a writer waits for others; a transaction takes milliseconds
+_STEP_LOCK = 0x72746761  # any number that other programs on the same PostgreSQL server are unlikely to lock
+_CONNECT_S = 10
+
+
+class History:
+    """An open history. Use it as a context manager, or close it; threads may share it."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self.name = name
+
+    @classmethod
+    def open(cls, url: str, *, create: bool = False) -> History:
+        """Open the history of a URL, and bring its tables up to date.
+
+        Args:
+            url: SQLAlchemy's, of SQLite or PostgreSQL.
+            create: whether a SQLite file that is not there is made.
+
+        Raises:
+            ConfigError: the URL is wrong, a driver is missing, or what is there is no history, or a newer one.
+            InfrastructureError: the database cannot be reached or written.
+        """
+        parsed = _parsed(url)
+        name = parsed.render_as_string(hide_password=True)
+        if parsed.get_backend_name() == "sqlite":
+            _check_file(parsed, name, create=create)
+        history = cls(_engine(parsed), name)
+        try:
+            history._migrate()
+        except BaseException:
+            history.close()
+            raise
+        return history
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self._engine.dialect.name
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Give a connection for a transaction that only reads. Raises as `open`."""
+        with self._errors(), self._engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Give a connection for one short transaction that writes. Raises as `open`."""
+        with (
+            self._errors(),
+            self._engine.connect().execution_options(rtgate_writes=True) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise _explained(error, self.name) from error
+
+    def _migrate(self) -> None:
+        """Carry out the steps that the tables have not seen. Many processes may do so at once: one does it."""
+        with self.reading() as connection:
+            if _version(connection) == len(schema.STEPS):
+                return
+        with self.writing() as connection:
+            if self.dialect == "postgresql":
+                connection.execute(select(func.pg_advisory_xact_lock(_STEP_LOCK)))
+            now = _version(connection)
+            if now > len(schema.STEPS):
+                raise ConfigError(
+                    f"the history {self.name} was made by a newer rtgate (its tables are version {now}, this rtgate "
+                    f"knows {len(schema.STEPS)}): use that one, or another history"
+                )
+            if now == 0:
+                self._check_ours(connection)
+            for step in schema.STEPS[now:]:
+                step(connection)
+            connection.execute(schema.version.delete())
+            connection.execute(schema.version.insert().values(version=len(schema.STEPS)))
+
+    def _check_ours(self, connection: Connection) -> None:
+        """Refuse a file that belongs to another program. A PostgreSQL database may be shared."""
+        others = inspect(connection).get_table_names() if self.dialect == "sqlite" else []
+        if others:
+            raise ConfigError(f"{self.name} is a database of something else (tables: {', '.join(others[:5])})")
+
+
+def chosen(option: str | None) -> str:
+    """Return the URL of an option, or of the environment. Raises ConfigError when there is neither."""
+    url = option or os.environ.get(VARIABLE, "")
+    if not url:
+        raise ConfigError(f"which history? Name it with --history URL or ${VARIABLE} (for example {_EXAMPLES})")
+    return url
+
+
+def _parsed(url: str) -> URL:
+    if "://" not in url:
+        raise ConfigError(f"{url!r} is no URL of a history: for a file write sqlite:///{url} (allowed: {_EXAMPLES})")
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise ConfigError(f"this is no URL of a history: {error} (allowed: {_EXAMPLES})") from error
+    if parsed.drivername in {"postgresql", "postgres"}:
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    if parsed.drivername not in {"sqlite", "sqlite+pysqlite", "postgresql+psycopg"}:
+        raise ConfigError(f"a history cannot be kept in {parsed.drivername!r} (allowed: {_EXAMPLES})")
+    return parsed
+
+
+def _check_file(url: URL, name: str, *, create: bool) -> None:
+    if not url.database or url.database == ":memory:":
+        raise ConfigError(f"{name} names no file, and a history must outlive this command (allowed: {_EXAMPLES})")
+    path = Path(url.database)
+    if path.is_dir():
+        raise ConfigError(f"{path} is a directory: a history is a file in it, for example {path / 'history.db'}")
+    if not path.exists() and not create:
+        raise ConfigError(f"there is no history at {path} yet: `rtgate history add` makes it")
+    if not path.parent.is_dir():
+        raise ConfigError(f"{path.parent} does not exist: make it, then the history can be made in it")
+
+
+def _engine(url: URL) -> Engine:
+    sqlite = url.get_backend_name() == "sqlite"
+    try:
+        arguments: dict[str, Any] = {"timeout": _BUSY_S} if sqlite else {"connect_timeout": _CONNECT_S}
+        engine = create_engine(url, connect_args=arguments)
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        raise ConfigError(
+            f"a history in PostgreSQL needs psycopg, which is not installed ({error}): "
+            "pip install 'rtgate[postgresql]' (or 'psycopg[binary]')"
+        ) from error
+    if sqlite:
+        event.listen(engine, "connect", _prepare)
+        event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _prepare(connection: Any, _record: Any) -> None:
+    """Prepare a SQLite connection: transactions begin when we say so, and readers do not stop writers."""
+    connection.isolation_level = None
+    deadline = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode = wal")
+            break
+        except connection.OperationalError as error:
+            # Changing the mode does not wait for others as everything else does.
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    connection.execute("PRAGMA synchronous = normal")
+    connection.execute("PRAGMA foreign_keys = on")
+
+
+def _begin(connection: Connection) -> None:
+    """Begin a SQLite transaction; one that writes takes the lock now, so that it cannot fail for it later."""
+    writes = connection.get_execution_options().get("rtgate_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _version(connection: Connection) -> int:
+    """Return how many steps the tables have seen."""
+    if not inspect(connection).has_table(schema.version.name):
+        return 0
+    return connection.execute(select(func.max(schema.version.c.version))).scalar() or 0
+
+
+def _explained(error: DBAPIError, name: str) -> ConfigError | InfrastructureError:
+    reason = " ".join(str(error.orig).split()) or type(error.orig).__name__
+    if "not a database" in reason or "malformed" in reason:
+        return ConfigError(f"{name} is no history: {reason}")
+    if "locked" in reason:
+        return InfrastructureError(f"the history {name} was busy for more than {_BUSY_S:g} s: {reason}")
+    return InfrastructureError(f"the history {name} cannot be used: {reason}")

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""How a record lies in the history: compressed, its measurements apart from the rest, its environment beside others'.
+
+Histograms are lists of values and of counts here, which are read several times faster than the record's own form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from rtgate import record as records_file
+from rtgate.environment import COMPARED
+from rtgate.errors import ConfigError
+from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.record import Record
+from rtgate.units import Quantity, Unit
+
+_LEVEL = 6
+
+
+def key(record: Record) -> str:
+    """Return what names a record by its content, so that the same one is known again wherever it lies."""
+    return _digest(records_file.as_json(record))
+
+
+def environment_id(record: Record) -> str:
+    """Return what names an environment by all its fields."""
+    return _digest(_known(record.environment.as_mapping()))
+
+
+def comparable(record: Record) -> str:
+    """Return what names everything that must be equal before two boots may be compared.
+
+    That is the board with all of its environment except what a comparison compares, the case, and the plan: the tool's
+    command line, what it had to do, its load. A field that says nothing counts as one that is not there, so that a
+    later rtgate, which asks for more, still knows what it measured before.
+    """
+    environment = _known(record.environment.as_mapping())
+    return _digest(
+        {
+            "board": record.board,
+            "case": record.case,
+            "environment": {name: text for name, text in environment.items() if name not in COMPARED},
+            "argv": list(record.argv),
+            "duration_s": record.evidence.asked.get("duration_s"),
+            "load_processes": record.evidence.load_processes,
+        }
+    )
+
+
+def environment_digest(record: Record) -> str:
+    """Return what names the part of an environment that must be equal, whatever the case."""
+    environment = _known(record.environment.as_mapping())
+    return _digest({name: text for name, text in environment.items() if name not in COMPARED})
+
+
+def packed(record: Record) -> tuple[bytes, bytes, str]:
+    """Return a record's measurements, the rest of it, and its environment, as they are stored."""
+    rest = records_file.as_json(record)
+    del rest["measurements"], rest["environment"]
+    environment = json.dumps(_known(record.environment.as_mapping()), sort_keys=True)
+    return _packed([_flat(one) for one in record.measurements]), _packed(rest), environment
+
+
+def unpacked(measurements: bytes, rest: bytes, environment: str, origin: str) -> Record:
+    """Return the record of `packed`. Raises ConfigError, naming `origin`: what is stored is damaged."""
+    found = unpacked_measurements(measurements, origin)
+    try:
+        data = {**json.loads(zlib.decompress(rest)), "environment": _whole(json.loads(environment)), "measurements": []}
+    except (zlib.error, ValueError, TypeError) as error:
+        raise ConfigError(f"{origin}: damaged: {error}") from error
+    return _with(records_file.from_json(data, origin), found)
+
+
+def unpacked_measurements(measurements: bytes, origin: str) -> tuple[Measurement, ...]:
+    """Return the measurements of `packed` alone. Raises as `unpacked`."""
+    try:
+        return tuple(_full(entry) for entry in json.loads(zlib.decompress(measurements)))
+    except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{origin}: damaged measurements: {error}") from error
+
+
+def _with(record: Record, measurements: tuple[Measurement, ...]) -> Record:
+    fields = {name: getattr(record, name) for name in record.__slots__}
+    return Record(**{**fields, "measurements": measurements})
+
+
+def _flat(measurement: Measurement) -> dict[str, Any]:
+    data = measurement.as_json()
+    histogram = measurement.histogram
+    if histogram is not None:
+        counts = histogram.counts
+        data["histogram"] = [list(counts), list(counts.values()), histogram.overflow, histogram.limit]
+    return data
+
+
+def _full(data: dict[str, Any]) -> Measurement:
+    unit = Unit(data["unit"])
+    histogram = None
+    if "histogram" in data:
+        values, counts, overflow, limit = data["histogram"]
+        counted = dict(zip(values, counts, strict=True))
+        histogram = Histogram(unit=unit, counts=counted, overflow=overflow, limit=limit)
+    quantity = Quantity(data["value"], unit) if "value" in data else None
+    return Measurement(
+        name=data["name"],
+        better=Better(data["better"]),
+        labels=data["labels"],
+        quantity=quantity,
+        histogram=histogram,
+    )
+
+
+def _known(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in environment.items() if text}
+
+
+def _whole(environment: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(environment, dict):
+        raise TypeError("the environment is no mapping")
+    return environment
+
+
+def _packed(data: object) -> bytes:
+    return zlib.compress(json.dumps(data, separators=(",", ":")).encode(), _LEVEL)
+
+
+def _digest(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

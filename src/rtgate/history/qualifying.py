@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Which devices are qualified to judge: kept in the history, asked by comparisons."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import select
+
+from rtgate.history import encoding
+from rtgate.history.database import History
+from rtgate.history.pairing import pairs, variances
+from rtgate.history.queries import Boot, measured_like, records
+from rtgate.history.schema import qualifications
+from rtgate.judge.qualification import CaseStanding, standing
+from rtgate.judge.summaries import levels, summaries
+from rtgate.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether a comparison of a case on a device may be judged, and why (not)."""
+
+    qualified: bool
+    reason: str
+
+
+def qualified(history: History, like: Record) -> Standing:
+    """Return whether comparisons of a record's case on its device may be judged; those that may not are DONE.
+
+    Virtual time repeats bit by bit, so it needs no qualification. Raises InfrastructureError.
+    """
+    if like.virtual_time:
+        return Standing(qualified=True, reason="virtual time repeats bit by bit")
+    device = f"{like.board} {like.environment.device}".strip()
+    table = qualifications
+    query = (
+        select(table.c.environment, table.c.qualified, table.c.why, table.c.stored_at)
+        .where(table.c.board == like.board, table.c.device == like.environment.device)
+        .where(table.c.case_name == like.case, table.c.flavour == _flavour(like))
+        .order_by(table.c.id.desc())
+        .limit(1)
+    )
+    with history.reading() as connection:
+        row = connection.execute(query).first()
+    if row is None:
+        return Standing(qualified=False, reason=f"{device} was never qualified for {like.case}: rtgate qualify")
+    if row.environment != encoding.environment_digest(like):
+        return Standing(
+            qualified=False, reason=f"{device} was qualified on {row.stored_at} in another environment: rtgate qualify"
+        )
+    return Standing(qualified=row.qualified, reason=f"{row.stored_at}: {row.why or 'qualified'}")
+
+
+def keep(history: History, like: Record, found: CaseStanding, now: datetime) -> None:
+    """Store what a night said of a case on the device of a record. Raises InfrastructureError."""
+    row = {
+        "board": like.board,
+        "device": like.environment.device,
+        "flavour": _flavour(like),
+        "case_name": like.case,
+        "environment": encoding.environment_digest(like),
+        "stored_at": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "qualified": found.qualified,
+        "why": "; ".join(found.problems),
+        "figures": json.dumps([asdict(one) for one in found.noise]),
+    }
+    with history.writing() as connection:
+        connection.execute(qualifications.insert(), row)
+
+
+def examine(history: History, boots: Sequence[Boot]) -> tuple[Record, CaseStanding] | None:
+    """Return what boots of one case and one comparable environment say of it, with one of their records.
+
+    None if not one of them is valid. Raises ConfigError, InfrastructureError.
+    """
+    good = sorted((boot for boot in boots if boot.good), key=lambda boot: (boot.stored_at, boot.run, boot.number))
+    if not good:
+        return None
+    (like,) = records(history, good[-1:])
+    found = measured_like(history, good, like)
+    fixed = levels(found)
+    summed = {boot.id: summaries(record, fixed) for boot, record in zip(good, found, strict=True)}
+    metrics = {metric for one in summed.values() for metric in one}
+    series = {metric: [one[metric] for one in summed.values() if metric in one] for metric in sorted(metrics)}
+    known = variances([(summed[first.id], summed[second.id]) for first, second in pairs(good)])
+    return like, standing(like.case, len(boots), series, known)
+
+
+def _flavour(record: Record) -> str:
+    return record.kernel.flavour or record.environment.flavour

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""Finding boots in the history, and their records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Select, distinct, func, select
+
+from rtgate.history import encoding
+from rtgate.history.database import History
+from rtgate.history.schema import boots, environments
+from rtgate.record import Record
+
+# More than 60 sessions of two boots tell nothing new (and old boots of a board tell little about it).
+NEWEST: Final = 120
+_AT_ONCE = 500  # ids of one query: databases limit how many values it may have
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boot:
+    """One row: a case in one boot, without its measurements.
+
+    Attributes:
+        run: what was measured together.
+        number: which boot of its run.
+        trusted: whether its kernel is known to be good: a baseline, or somebody said so.
+        image: SHA-256 of the kernel's image; empty for a kernel that nobody knew.
+        comparable: equal for boots that may be compared.
+        minutes: how long the tool ran; None when unknown.
+    """
+
+    id: int
+    board: str
+    device: str
+    flavour: str
+    case: str
+    tuning: str
+    profile: str
+    arm: str
+    trusted: bool
+    run: str
+    number: int
+    kernel_name: str
+    kernel_release: str
+    image: str
+    source: str
+    comparable: str
+    boot_id: str
+    seed: int | None
+    stored_at: str
+    state: str
+    valid: bool
+    why_invalid: str
+    faults: int
+    minutes: float | None
+
+    @property
+    def good(self) -> bool:
+        """Whether something may be learnt from it: valid, and without a fault of the kernel."""
+        return self.valid and not self.faults
+
+    @property
+    def kernel(self) -> str:
+        """What tells kernels apart: the image, or the release where the image is not known."""
+        return self.image or self.kernel_release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which boots; None for any.
+
+    Attributes:
+        good: only valid boots without a kernel fault.
+        trusted: only of kernels that are known to be good.
+        newest: at most so many, the last stored ones.
+    """
+
+    board: str | None = None
+    device: str | None = None
+    flavour: str | None = None
+    case: str | None = None
+    arm: str | None = None
+    image: str | None = None
+    comparable: str | None = None
+    runs: Sequence[str] | None = None
+    good: bool = False
+    trusted: bool = False
+    newest: int | None = None
+
+
+_NAMES: Final = {
+    "case": boots.c.case_name,
+    "image": boots.c.kernel_image,
+    "source": boots.c.kernel_source,
+}
+
+
+def _column(name: str) -> ColumnElement[Any]:
+    return _NAMES[name] if name in _NAMES else boots.c[name]
+
+
+_COLUMNS: Final = [_column(name).label(name) for name in Boot.__slots__]
+
+
+def find(history: History, wanted: Wanted) -> tuple[Boot, ...]:
+    """Return the boots that are wanted, in the order in which they were stored. Raises InfrastructureError."""
+    query: Select[Any] = select(*_COLUMNS).where(*_conditions(wanted)).order_by(boots.c.id.desc())
+    if wanted.newest is not None:
+        query = query.limit(wanted.newest)
+    with history.reading() as connection:
+        found = [Boot(**row) for row in connection.execute(query).mappings()]
+    return tuple(reversed(found))
+
+
+def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    for name in ("board", "device", "flavour", "case", "arm", "image", "comparable"):
+        value = getattr(wanted, name)
+        if value is not None:
+            found.append(_column(name) == value)
+    if wanted.runs is not None:
+        found.append(boots.c.run.in_(wanted.runs))
+    if wanted.good:
+        found += [boots.c.valid.is_(True), boots.c.faults == 0]
+    if wanted.trusted:
+        found.append(boots.c.trusted.is_(True))
+    return found
+
+
+def records(history: History, found: Iterable[Boot]) -> tuple[Record, ...]:
+    """Return the records of boots, in their order.
+
+    Raises:
+        ConfigError: what is stored is damaged.
+        InfrastructureError: the database does not answer.
+    """
+    wanted = [boot.id for boot in found]
+    query = select(boots.c.id, boots.c.measurements, boots.c.rest, environments.c.fields).join(environments)
+    rows = _rows(history, query, wanted)
+    made = []
+    for number in wanted:
+        measurements, rest, fields = rows[number]
+        made.append(encoding.unpacked(measurements, rest, fields, _origin(history, number)))
+    return tuple(made)
+
+
+def measured_like(history: History, found: Iterable[Boot], like: Record) -> tuple[Record, ...]:
+    """Return `like` with the measurements of each of the boots, which must be comparable with it.
+
+    That is what summaries look at, and several times faster than `records`, which it raises as.
+    """
+    wanted = [boot.id for boot in found]
+    rows = _rows(history, select(boots.c.id, boots.c.measurements), wanted)
+    made = (encoding.unpacked_measurements(rows[number][0], _origin(history, number)) for number in wanted)
+    return tuple(replace(like, state="measured", measurements=measurements) for measurements in made)
+
+
+def _rows(history: History, query: Select[Any], wanted: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+    """Return what a query says of each boot, by its id."""
+    rows: dict[int, tuple[Any, ...]] = {}
+    with history.reading() as connection:
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            rows |= {row[0]: tuple(row[1:]) for row in connection.execute(query.where(boots.c.id.in_(part)))}
+    return rows
+
+
+def _origin(history: History, number: int) -> str:
+    return f"boot {number} of the history {history.name}"
+
+
+def comparable_boots(history: History, like: Record, *, newest: int = NEWEST) -> tuple[Boot, ...]:
+    """Return good boots of trusted kernels that may be compared with a record: equal in board, environment and plan.
+
+    Args:
+        history: where to look.
+        like: what they must be comparable with. Its flavour counts, too: noise borrowed from another is no help.
+        newest: at most so many, the last stored ones.
+
+    Raises:
+        InfrastructureError: the database does not answer.
+    """
+    flavour = like.kernel.flavour or like.environment.flavour
+    return find(
+        history,
+        Wanted(comparable=encoding.comparable(like), flavour=flavour, good=True, trusted=True, newest=newest),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What the history has of one case of a run."""
+
+    run: str
+    board: str
+    device: str
+    flavour: str
+    case: str
+    arm: str
+    kernel_release: str
+    kernels: int
+    boots: int
+    good: int
+    trusted: int
+    stored_at: str
+
+
+def contents(history: History, wanted: Wanted) -> tuple[Line, ...]:
+    """Return what is there, by run, oldest first. Raises InfrastructureError."""
+    keys = [boots.c[name] for name in ("run", "board", "device", "flavour", "case_name", "arm")]
+    query = (
+        select(
+            *keys,
+            func.max(boots.c.kernel_release).label("kernel_release"),
+            func.count(distinct(boots.c.kernel_image)).label("kernels"),
+            func.count().label("boots"),
+            func.count().filter(boots.c.valid.is_(True), boots.c.faults == 0).label("good"),
+            func.count().filter(boots.c.trusted.is_(True)).label("trusted"),
+            func.min(boots.c.stored_at).label("stored_at"),
+        )
+        .where(*_conditions(wanted))
+        .group_by(*keys)
+        .order_by(func.min(boots.c.id))
+    )
+    with history.reading() as connection:
+        rows = connection.execute(query).mappings().all()
+    return tuple(
+        Line(**{("case" if name == "case_name" else name): value for name, value in row.items()}) for row in rows
+    )

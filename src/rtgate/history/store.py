@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""Adding records to the history. One that is there already stays as it is, so adding twice changes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+from rtgate.errors import ConfigError
+from rtgate.history import encoding, schema
+from rtgate.history.database import History
+from rtgate.judge.validity import Held, checks
+from rtgate.record import Record
+
+# Records of one transaction: others wait while it lasts, some 20 ms.
+_BATCH = 100
+_RUN = re.compile(r"[\w.:+/@-]{1,120}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """How many records were new, and how many were there already."""
+
+    new: int = 0
+    known: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where records come from.
+
+    Attributes:
+        run: names what was measured together: a gate, a night, a job. Boots of one run are neighbours in time.
+        now: when they are stored.
+        trusted: whether the kernels are known to be good whatever their arm. Baselines always are.
+        undeclared: by board: reasons, by validity check, why the board declares a check not applicable.
+    """
+
+    run: str
+    now: datetime
+    undeclared: Mapping[str, Mapping[str, str]]
+    trusted: bool = False
+
+
+def store(url: str, records: Iterable[Record], origin: Origin) -> Stored:
+    """Add records to the history of a URL, which is made if it is not there.
+
+    Raises:
+        ConfigError, InfrastructureError: as `History.open`; or the run has no proper name.
+    """
+    with History.open(url, create=True) as history:
+        return add(history, records, origin)
+
+
+def add(history: History, records: Iterable[Record], origin: Origin) -> Stored:
+    """Add records to an open history. Raises as `store`."""
+    if not _RUN.fullmatch(origin.run):
+        raise ConfigError(f"{origin.run!r} is no name for a run (allowed: letters, digits, . : + / @ _ -, at most 120)")
+    found = Stored()
+    for batch in _batches(records):
+        rows = {row["key"]: row for row in (_row(record, origin) for record in batch)}
+        environments = {row["environment"]: row.pop("environment_row") for row in rows.values()}
+        with history.writing() as connection:
+            # In one order for all writers, so that no two wait for each other.
+            _insert(connection, schema.environments, [environments[name] for name in sorted(environments)])
+            new = _insert(connection, schema.boots, [rows[name] for name in sorted(rows)])
+            if origin.trusted and new < len(rows):
+                boots = schema.boots
+                connection.execute(boots.update().where(boots.c.key.in_(rows), ~boots.c.trusted).values(trusted=True))
+        found = Stored(found.new + new, found.known + len(batch) - new)
+    return found
+
+
+def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    waiting = iter(records)
+    while batch := list(islice(waiting, _BATCH)):
+        yield batch
+
+
+def _insert(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> int:
+    """Insert rows that are not there yet and return how many that were."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    unique = "key" if "key" in table.c else "id"
+    statement = insert(table).on_conflict_do_nothing(index_elements=[unique]).returning(table.c[unique])
+    return len(connection.execute(statement, rows).all())
+
+
+def _row(record: Record, origin: Origin) -> dict[str, Any]:
+    wrong = _wrong(record, origin.undeclared.get(record.board, {}))
+    measurements, rest, fields = encoding.packed(record)
+    environment = encoding.environment_id(record)
+    return {
+        "key": encoding.key(record),
+        "board": record.board,
+        "device": record.environment.device,
+        "flavour": record.kernel.flavour or record.environment.flavour,
+        "case_name": record.case,
+        "tuning": record.environment.tuning,
+        "profile": record.profile,
+        "arm": record.arm,
+        "trusted": origin.trusted or record.arm == "baseline",
+        "run": origin.run,
+        "number": _number(record),
+        "kernel_name": record.kernel.name,
+        "kernel_release": record.environment.kernel_release or record.kernel.release,
+        "kernel_image": record.kernel.image_sha256,
+        "kernel_source": record.kernel.source,
+        "environment": environment,
+        "environment_row": {"id": environment, "digest": encoding.environment_digest(record), "fields": fields},
+        "comparable": encoding.comparable(record),
+        "boot_id": record.boot_id,
+        "seed": record.seed,
+        "stored_at": origin.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "state": record.state,
+        "valid": not wrong,
+        "why_invalid": wrong,
+        "faults": len(record.faults),
+        "minutes": None if record.evidence.elapsed_s is None else record.evidence.elapsed_s / 60,
+        "measurements": measurements,
+        "rest": rest,
+    }
+
+
+def _wrong(record: Record, undeclared: Mapping[str, str]) -> str:
+    """Return why a record's figures are not to be learnt from; empty when they are."""
+    if record.state != "measured":
+        return f"{record.state}: {record.message}" if record.message else record.state
+    failed = [check for check in checks(record, undeclared) if check.held is Held.FAILED]
+    return "; ".join(f"{check.name}: {check.sentence}" for check in failed)
+
+
+def _number(record: Record) -> int:
+    """Return which boot of its run it was: that of the job, of the soak, of the list of seeds, or of the directory."""
+    named = record.machine.get("boot", "")
+    if record.chunk is not None:
+        return record.chunk.number
+    if named.isdecimal():
+        return int(named)
+    if record.seed is not None:
+        return record.seed
+    directory = record.directory.name if record.directory is not None else ""
+    return int(directory) if directory.isdecimal() else 0

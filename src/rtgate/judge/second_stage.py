@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Two stages: what a virtual-time screen says decides what boards in a lab measure, and in which order.
+
+Board time is what a lab has least of. A board measures what the screen flagged, what the screen could not exercise,
+and a standing minimum; cases that the screen found no worse wait for the night.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from rtgate.judge.verdict import Kind, Status, Verdict
+
+_DEAD = frozenset({Kind.BOOT, Kind.FAULT, Kind.HANG, Kind.FLAVOUR, Kind.GUARANTEE})
+
+
+class Why(Enum):
+    """Why a board measures a case, the most urgent first."""
+
+    FLAGGED = "flagged"
+    OPEN = "open"
+    MINIMUM = "standing minimum"
+    UNSEEN = "not exercised by the screen"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A case for a board.
+
+    Attributes:
+        because: what the screen said, in a sentence; empty where it said nothing.
+        minutes: of the board, for all boots of both kernels.
+        within: whether the budget reaches that far.
+    """
+
+    case: str
+    why: Why
+    because: str
+    minutes: float
+    within: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A case that the board could measure, and the board-minutes that it takes."""
+
+    case: str
+    minutes: float
+
+
+def choose(
+    verdicts: Sequence[Verdict], cases: Sequence[Wanted], minimum: Sequence[str], budget: float
+) -> tuple[Choice, ...]:
+    """Return what a board measures, in order of urgency.
+
+    Args:
+        verdicts: of the screen.
+        cases: what the board can measure.
+        minimum: cases that it always measures.
+        budget: board-minutes; a case that does not fit is left out, and shorter ones after it may still fit.
+    """
+    order = list(Why)
+    found = sorted(_reasons(verdicts, cases, minimum), key=lambda entry: order.index(entry[1]))
+    choices = []
+    left = budget
+    for wanted, why, because in found:
+        within = wanted.minutes <= left
+        left -= wanted.minutes if within else 0.0
+        choices.append(Choice(case=wanted.case, why=why, because=because, minutes=wanted.minutes, within=within))
+    return tuple(choices)
+
+
+def hopeless(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Return the failures that no board has to confirm: a kernel that dies or breaks a promise does so anywhere."""
+    return tuple(one for one in verdicts if one.status is Status.FAIL and one.kind in _DEAD)
+
+
+def _reasons(
+    verdicts: Sequence[Verdict], cases: Sequence[Wanted], minimum: Sequence[str]
+) -> Iterator[tuple[Wanted, Why, str]]:
+    by_case: dict[str, list[Verdict]] = {}
+    for one in verdicts:
+        by_case.setdefault(one.case, []).append(one)
+    for wanted in cases:
+        said = sorted(by_case.get(wanted.case, []), key=lambda one: one.status.rank)
+        why = _why(said)
+        if why is not None and why is not Why.UNSEEN:
+            yield wanted, why, next(one.sentence for one in said if _tells(one, why))
+        elif wanted.case in minimum:
+            yield wanted, Why.MINIMUM, ""
+        elif why is Why.UNSEEN:
+            yield wanted, why, next((one.sentence for one in said if one.kind is Kind.NOT_EXERCISED), "")
+
+
+def _why(said: Sequence[Verdict]) -> Why | None:
+    """Return why the screen's verdicts ask for a board; None if they do not: good by limits, and no worse."""
+    for why in (Why.FLAGGED, Why.OPEN):
+        if any(_tells(one, why) for one in said):
+            return why
+    good = any(one.status is Status.PASS and one.kind is Kind.NO_WORSE for one in said)
+    return None if good else Why.UNSEEN
+
+
+def _tells(one: Verdict, why: Why) -> bool:
+    if why is Why.FLAGGED:
+        return one.status is Status.FAIL
+    return one.kind is Kind.INCONCLUSIVE or one.status in {Status.ERROR, Status.MISS}
