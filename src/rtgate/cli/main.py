@@ -21,6 +21,7 @@ from rtgate.cli import (
     compare_env,
     console,
     demo,
+    explain,
     fetch,
     gate,
     hub,
@@ -40,7 +41,22 @@ from rtgate.errors import RtgateError
 from rtgate.report.text import plain
 
 _COMMANDS = (
-    *(gate, demo, soak, build, modules, repeat, report, console, compare_env, where, check, rootfs, pcie_limits),
+    *(
+        gate,
+        demo,
+        soak,
+        build,
+        modules,
+        repeat,
+        explain,
+        report,
+        console,
+        compare_env,
+        where,
+        check,
+        rootfs,
+        pcie_limits,
+    ),
     *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),
 )
 _EPILOG = """\

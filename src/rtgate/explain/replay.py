@@ -207,7 +207,12 @@ def _profiles(code: Code, logged: Trace, wakeups: Sequence[WakeUp], differing: f
     runs = logged.runs
     places = [run.n for run in runs]
     return [
-        profile(code, runs[bisect_left(places, wakeup.start - LEAD) : bisect_left(places, wakeup.end)], (wakeup.start, wakeup.end), differing)
+        profile(
+            code,
+            runs[bisect_left(places, wakeup.start - LEAD) : bisect_left(places, wakeup.end)],
+            (wakeup.start, wakeup.end),
+            differing,
+        )
         for wakeup in wakeups
     ]
 

@@ -7,6 +7,7 @@ nanoseconds, `ns` being what one instruction takes (8 with QEMU's `shift=3`).
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,9 +108,7 @@ def read(prefix: Path) -> Trace:
         ParseError: one is missing, cut off, or does not fit the others.
     """
     try:
-        events, runs, blocks = (
-            Path(f"{prefix}.{suffix}").read_bytes() for suffix in ("events", "runs", "blocks")
-        )
+        events, runs, blocks = (Path(f"{prefix}.{suffix}").read_bytes() for suffix in ("events", "runs", "blocks"))
     except OSError as error:
         raise ParseError(f"the trace is incomplete: {error}") from error
     return parse(events, runs, blocks)
@@ -130,7 +129,7 @@ def parse(events: bytes, runs: bytes, blocks: bytes) -> Trace:
         blocks=known,
     )
     for name, numbers in (("events", [e.n for e in trace.events]), ("runs", [r.n for r in trace.runs])):
-        if any(later < sooner for sooner, later in zip(numbers, numbers[1:], strict=False)):
+        if any(later < sooner for sooner, later in itertools.pairwise(numbers)):
             raise ParseError(f"the trace's {name} are not in order")
     unknown = {run.block for run in trace.runs} - known.keys()
     if unknown:

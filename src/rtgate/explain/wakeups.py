@@ -10,6 +10,7 @@ the record is the proof that nothing is missing.
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -88,9 +89,7 @@ def find(events: Sequence[Event], reported: Reported, interval_ns: int, instruct
         (nominal, *([] if _missing(nominal, reported) == 0 else [_fitted(ends, wakes, interval_ns, reported)])),
         key=lambda latencies: _missing(latencies, reported),
     )
-    wakeups = tuple(
-        axis.wakeup(event, end, latency) for event, end, latency in zip(reads, ends, best, strict=True)
-    )
+    wakeups = tuple(axis.wakeup(event, end, latency) for event, end, latency in zip(reads, ends, best, strict=True))
     return Found(cpu=reported.cpu, wakeups=wakeups, differing=_missing(best, reported))
 
 
@@ -104,7 +103,9 @@ def _reads(events: Sequence[Event], reported: Reported) -> list[Event]:
     enough = [address for address, count in counts.items() if count >= reported.cycles]
     if not enough:
         most = max(counts.values(), default=0)
-        raise ParseError(f"CPU {reported.cpu} read the clock {most} times in the trace, it woke up {reported.cycles} times")
+        raise ParseError(
+            f"CPU {reported.cpu} read the clock {most} times in the trace, it woke up {reported.cycles} times"
+        )
     chosen = min(enough, key=lambda address: counts[address])
     # The first reads are those of a thread that gets ready.
     return [event for event in mine if event.address == chosen][-reported.cycles :]
@@ -155,7 +156,7 @@ def _fitted(ends: Sequence[int], wakes: Sequence[int], interval_ns: int, reporte
             hull.pop()
         hull.append(point)
     middle = points[len(points) // 2][0]
-    edges = list(zip(hull, hull[1:], strict=False))
+    edges = list(itertools.pairwise(hull))
     if not edges:
         return _latencies(ends, wakes, float(interval_ns), reported)
     edge = next((edge for edge in edges if edge[1][0] >= middle), edges[-1])

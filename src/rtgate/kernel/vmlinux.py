@@ -114,9 +114,7 @@ class Vmlinux:
             if kind == _FILE:
                 file = name
             elif kind in {_NOTYPE, _OBJECT, _FUNC} and name and not _NO_NAME.match(name):
-                yield Symbol(
-                    name, address, size, kind == _FUNC, kind == _OBJECT, local, file if local else "", section
-                )
+                yield Symbol(name, address, size, kind == _FUNC, kind == _OBJECT, local, file if local else "", section)
 
     def function_at(self, address: int) -> str:
         """Return the name of the code at an address as the source has it; the address itself if nothing is known."""
