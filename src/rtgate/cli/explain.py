@@ -98,7 +98,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(text)
     else:
-        show(made, Console(highlight=False))
+        console = Console(highlight=False)
+        # A pipe has no width; names of functions must stay whole.
+        show(made, console if console.is_terminal else Console(highlight=False, width=160))
     return 0
 
 
@@ -226,7 +228,7 @@ def show(made: Compared, console: Console) -> None:
 def _account(passage: Passage) -> str:
     return (
         f"{passage.latency_ns:,.0f} ns = {passage.profile.total:,.0f} instructions of 8 ns + "
-        f"{passage.idle_ns:,.0f} ns idle + {passage.unaccounted_ns:,.0f} ns unaccounted for"
+        f"{passage.idle_ns:,.0f} ns idle + {round(passage.unaccounted_ns) + 0:,} ns unaccounted for"
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from rtgate.explain.path import USER, Profile
 
 _SHARE = 0.2  # of what a wake-up gained, a function must have gained so much to be named
+_KEPT = 50
 _NOTHING = 25  # instructions on average that no explanation is needed for
 
 
@@ -81,6 +82,9 @@ class Explanation:
     def as_json(self) -> dict[str, Any]:
         """Return it as it is written to a file."""
         data = asdict(self)
+        for arm in (data["candidate"], data["baseline"] or {}):
+            # Of the thousands that ran, those that ran most; which of the differing ones ran is told elsewhere.
+            arm["executed"] = dict(list(arm.get("executed", {}).items())[:_KEPT])
         data["differing"] = sorted(self.differing) if self.differing is not None else None
         return {"format": 1, **data}
 
@@ -141,9 +145,9 @@ def _culprits(old: Passage, new: Passage, candidate: Arm, differing: frozenset[s
         for name, gain in gains(old.profile.own, new.profile.own)
         if gain >= enough and name != USER
     ]
-    why = "it differs and ran, but not longer"
-    suspects = [Culprit(function=name, instructions=0, why=why, differs=True) for name in ran[:2]]
-    return (*suspects, *longest[: 3 - len(suspects)])
+    why = "it differs and ran, but not longer in these wake-ups"
+    suspects = [Culprit(function=name, instructions=0, why=why, differs=True) for name in ran[: 3 - len(longest[:1])]]
+    return (*longest[:1], *suspects)
 
 
 def _ran(new: Passage, candidate: Arm, differing: frozenset[str]) -> list[str]:

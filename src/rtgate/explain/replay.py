@@ -18,13 +18,14 @@ from rtgate.explain.trace import MARKED, Order, Trace
 from rtgate.explain.wakeups import Found, Reported, WakeUp, find
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure import Arm, Case, measure
-from rtgate.record import Record, digest_source
+from rtgate.record import Record
 from rtgate.target.virtual import VirtualBoard
 from rtgate.tools.cyclictest import Cyclictest
 
 LEAD = 4000  # instructions before a wake-up, from which its callers become known
 SAMPLED = 400  # wake-ups whose mean is the typical one
 _USER_ABOVE = 1 << 63
+_GOLDEN = (5**0.5 - 1) / 2
 
 Tell = Callable[[str], None]
 
@@ -77,7 +78,7 @@ class Replay:
 
     def _same(self, record: Record) -> None:
         expected = self.expected
-        if expected is not None and digest_source(expected) != digest_source(record):
+        if expected is not None and expected.measurements != record.measurements:
             other = [
                 name
                 for name, was, now in (
@@ -150,8 +151,11 @@ def _reported(cpu: str, values: dict[str, object]) -> Reported:
 
 
 def _spread(wakeups: Sequence[WakeUp], count: int) -> list[WakeUp]:
-    """Return at most `count` wake-ups, evenly spread."""
-    return [wakeups[place * len(wakeups) // count] for place in range(count)] if len(wakeups) > count else list(wakeups)
+    """Return at most `count` wake-ups, spread evenly but not in step with anything periodic (the tick)."""
+    if len(wakeups) <= count:
+        return list(wakeups)
+    places = sorted({int(number * _GOLDEN % 1 * len(wakeups)) for number in range(count)})
+    return [wakeups[place] for place in places]
 
 
 def _joined(wakeups: Sequence[WakeUp]) -> list[tuple[int, int]]:
