@@ -38,7 +38,7 @@ def test_a_trace_with_too_few_wake_ups_is_refused() -> None:
 
 
 def events(latencies: list[int], late: dict[int, int], left_out: int = -1) -> list[Event]:
-    """Return the events of wake-ups from idle with these latencies; `late` has interrupts that come later by so much."""
+    """Return the events of wake-ups from idle with these latencies; `late` has interrupts that come later."""
     found: list[Event] = []
     n, bias = 1000, 0
     for number, latency in enumerate(latencies):

@@ -8,6 +8,7 @@ must be an address, relative or absolute, that means the same in both; no disass
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 
@@ -18,6 +19,8 @@ _TEXT = 96  # bytes by which data without a name are compared
 _CALL_CLOBBERED = (*range(19), 30)
 # Loads and stores with an unsigned offset: the top byte, and the scale by size bits (and the 128-bit ones).
 _MEMORY = {0x39: 0, 0x79: 1, 0xB9: 2, 0xF9: 3, 0x3D: 0, 0x7D: 1, 0xBD: 2, 0xFD: 3}
+
+_CALL_OR_JUMP = re.compile(rb"[\xe8\xe9]")  # x86; four bytes of distance follow
 
 Token = tuple[object, ...] | int
 
@@ -185,6 +188,21 @@ def _same_x86(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> boo
         if not after:
             return False
         at = after
+    return _same_calls(one, mine.address, other, theirs.address, a, b)
+
+
+def _same_calls(one: Vmlinux, start_one: int, other: Vmlinux, start_other: int, a: bytes, b: bytes) -> bool:
+    """Return whether calls over the same distance go to the same function."""
+    for match in _CALL_OR_JUMP.finditer(a):
+        at = match.start() + 1
+        distance = a[at : at + 4]
+        if len(distance) < 4 or distance != b[at : at + 4]:
+            continue
+        (far,) = struct.unpack("<i", distance)
+        ends = [one.resolve(start_one + at + 4 + far), other.resolve(start_other + at + 4 + far)]
+        called = [plain_name(end[0].name) for end in ends if end is not None and end[1] == 0 and end[0].function]
+        if len(called) == 2 and called[0] != called[1]:
+            return False
     return True
 
 
