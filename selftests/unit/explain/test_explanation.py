@@ -67,8 +67,12 @@ def test_functions_that_did_not_run_prove_nothing() -> None:
     nothing = exercised(frozenset({"f", "g"}), {"h": 5})
     assert nothing.executed == {}
     assert nothing.sentence == "not exercised here, boards needed"
+    assert nothing.nothing
+    assert not exercised(frozenset({"f"}), {"h": 5}, ["limit"]).nothing
+    assert "whether limit was read is not known" in exercised(frozenset({"f"}), {}, ["limit"]).sentence
     some = exercised(frozenset({"f", "g"}), {"h": 5, "g": 1})
     assert some.resting == ("f",)
+    assert not some.nothing
     assert "1 of 2 functions that differ ran: g" in some.sentence
 
 

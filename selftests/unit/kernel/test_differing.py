@@ -60,7 +60,7 @@ def test_a_kernel_does_not_differ_from_itself(arch: str, tmp_path: Path) -> None
         ("{helper, 0, helper}", "{helper, helper, helper}", (), ("operations",)),
     ],
 )
-def test_what_differs_is_named(  # noqa: PLR0917
+def test_what_differs_is_named(
     arch: str, old: str, new: str, changed: tuple[str, ...], data: tuple[str, ...], tmp_path: Path
 ) -> None:
     one = kernel(arch, tmp_path, "one", top=TOP, bottom=BOTTOM)

@@ -79,7 +79,7 @@ def compare(case: Case, candidate: Side, baseline: Side | None, stop: threading.
     return Compared(
         explanation=explain(done["candidate"], done.get("baseline"), names if found else None),
         differences=found,
-        exercise=exercised(names, _most(done)) if found else None,
+        exercise=exercised(names, _most(done), found.data) if found else None,
     )
 
 

@@ -179,10 +179,17 @@ class Exercise:
     Attributes:
         executed: instructions by differing function.
         resting: differing functions that are built in and were not executed.
+        data: variables that differ; whether they were read is not known.
     """
 
     executed: Mapping[str, int] = field(default_factory=dict)
     resting: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing of the change can have had an effect while measuring: SKIP, never PASS."""
+        return not self.executed and not self.data
 
     @property
     def sentence(self) -> str:
@@ -190,12 +197,15 @@ class Exercise:
         if self.executed:
             some = ", ".join(sorted(self.executed, key=lambda name: -self.executed[name])[:5])
             return f"{len(self.executed)} of {len(self.executed) + len(self.resting)} functions that differ ran: {some}"
+        if self.data:
+            return f"no function that differs ran; whether {', '.join(self.data[:3])} was read is not known"
         return "not exercised here, boards needed"
 
 
-def exercised(differing: frozenset[str], executed: Mapping[str, int]) -> Exercise:
+def exercised(differing: frozenset[str], executed: Mapping[str, int], data: Sequence[str] = ()) -> Exercise:
     """Return which of the functions that differ were executed; none of them means that nothing can be judged here."""
     return Exercise(
+        data=tuple(data),
         executed={name: executed[name] for name in sorted(differing) if executed.get(name, 0) > 0},
         resting=tuple(sorted(name for name in differing if not executed.get(name, 0))),
     )
