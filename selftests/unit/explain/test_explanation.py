@@ -45,6 +45,14 @@ def test_a_late_interrupt_is_blamed_on_what_differs_and_ran() -> None:
     assert "the CPU idle" in found.sentence
 
 
+def test_of_those_that_ran_the_one_that_grew_is_named_first() -> None:
+    late = passage({"caller": 1000, "g": 2500}, {"caller": 1000}, idle=2000)
+    was = passage({"caller": 1000, "g": 2500}, {"caller": 1000})
+    old, new = arm(was, was, {"caller": 900, "set_timer": 500}), arm(late, late, {"caller": 900, "set_timer": 530})
+    found = explain(new, old, frozenset({"caller", "set_timer"}))
+    assert [culprit.function for culprit in found.culprits] == ["set_timer", "caller"]
+
+
 def test_where_no_differing_function_ran_longer_none_is_accused_first() -> None:
     slow = passage({"f": 1000, "g": 4500}, {"f": 1000})
     found = explain(arm(slow, slow, {"f": 5}), arm(ORDINARY, ORDINARY), frozenset({"f"}))

@@ -100,7 +100,7 @@ def explain(candidate: Arm, baseline: Arm | None, differing: frozenset[str] | No
         return Explanation(candidate=candidate, differing=differing, sentence=sentence)
     view = _view(candidate, baseline)
     old, new = (baseline.worst, candidate.worst) if view == "worst" else (baseline.typical, candidate.typical)
-    culprits = _culprits(old, new, candidate, differing or frozenset())
+    culprits = _culprits(old, new, (baseline, candidate), differing or frozenset())
     return Explanation(
         candidate=candidate,
         baseline=baseline,
@@ -124,7 +124,7 @@ def gains(old: Mapping[str, float], new: Mapping[str, float]) -> list[tuple[str,
     return sorted(found.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _culprits(old: Passage, new: Passage, candidate: Arm, differing: frozenset[str]) -> tuple[Culprit, ...]:
+def _culprits(old: Passage, new: Passage, arms: tuple[Arm, Arm], differing: frozenset[str]) -> tuple[Culprit, ...]:
     more = new.profile.total - old.profile.total
     slower = new.latency_ns - old.latency_ns
     enough = max(_SHARE * more, 4.0)
@@ -136,7 +136,7 @@ def _culprits(old: Passage, new: Passage, candidate: Arm, differing: frozenset[s
     idle = new.idle_ns - old.idle_ns
     if named and not idle > slower / 2 > 0:
         return tuple(named[:3])
-    ran = _ran(new, candidate, differing)
+    ran = _ran(new, arms, differing)
     if idle > slower / 2 > 0:
         why = f"it differs; the timer's interrupt came {_us(idle)} later, with the CPU idle"
         return tuple(Culprit(function=name, instructions=0, why=why, differs=True) for name in ran[:3])
@@ -150,10 +150,17 @@ def _culprits(old: Passage, new: Passage, candidate: Arm, differing: frozenset[s
     return (*longest[:1], *suspects)
 
 
-def _ran(new: Passage, candidate: Arm, differing: frozenset[str]) -> list[str]:
-    """Return the differing functions that ran: those on the way of the wake-up first, then by how much they ran."""
-    executed = [name for name in candidate.executed if name in differing]
-    return sorted(executed, key=lambda name: (-new.profile.within.get(name, 0), -candidate.executed[name], name))
+def _ran(new: Passage, arms: tuple[Arm, Arm], differing: frozenset[str]) -> list[str]:
+    """Return the differing functions that ran: those whose own instructions grew in the whole window first.
+
+    What sets a timer is not on the way of the wake-up that it leads to, so the way cannot tell.
+    """
+    before, now = (arm.executed for arm in arms)
+
+    def key(name: str) -> tuple[float, float, str]:
+        return (before.get(name, 0) - now[name], -new.profile.within.get(name, 0), name)
+
+    return sorted((name for name in now if name in differing), key=key)
 
 
 def _sentence(view: str, old: Passage, new: Passage, culprits: Sequence[Culprit]) -> str:

@@ -105,6 +105,7 @@ def _relative(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol, at: in
 
 def target(kernel: Vmlinux, address: int) -> Token:
     """Return what an address means: a symbol and an offset; for things without a name what is in them."""
+    address &= (1 << 64) - 1  # x86 reaches its per-CPU variables, which are linked from 0 on, around the end
     found = kernel.resolve(address)
     if found is not None:
         symbol, offset = found
