@@ -22,6 +22,7 @@ from rtgate.cli import (
     compare_env,
     console,
     demo,
+    explain,
     fetch,
     gate,
     history,
@@ -46,7 +47,7 @@ from rtgate.errors import RtgateError
 from rtgate.report.text import plain
 
 _COMMANDS = (
-    *(gate, demo, soak, build, modules, repeat, screen, report, console),
+    *(gate, demo, soak, build, modules, repeat, screen, explain, report, console),
     *(plan, history, calibrate, trend, qualify),
     *(compare_env, where, check, rootfs, pcie_limits),
     *(submit, jobs, cancel, fetch, lab_check, in_job, board_health, hub),

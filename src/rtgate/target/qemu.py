@@ -34,6 +34,7 @@ class Machine:
         command_line: kernel arguments beside the board's.
         virtual_time: count instructions, so that a run repeats bit by bit.
         devices: by the names of the board's file; without any the machine is the board's alone.
+        plugin: QEMU's -plugin argument, empty for none.
     """
 
     board: Board
@@ -45,6 +46,7 @@ class Machine:
     virtual_time: bool = False
     monitor: Path | None = None
     devices: tuple[str, ...] = ()
+    plugin: str = ""
 
     def argv(self) -> list[str]:
         """Return QEMU's command line."""
@@ -62,6 +64,7 @@ class Machine:
             *(("-seed", str(self.seed)) if self.seed is not None else ()),
             *qemu.arguments,
             *qemu.with_devices(self.devices),
+            *(("-plugin", self.plugin) if self.plugin else ()),
             *("-serial", self.serial),
             *(("-qmp", f"unix:{self.monitor},server=on,wait=off") if self.monitor else ()),
             *("-kernel", str(self.image), "-initrd", str(self.initrd)),

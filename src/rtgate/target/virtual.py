@@ -48,12 +48,14 @@ class VirtualBoard:
         image: the kernel's Image or bzImage.
         rootfs: returns the root filesystem image of a plan.
         stop: set by whoever wants all boots to end now.
+        plugin: a plugin of QEMU's with its arguments, as -plugin takes them; it must not disturb virtual time.
     """
 
     board: Board
     image: Path
     rootfs: Callable[[Plan], RootfsImage]
     stop: threading.Event = field(default_factory=threading.Event)
+    plugin: str = ""
 
     def run(self, plan: Plan) -> Outcome:
         """Boot, carry out the plan, and return what came of it.
@@ -98,6 +100,7 @@ class VirtualBoard:
             virtual_time=True,
             monitor=directory / "qmp",
             devices=plan.devices,
+            plugin=self.plugin,
         )
 
 

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from rtgate.cli import explain as command
+from rtgate.cli.main import main
+from rtgate.errors import ConfigError
+from rtgate.explain.comparing import Compared
+from rtgate.explain.explanation import Arm, Passage, exercised, explain
+from rtgate.explain.path import Profile
+from rtgate.kernel.differing import Differences
+
+RECORDS = Path(__file__).resolve().parents[2] / "data" / "explain-none"
+
+
+def record(directory: Path, name: str, **values: Any) -> Path:
+    """Write a record as measuring does, with a latency."""
+    place = directory / name
+    place.mkdir(parents=True)
+    data: dict[str, Any] = {
+        "format": 2,
+        "case": "latency/cyclictest:idle",
+        "board": "virt-arm64",
+        "arm": "candidate",
+        "profile": "smoke",
+        "boot_id": "",
+        "state": "measured",
+        "message": "",
+        "seed": 1,
+        "argv": ["cyclictest"],
+        "kernel": {
+            "name": "mine",
+            "flavour": "preempt_rt",
+            "release": "6.12",
+            "image_sha256": "a" * 64,
+            "source": "",
+            "provenance": "unknown",
+        },
+        "environment": {"time": "virtual"},
+        "evidence": {
+            "asked": {},
+            "load": "idle",
+            "load_processes": 1,
+            "threads": [],
+            "load_seen": [],
+            "elapsed_s": 2.0,
+            "settings": {},
+            "writes": {},
+            "processes": [],
+            "log": "whole",
+            "kernel_threads": [],
+        },
+        "measurements": [
+            {
+                "name": "latency.max",
+                "better": "lower",
+                "labels": {"cpu": "0"},
+                "unit": "virtual ns",
+                "value": values.pop("maximum", 100.0),
+            }
+        ],
+        "faults": [],
+        "line": {},
+        "seconds": {},
+        "machine": {},
+    }
+    (place / "record.json").write_text(json.dumps({**data, **values}))
+    return place
+
+
+def test_the_slowest_of_several_records_is_taken(tmp_path: Path) -> None:
+    record(tmp_path, "001", maximum=100.0)
+    record(tmp_path, "002", maximum=300.0, seed=2)
+    record(tmp_path, "003", maximum=900.0, seed=3, state="hang")
+    assert command.slowest(tmp_path).seed == 2
+    assert command.slowest(tmp_path / "001").seed == 1
+
+
+def test_records_that_cannot_be_explained_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no record that was measured"):
+        command.slowest(tmp_path)
+    record(tmp_path / "a", "001")
+    record(tmp_path / "b", "001", case="latency/cyclictest:hackbench")
+    with pytest.raises(ConfigError, match="2 cases or arms, choose one"):
+        command.slowest(tmp_path)
+    record(tmp_path / "c", "001", seed=None)
+    with pytest.raises(ConfigError, match="not measured on virtual time"):
+        command.slowest(tmp_path / "c")
+
+
+def test_a_case_is_made_from_its_name(tmp_path: Path) -> None:
+    case = command.case_of(command.slowest(record(tmp_path, "1", case="latency/cyclictest:hackbench+isolated")))
+    assert (case.name, case.tool.name, case.tuning) == (
+        "latency/cyclictest:hackbench+isolated",
+        "cyclictest",
+        "isolated",
+    )
+    with pytest.raises(ConfigError, match="unknown tool"):
+        command.case_of(command.slowest(record(tmp_path, "2", case="latency/none:idle")))
+
+
+@pytest.mark.parametrize("words", [["other=x"], ["candidate="], ["candidate=a", "candidate=b"]])
+def test_arms_must_be_named(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = record(tmp_path, "001")
+    assert main(["explain", str(place), *(part for word in words for part in ("--arm", word))]) == 2
+    assert "candidate=DIR or baseline=DIR" in capsys.readouterr().err
+
+
+def test_a_kernel_that_is_not_there_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(record(tmp_path, "001")), "--arm", f"candidate={tmp_path / 'none'}"]) == 2
+    assert "--arm candidate=DIR" in capsys.readouterr().err
+
+
+def test_another_kernel_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = tmp_path / "kernel"
+    kernel.mkdir()
+    (kernel / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(100))
+    assert main(["explain", str(record(tmp_path, "001")), "--arm", f"candidate={kernel}"]) == 2
+    assert "its image is another one" in capsys.readouterr().err
+
+
+def test_records_of_two_boards_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine, other = record(tmp_path, "a"), record(tmp_path, "b", board="virt-x86_64", arm="baseline")
+    assert main(["explain", str(mine), "--baseline", str(other)]) == 2
+    assert "not comparable: board" in capsys.readouterr().err
+
+
+def test_the_baseline_beside_the_candidate_is_found(tmp_path: Path) -> None:
+    mine = record(tmp_path / "candidate" / "latency.cyclictest:idle", "001")
+    record(tmp_path / "baseline" / "latency.cyclictest:idle", "001", arm="baseline", board="virt-x86_64")
+    with pytest.raises(ConfigError, match="not comparable"):
+        command.run(_arguments(mine))
+    shutil.rmtree(tmp_path / "baseline")
+    with pytest.raises(ConfigError, match="the kernel of candidate is needed"):
+        command.run(_arguments(mine))
+
+
+def _arguments(record: Path) -> Any:
+    parser = argparse.ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+    return parser.parse_args(["explain", str(record)])
+
+
+def passage(total: float) -> Passage:
+    made = Profile(own={"try_to_wake_up": total}, within={"try_to_wake_up": total}, blamed={"f": total}, total=total)
+    return Passage(latency_ns=8 * total + 16, idle_ns=0, unaccounted_ns=16, profile=made)
+
+
+def test_the_table_says_what_gained_and_that_the_sum_is_right() -> None:
+    old, new = (
+        Arm(seed=1, wakeups=10, agreeing=10, worst=passage(n), typical=passage(n / 2), executed={"f": 3})
+        for n in (1000, 3000)
+    )
+    names = frozenset({"f"})
+    made = Compared(
+        explanation=explain(new, old, names),
+        differences=Differences(changed=("f",), options={"CONFIG_A": ("y", "")}),
+        exercise=exercised(names, {"f": 3}),
+    )
+    console = Console(width=160, record=True, file=None, quiet=False)
+    with console.capture() as capture:
+        command.show(made, console)
+    text = capture.get()
+    assert "24,016 ns = 3,000 instructions of 8 ns + 0 ns idle + 16 ns unaccounted for" in text
+    assert "try_to_wake_up" in text
+    assert "+2,000" in text
+    assert "10 of 10 wake-ups have the latency of the histogram" in text
+    assert "1 functions changed, 1 options differ; 1 of 1 functions that differ ran: f" in text
+    stored = json.loads(json.dumps(command.as_json(made)))
+    assert stored["changes"]["changed"] == ["f"]
+    assert stored["exercised"]["executed"] == {"f": 3}

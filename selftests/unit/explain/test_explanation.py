@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rtgate.explain.explanation import Arm, Passage, exercised, explain, gains
+from rtgate.explain.path import Profile
+
+
+def passage(own: dict[str, float], blamed: dict[str, float] | None = None, idle: float = 0) -> Passage:
+    total = sum(own.values())
+    made = Profile(own=own, within=own, blamed=blamed or {}, total=total)
+    return Passage(latency_ns=8 * total + idle, idle_ns=idle, unaccounted_ns=0, profile=made)
+
+
+def arm(worst: Passage, typical: Passage, executed: dict[str, int] | None = None) -> Arm:
+    return Arm(seed=1, wakeups=10, agreeing=10, worst=worst, typical=typical, executed=executed or {})
+
+
+ORDINARY = passage({"f": 1000, "g": 2500}, {"f": 1000})
+
+
+def test_one_slow_wake_up_is_explained_by_the_function_that_differs() -> None:
+    slow = passage({"f": 1010, "delay": 8800, "g": 2500}, {"f": 9810})
+    found = explain(arm(slow, ORDINARY), arm(ORDINARY, ORDINARY), frozenset({"f"}))
+    assert found.view == "worst"
+    assert [culprit.function for culprit in found.culprits] == ["f"]
+    assert found.sentence.startswith("+8,810 instructions in f (it differs and ran longer): the slowest wake-up")
+
+
+def test_a_longer_path_is_explained_on_average() -> None:
+    longer = passage({"f": 1200, "g": 2500}, {"f": 1200})
+    found = explain(arm(longer, longer), arm(ORDINARY, ORDINARY), frozenset({"f"}))
+    assert found.view == "typical"
+    assert found.sentence.startswith("+200 instructions in f")
+
+
+def test_a_late_interrupt_is_blamed_on_what_differs_and_ran() -> None:
+    late = passage({"f": 1000, "g": 2500}, {"f": 1000}, idle=2000)
+    found = explain(arm(late, late, {"arm_timer": 5000, "f": 9}), arm(ORDINARY, ORDINARY), frozenset({"arm_timer"}))
+    assert [culprit.function for culprit in found.culprits] == ["arm_timer"]
+    assert "the CPU idle" in found.sentence
+
+
+def test_of_those_that_ran_the_one_that_grew_is_named_first() -> None:
+    late = passage({"caller": 1000, "g": 2500}, {"caller": 1000}, idle=2000)
+    was = passage({"caller": 1000, "g": 2500}, {"caller": 1000})
+    old, new = arm(was, was, {"caller": 900, "set_timer": 500}), arm(late, late, {"caller": 900, "set_timer": 530})
+    found = explain(new, old, frozenset({"caller", "set_timer"}))
+    assert [culprit.function for culprit in found.culprits] == ["set_timer", "caller"]
+
+
+def test_where_no_differing_function_ran_longer_none_is_accused_first() -> None:
+    slow = passage({"f": 1000, "g": 4500}, {"f": 1000})
+    found = explain(arm(slow, slow, {"f": 5}), arm(ORDINARY, ORDINARY), frozenset({"f"}))
+    assert [(culprit.function, culprit.differs) for culprit in found.culprits] == [("g", False), ("f", True)]
+    assert "its code is the same" in found.sentence
+
+
+def test_without_a_baseline_the_slowest_wake_up_is_described() -> None:
+    found = explain(arm(ORDINARY, ORDINARY), None, None)
+    assert found.culprits == ()
+    assert "3,500 instructions; most of them in g (2,500)" in found.sentence
+
+
+def test_it_can_be_written() -> None:
+    found = explain(arm(ORDINARY, ORDINARY), arm(ORDINARY, ORDINARY), frozenset({"f"}))
+    assert json.loads(json.dumps(found.as_json()))["differing"] == ["f"]
+
+
+def test_functions_that_did_not_run_prove_nothing() -> None:
+    nothing = exercised(frozenset({"f", "g"}), {"h": 5})
+    assert nothing.executed == {}
+    assert nothing.sentence == "not exercised here, boards needed"
+    assert nothing.nothing
+    assert not exercised(frozenset({"f"}), {"h": 5}, ["limit"]).nothing
+    assert "whether limit was read is not known" in exercised(frozenset({"f"}), {}, ["limit"]).sentence
+    some = exercised(frozenset({"f", "g"}), {"h": 5, "g": 1})
+    assert some.resting == ("f",)
+    assert not some.nothing
+    assert "1 of 2 functions that differ ran: g" in some.sentence
+
+
+def test_nothing_that_differs_is_not_exercised_either() -> None:
+    assert exercised(frozenset(), {"h": 5}).sentence == "not exercised here, boards needed"
+
+
+COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 10_000))
+
+
+@given(COUNTS, COUNTS)
+def test_gains_add_up(old: dict[str, int], new: dict[str, int]) -> None:
+    assert sum(gain for _, gain in gains(old, new)) == sum(new.values()) - sum(old.values())

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rtgate.errors import InfrastructureError
+from rtgate.explain import plugin
+
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RTGATE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+def test_the_plugin_is_made_once_and_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = plugin.library()
+    assert list(cache.iterdir()) == [made]
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert plugin.library() == made
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
+    source = Path(plugin.__file__).with_name("trace.c")
+    words = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", f"{tmp_path}/x.so", str(source), "-ldl"]
+    done = subprocess.run([str(COMPILER), *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_without_a_compiler_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(InfrastructureError, match="apt install gcc"):
+        plugin.library()
+
+
+def test_a_compiler_that_fails_is_quoted(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cc").write_text("#!/bin/sh\necho no such luck >&2\nexit 1\n")
+    (tmp_path / "cc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InfrastructureError, match="no such luck"):
+        plugin.library()
+    assert list(cache.iterdir()) == []

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rtgate.errors import ParseError
+from rtgate.explain.trace import Event, Kind, Order, parse, read
+
+from .conftest import trace, unpacked
+
+
+def test_a_captured_trace_is_read() -> None:
+    found = trace("demo-arm64-idle")
+    assert sum(event.kind == Kind.USER_CLOCK for event in found.events) > 1000
+    assert {event.cpu for event in found.events} == {0}
+    assert found.runs
+    assert all(found.blocks[run.block].instructions > 0 for run in found.runs)
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_a_file_that_is_cut_off_is_refused(part: int) -> None:
+    parts = [unpacked(f"demo-arm64-idle.{name}") for name in ("events", "runs", "blocks")]
+    parts[part] = parts[part][:-1]
+    with pytest.raises(ParseError, match="cut off"):
+        parse(*parts)
+
+
+def test_a_block_that_nobody_described_is_refused() -> None:
+    with pytest.raises(ParseError, match="no block"):
+        parse(b"", unpacked("demo-arm64-idle.runs"), b"")
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ParseError, match="incomplete"):
+        read(tmp_path / "trace")
+
+
+def test_events_out_of_order_are_refused() -> None:
+    one, two = unpacked("demo-arm64-idle.events")[:32], unpacked("demo-arm64-idle.events")[32:64]
+    assert parse(one + two, b"", b"").events[0] == Event(*_fields(one))
+    with pytest.raises(ParseError, match="not in order"):
+        parse(two + one, b"", b"")
+
+
+def _fields(data: bytes) -> tuple[int, int, int, int, int]:
+    numbers = [
+        int.from_bytes(data[at : at + size], "little") for at, size in ((0, 8), (8, 8), (16, 8), (24, 4), (28, 4))
+    ]
+    return (numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200), st.binary(max_size=200))
+def test_anything_is_a_trace_or_refused(events: bytes, runs: bytes, blocks: bytes) -> None:
+    try:
+        found = parse(events, runs, blocks)
+    except ParseError:
+        return
+    assert all(run.block in found.blocks for run in found.runs)
+
+
+def test_an_order_is_written_for_the_plugin() -> None:
+    order = Order(marks={Kind.TIMER_INTERRUPT: 0xFFFFFFC0800AF6D4}, intervals=[(5, 9)], window=(1, 20))
+    assert order.text() == "mark 16 ffffffc0800af6d4\ninterval 5 9\nwindow 1 20\n"

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rtgate.errors import ParseError
+from rtgate.explain.trace import Event, Kind
+from rtgate.explain.wakeups import Reported, find
+
+from .conftest import reported, trace
+
+INTERVAL = 1_000_000
+CLOCK, OTHER = 0x7F0000001000, 0x7F0000002000
+
+
+@pytest.mark.parametrize("name", ["demo-arm64-idle", "x86_64-idle"])
+def test_every_latency_of_the_histogram_is_found_to_the_instruction(name: str) -> None:
+    found = find(trace(name).events, reported(name), INTERVAL, 8)
+    assert len(found.wakeups) == 1000
+    assert found.differing == 0
+    slowest = max(found.wakeups, key=lambda wakeup: wakeup.latency_ns)
+    assert abs(slowest.latency_ns - reported(name).maximum) <= 40
+    for wakeup in found.wakeups:
+        assert abs(wakeup.instructions * 8 + wakeup.idle_ns - wakeup.latency_ns) <= 200  # some page faults
+
+
+def test_a_histogram_of_another_boot_does_not_agree() -> None:
+    mine = reported("demo-arm64-idle")
+    other = replace(mine, counts={value + 1000: count for value, count in mine.counts.items()})
+    assert find(trace("demo-arm64-idle").events, other, INTERVAL, 8).differing > 900
+
+
+def test_a_trace_with_too_few_wake_ups_is_refused() -> None:
+    with pytest.raises(ParseError, match="it woke up 5000 times"):
+        find(trace("demo-arm64-idle").events, replace(reported("demo-arm64-idle"), cycles=5000), INTERVAL, 8)
+
+
+def events(latencies: list[int], late: dict[int, int], left_out: int = -1) -> list[Event]:
+    """Return the events of wake-ups from idle with these latencies; `late` has interrupts that come later."""
+    found: list[Event] = []
+    n, bias = 1000, 0
+    for number, latency in enumerate(latencies):
+        if number == left_out:
+            continue
+        due = (number + 1) * INTERVAL
+        found.append(Event(n, bias, 0xFFFF000000000010, Kind.IDLE, 0))
+        bias = due + late.get(number, 0) - 8 * (n + 1)
+        found.append(Event(n + 101, bias, 0xFFFF000000000020, Kind.TIMER_INTERRUPT, 0))
+        ran = (latency - late.get(number, 0)) // 8
+        found.append(Event(n + ran, bias, CLOCK, Kind.USER_CLOCK, 0))
+        found.append(Event(n + ran + 10, bias, OTHER, Kind.USER_CLOCK, 1))
+        n += ran + 500
+    return found
+
+
+def answer(latencies: list[int]) -> Reported:
+    counts = {value: latencies.count(value) for value in latencies}
+    return Reported(
+        cpu=0, cycles=len(latencies), minimum=min(latencies), maximum=max(latencies), counts=counts, overflow=0
+    )
+
+
+def test_an_interrupt_that_comes_late_is_idle_time_not_instructions() -> None:
+    latencies = [8000, 8000, 12000, 8000, 8000]
+    found = find(events(latencies, {2: 4000}), answer(latencies), INTERVAL, 8)
+    assert found.differing == 0
+    assert [wakeup.idle_ns for wakeup in found.wakeups] == [0, 0, 4000, 0, 0]
+    assert [wakeup.instructions for wakeup in found.wakeups] == [1000] * 5
+
+
+def test_an_interval_that_was_slept_through_is_left_out() -> None:
+    latencies = [8000, 1_048_000, 0, 8000, 8000]
+    found = find(events(latencies, {}, left_out=2), answer([8000, 1_048_000, 8000, 8000]), INTERVAL, 8)
+    assert [wakeup.latency_ns for wakeup in found.wakeups] == [8000, 1_048_000, 8000, 8000]
+    assert found.differing == 0

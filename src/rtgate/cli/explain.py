@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate explain`: which functions made a virtual-time board's wake-ups slower."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rtgate import record as records_file
+from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate.errors import ConfigError
+from rtgate.explain.comparing import Compared, Side, compare
+from rtgate.explain.explanation import Explanation, Passage, gains
+from rtgate.kernel import artefacts
+from rtgate.measure import Case
+from rtgate.record import Record
+from rtgate.report.text import plain
+from rtgate.tools.registry import TOOLS
+
+_DESCRIPTION = """\
+Run the slowest boot of a virtual-time case again, traced, and say which functions its slowest wake-up and the mean of
+its wake-ups went through, from the timer's expiry to the moment at which the program read the clock. With a baseline
+both kernels are compared, and the function that differs and ran longer is named. Tracing does not disturb virtual
+time: the boot must repeat the record bit by bit, or this fails.
+
+RECORD is the directory of a record, or one with the records of a case; of several the slowest is taken. Without
+--baseline it is the same case on the arm `baseline` beside it, if there is one.
+
+examples:
+  rtgate explain report/records/virt-arm64/candidate/latency.cyclictest:idle --arm candidate=build/mine \\
+      --arm baseline=build/virt-arm64-preempt_rt
+  rtgate explain report/records/virt-arm64/candidate/latency.cyclictest:idle/003 --arm candidate=build/mine --json
+
+Two boots for each kernel: some 10 s for 10 s of an idle cyclictest, 40 s under load.
+"""
+_ROWS = 12
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "explain",
+        help="say which functions made wake-ups slower (virtual time)",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("record", type=Path, metavar="RECORD", help="of the candidate")
+    parser.add_argument("--baseline", type=Path, metavar="RECORD", help="of the kernel to compare with")
+    parser.add_argument(
+        "--arm",
+        action="append",
+        default=[],
+        metavar="NAME=DIR",
+        help="the build directory of `candidate` or `baseline` (default: build/NAME as the record names it)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the explanation as JSON")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the JSON to a file as well")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    directories = _directories(arguments.arm)
+    candidate = slowest(arguments.record)
+    other = arguments.baseline or _beside(candidate)
+    baseline = slowest(other) if other else None
+    if baseline is not None:
+        _comparable(candidate, baseline)
+    kernels = {"candidate": _kernel(candidate, directories.get("candidate"))}
+    if baseline is not None:
+        kernels["baseline"] = _kernel(baseline, directories.get("baseline"))
+    case = case_of(candidate)
+    request = ArmRequest(
+        board=candidate.board, kernels=kernels, profile=candidate.profile, tuning=case.tuning, console="virtual"
+    )
+    arms, stop = make_arms(request)
+    by_name = {arm.name: arm for arm in arms}
+    records = {"candidate": candidate, **({"baseline": baseline} if baseline else {})}
+    sides = {
+        name: Side(arm=by_name[name], directory=kernels[name], seed=_seed(record), record=record)
+        for name, record in records.items()
+    }
+    began = time.monotonic()
+    made = compare(
+        case, sides["candidate"], sides.get("baseline"), stop, lambda text: _tell(text, time.monotonic() - began)
+    )
+    text = json.dumps(as_json(made), indent=1)
+    if arguments.output:
+        arguments.output.write_text(text + "\n", encoding="utf-8")
+    if arguments.json:
+        print(text)
+    else:
+        console = Console(highlight=False)
+        # A pipe has no width; names of functions must stay whole.
+        show(made, console if console.is_terminal else Console(highlight=False, width=160))
+    return 0
+
+
+def _tell(text: str, seconds: float) -> None:
+    print(f"explain: {seconds:4.0f} s: {plain(text)}", file=sys.stderr, flush=True)
+
+
+def _directories(words: Sequence[str]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for word in words:
+        name, _, directory = word.partition("=")
+        if name not in {"candidate", "baseline"} or not directory or name in found:
+            raise ConfigError(f"--arm {word}: expected candidate=DIR or baseline=DIR, each once")
+        found[name] = Path(directory)
+    return found
+
+
+def slowest(directory: Path) -> Record:
+    """Return the record in a directory, or the slowest measured one of the case below it.
+
+    Raises:
+        ConfigError: there is none, they are of several cases, or they are not of virtual time.
+    """
+    if (directory / "record.json").is_file():
+        found = [records_file.read(directory)]
+    else:
+        paths = [path for path in sorted(directory.rglob("record.json")) if not path.parent.name.startswith(".")]
+        found = [record for path in paths if (record := records_file.read(path.parent)).state == "measured"]
+    if not found:
+        raise ConfigError(f"{directory}: no record that was measured")
+    several = sorted({(record.board, record.arm, record.case) for record in found})
+    if len(several) > 1:
+        names = ", ".join("/".join(each) for each in several[:4])
+        raise ConfigError(f"{directory}: records of {len(several)} cases or arms, choose one: {names}")
+    if not found[0].virtual_time or found[0].seed is None:
+        raise ConfigError(f"{directory}: not measured on virtual time, so it cannot be repeated")
+    return max(found, key=_maximum)
+
+
+def _maximum(record: Record) -> float:
+    values = [each.quantity.value for each in record.measurements if each.name == "latency.max" and each.quantity]
+    return max(values, default=0.0)
+
+
+def _seed(record: Record) -> int:
+    assert record.seed is not None
+    return record.seed
+
+
+def _beside(record: Record) -> Path | None:
+    """Return where the same case of the arm `baseline` is, if it was measured."""
+    if record.directory is None or record.arm != "candidate":
+        return None
+    case = record.directory.absolute().parent
+    path = case.parent.parent / "baseline" / case.name
+    return path if any(path.glob("*/record.json")) else None
+
+
+def _comparable(candidate: Record, baseline: Record) -> None:
+    """Raise ConfigError if the two records are of different boards, cases, profiles or commands."""
+    for name in ("board", "case", "profile", "argv"):
+        a, b = getattr(candidate, name), getattr(baseline, name)
+        if a != b:
+            raise ConfigError(f"the records are not comparable: {name} {a} and {b}")
+
+
+def _kernel(record: Record, directory: Path | None) -> Path:
+    """Return the build directory of a record's kernel. Raises ConfigError: it is another kernel."""
+    chosen = directory or Path("build") / record.kernel.name
+    try:
+        kernel = artefacts.load(chosen)
+    except ConfigError as error:
+        raise ConfigError(f"the kernel of {record.arm} is needed: --arm {record.arm}=DIR ({error})") from error
+    if kernel.image_sha256 != record.kernel.image_sha256:
+        raise ConfigError(f"{chosen} is not the kernel that was measured as {record.arm}: its image is another one")
+    return chosen
+
+
+def case_of(record: Record) -> Case:
+    """Return the case that a record is of. Raises ConfigError: this rtgate has no such tool."""
+    suite, _, rest = record.case.partition("/")
+    name, _, tuned = rest.partition("+")
+    tool, _, load = name.partition(":")
+    if tool not in TOOLS:
+        raise ConfigError(f"{record.case}: unknown tool {tool!r}")
+    return Case(suite=suite, tool=TOOLS[tool](), load=load, **({"tuning": tuned} if tuned else {}))
+
+
+def as_json(made: Compared) -> dict[str, Any]:
+    """Return everything as JSON."""
+    differences, exercise = made.differences, made.exercise
+    return {
+        **made.explanation.as_json(),
+        "changes": None
+        if differences is None
+        else {
+            **{name: list(getattr(differences, name)) for name in ("changed", "added", "removed", "data")},
+            "options": {name: list(values) for name, values in differences.options.items()},
+        },
+        "exercised": None
+        if exercise is None
+        else {"executed": dict(exercise.executed), "resting": list(exercise.resting), "sentence": exercise.sentence},
+    }
+
+
+def show(made: Compared, console: Console) -> None:
+    """Print the explanation for people."""
+    explanation = made.explanation
+    for view in ("worst", "typical"):
+        title = "the slowest wake-up" if view == "worst" else "a wake-up on average"
+        mine: Passage = getattr(explanation.candidate, view)
+        theirs: Passage | None = getattr(explanation.baseline, view) if explanation.baseline else None
+        console.print(Text(title, style="bold"))
+        for name, passage in (("baseline", theirs), ("candidate", mine)):
+            if passage is not None:
+                console.print(Text(f"  {name}: {_account(passage)}"), soft_wrap=True)
+        console.print(_table(theirs.profile.own if theirs else {}, mine.profile.own, mine.profile.within))
+        console.print()
+    _checked(explanation, console)
+    if made.differences is not None:
+        console.print(Text(_changes(made)), soft_wrap=True)
+    console.print(Text(plain(explanation.sentence), style="bold"), soft_wrap=True)
+
+
+def _account(passage: Passage) -> str:
+    return (
+        f"{passage.latency_ns:,.0f} ns = {passage.profile.total:,.0f} instructions of 8 ns + "
+        f"{passage.idle_ns:,.0f} ns idle + {round(passage.unaccounted_ns) + 0:,} ns unaccounted for"
+    )
+
+
+def _table(old: Mapping[str, float], new: Mapping[str, float], within: Mapping[str, float]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), header_style="dim")
+    table.add_column("function")
+    for name in ("baseline", "candidate", "gain", "with what it calls"):
+        table.add_column(name, justify="right")
+    ranked = sorted(gains(old, new), key=lambda item: -abs(item[1]))[:_ROWS]
+    for name, gain in sorted(ranked, key=lambda item: -item[1]):
+        before = f"{old.get(name, 0):,.0f}" if old else "-"
+        numbers = (before, f"{new.get(name, 0):,.0f}", f"{gain:+,.0f}", f"{within.get(name, 0):,.0f}")
+        table.add_row(Text(plain(name)), *numbers)
+    return table
+
+
+def _checked(explanation: Explanation, console: Console) -> None:
+    for name, arm in (("baseline", explanation.baseline), ("candidate", explanation.candidate)):
+        if arm is not None:
+            text = (
+                f"{name}, seed {arm.seed}: {arm.agreeing} of {arm.wakeups} wake-ups have the latency of the histogram"
+            )
+            console.print(Text(text), soft_wrap=True)
+
+
+def _changes(made: Compared) -> str:
+    assert made.differences is not None
+    assert made.exercise is not None
+    found = made.differences
+    parts = [
+        f"{len(names)} functions {what}" for what in ("changed", "added", "removed") if (names := getattr(found, what))
+    ]
+    parts += [f"{len(found.data)} variables differ"] if found.data else []
+    parts += [f"{len(found.options)} options differ"] if found.options else []
+    return f"{', '.join(parts) or 'the kernels do not differ'}; {made.exercise.sentence}"

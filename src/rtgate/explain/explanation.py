@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""Explanations: the wake-ups of two kernels beside each other, and the function that made one slower."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rtgate.explain.path import USER, Profile
+
+_SHARE = 0.2  # of what a wake-up gained, a function must have gained so much to be named
+_KEPT = 50
+_NOTHING = 25  # instructions on average that no explanation is needed for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """One wake-up, or the mean of many.
+
+    Attributes:
+        latency_ns: as the tool reported it (of one wake-up), or the mean.
+        idle_ns: of that, time in which no instruction ran.
+        unaccounted_ns: latency that neither instructions nor idle time make up.
+    """
+
+    latency_ns: float
+    idle_ns: float
+    unaccounted_ns: float
+    profile: Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """What the trace of one kernel shows.
+
+    Attributes:
+        wakeups: how many there were; `agreeing` of them have the latency that the histogram has.
+        executed: instructions by function in the measuring window.
+    """
+
+    seed: int
+    wakeups: int
+    agreeing: int
+    worst: Passage
+    typical: Passage
+    executed: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Culprit:
+    """A function that is named.
+
+    Attributes:
+        instructions: how many more ran in it and in what it calls.
+        why: one clause.
+        differs: whether its code differs between the kernels.
+    """
+
+    function: str
+    instructions: float
+    why: str
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why the candidate's wake-ups are slower, or what one kernel's slowest consists of.
+
+    Attributes:
+        differing: functions that differ; None if the kernels' ELF files were not compared.
+        view: `worst` or `typical`: which of the two passages the culprits are about.
+    """
+
+    candidate: Arm
+    baseline: Arm | None = None
+    differing: frozenset[str] | None = None
+    view: str = "worst"
+    culprits: tuple[Culprit, ...] = ()
+    sentence: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it is written to a file."""
+        data = asdict(self)
+        for arm in (data["candidate"], data["baseline"] or {}):
+            # Of the thousands that ran, those that ran most; which of the differing ones ran is told elsewhere.
+            arm["executed"] = dict(list(arm.get("executed", {}).items())[:_KEPT])
+        data["differing"] = sorted(self.differing) if self.differing is not None else None
+        return {"format": 1, **data}
+
+
+def explain(candidate: Arm, baseline: Arm | None, differing: frozenset[str] | None) -> Explanation:
+    """Compare two arms and name what made the difference."""
+    if baseline is None:
+        top = max(candidate.worst.profile.own.items(), key=lambda item: item[1], default=("nothing", 0.0))
+        sentence = (
+            f"the slowest wake-up took {_us(candidate.worst.latency_ns)}, {candidate.worst.profile.total:,.0f} "
+            f"instructions; most of them in {top[0]} ({top[1]:,.0f})"
+        )
+        return Explanation(candidate=candidate, differing=differing, sentence=sentence)
+    view = _view(candidate, baseline)
+    old, new = (baseline.worst, candidate.worst) if view == "worst" else (baseline.typical, candidate.typical)
+    culprits = _culprits(old, new, (baseline, candidate), differing or frozenset())
+    return Explanation(
+        candidate=candidate,
+        baseline=baseline,
+        differing=differing,
+        view=view,
+        culprits=culprits,
+        sentence=_sentence(view, old, new, culprits),
+    )
+
+
+def _view(candidate: Arm, baseline: Arm) -> str:
+    """Return whether every wake-up got longer, or only the slowest."""
+    every = candidate.typical.latency_ns - baseline.typical.latency_ns
+    slowest = candidate.worst.latency_ns - baseline.worst.latency_ns
+    return "worst" if slowest > 3 * max(every, 8 * _NOTHING) else "typical"
+
+
+def gains(old: Mapping[str, float], new: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Return by how much each function gained, the largest gain first."""
+    found = {name: new.get(name, 0) - old.get(name, 0) for name in old.keys() | new.keys()}
+    return sorted(found.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _culprits(old: Passage, new: Passage, arms: tuple[Arm, Arm], differing: frozenset[str]) -> tuple[Culprit, ...]:
+    more = new.profile.total - old.profile.total
+    slower = new.latency_ns - old.latency_ns
+    enough = max(_SHARE * more, 4.0)
+    named = [
+        Culprit(function=name, instructions=gain, why="it differs and ran longer", differs=True)
+        for name, gain in gains(old.profile.blamed, new.profile.blamed)
+        if gain >= enough
+    ]
+    idle = new.idle_ns - old.idle_ns
+    if named and not idle > slower / 2 > 0:
+        return tuple(named[:3])
+    ran = _ran(new, arms, differing)
+    if idle > slower / 2 > 0:
+        why = f"it differs; the timer's interrupt came {_us(idle)} later, with the CPU idle"
+        return tuple(Culprit(function=name, instructions=0, why=why, differs=True) for name in ran[:3])
+    longest = [
+        Culprit(function=name, instructions=gain, why="it ran longer, its code is the same", differs=False)
+        for name, gain in gains(old.profile.own, new.profile.own)
+        if gain >= enough and name != USER
+    ]
+    why = "it differs and ran, but not longer in these wake-ups"
+    suspects = [Culprit(function=name, instructions=0, why=why, differs=True) for name in ran[: 3 - len(longest[:1])]]
+    return (*longest[:1], *suspects)
+
+
+def _ran(new: Passage, arms: tuple[Arm, Arm], differing: frozenset[str]) -> list[str]:
+    """Return the differing functions that ran: those whose own instructions grew in the whole window first.
+
+    What sets a timer is not on the way of the wake-up that it leads to, so the way cannot tell.
+    """
+    before, now = (arm.executed for arm in arms)
+
+    def key(name: str) -> tuple[float, float, str]:
+        return (before.get(name, 0) - now[name], -new.profile.within.get(name, 0), name)
+
+    return sorted((name for name in now if name in differing), key=key)
+
+
+def _sentence(view: str, old: Passage, new: Passage, culprits: Sequence[Culprit]) -> str:
+    whose = "the slowest wake-up" if view == "worst" else "each wake-up on average"
+    more = new.profile.total - old.profile.total
+    change = f"{whose} took {_us(new.latency_ns)}, {_us(old.latency_ns)} before ({more:+,.0f} instructions)"
+    if not culprits:
+        return f"{change}; no function gained much"
+    first = culprits[0]
+    if first.instructions:
+        return f"{first.instructions:+,.0f} instructions in {first.function} ({first.why}): {change}"
+    return f"{first.function}: {first.why}: {change}"
+
+
+def _us(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1000:,.1f} virtual us"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exercise:
+    """Which differing functions were executed while measuring.
+
+    Attributes:
+        executed: instructions by differing function.
+        resting: differing functions that are built in and were not executed.
+        data: variables that differ; whether they were read is not known.
+    """
+
+    executed: Mapping[str, int] = field(default_factory=dict)
+    resting: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing of the change can have had an effect while measuring: SKIP, never PASS."""
+        return not self.executed and not self.data
+
+    @property
+    def sentence(self) -> str:
+        """What this means for a verdict."""
+        if self.executed:
+            some = ", ".join(sorted(self.executed, key=lambda name: -self.executed[name])[:5])
+            return f"{len(self.executed)} of {len(self.executed) + len(self.resting)} functions that differ ran: {some}"
+        if self.data:
+            return f"no function that differs ran; whether {', '.join(self.data[:3])} was read is not known"
+        return "not exercised here, boards needed"
+
+
+def exercised(differing: frozenset[str], executed: Mapping[str, int], data: Sequence[str] = ()) -> Exercise:
+    """Return which of the functions that differ were executed; none of them means that nothing can be judged here."""
+    return Exercise(
+        data=tuple(data),
+        executed={name: executed[name] for name in sorted(differing) if executed.get(name, 0) > 0},
+        resting=tuple(sorted(name for name in differing if not executed.get(name, 0))),
+    )

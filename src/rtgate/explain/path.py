@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""Which functions a wake-up went through: a trace's blocks, put on stacks of calls.
+
+A block's last instruction says how it was left. Calls push and returns pop; an exception starts a stack of its own on
+top of the code that it interrupted. What was called before the trace began becomes known when it returns.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from rtgate.explain.trace import Block, Run
+
+USER = "(programs)"
+_USER_ABOVE = 1 << 63
+_SWITCHES = {"cpu_switch_to", "__switch_to_asm"}
+_THUNKS = "__x86_indirect_"
+_DEPTH = 64
+
+
+class Left(Enum):
+    """How a block is left."""
+
+    CALL = 1
+    RETURN = 2
+    EXCEPTION_RETURN = 3
+    OTHER = 4
+
+
+def left(arch: str, last: bytes) -> Left:
+    """Return how a block with this last instruction is left."""
+    return _left_arm64(last) if arch == "arm64" else _left_x86(last)
+
+
+def _left_arm64(last: bytes) -> Left:
+    word = int.from_bytes(last[:4], "little")
+    if word >> 26 == 0x25 or word & 0xFFFFFC1F == 0xD63F0000 or word & 0xFEFFF800 == 0xD63F0800:  # bl, blr, blraa
+        return Left.CALL
+    if word & 0xFFFFFC1F == 0xD65F0000 or word in {0xD65F0BFF, 0xD65F0FFF}:  # ret, retaa, retab
+        return Left.RETURN
+    return Left.EXCEPTION_RETURN if word in {0xD69F03E0, 0xD69F0BFF, 0xD69F0FFF} else Left.OTHER
+
+
+def _left_x86(last: bytes) -> Left:
+    code = last.lstrip(b"\x2e\x3e\xf2\xf3\x66")
+    rex = code[:1] and 0x40 <= code[0] <= 0x4F
+    plain = code[1:] if rex else code
+    if plain[:1] == b"\xe8" or (plain[:1] == b"\xff" and len(plain) > 1 and plain[1] >> 3 & 7 in {2, 3}):
+        return Left.CALL
+    if plain[:1] in {b"\xc3", b"\xc2", b"\xcb"}:
+        return Left.RETURN
+    return Left.EXCEPTION_RETURN if plain[:1] == b"\xcf" or plain[:2] == b"\x0f\x07" else Left.OTHER
+
+
+@dataclass(eq=False, slots=True)
+class _Frame:
+    """One call of a function; `parent` may become known later."""
+
+    name: str
+    parent: _Frame | None = None
+    exception: bool = False
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Instructions by function.
+
+    Attributes:
+        own: instructions of the function itself.
+        within: its own and those of what it called, exceptions left out.
+        blamed: those that ran within a function that differs, each counted for the innermost such function.
+        total: all of them.
+    """
+
+    own: Mapping[str, float] = field(default_factory=dict)
+    within: Mapping[str, float] = field(default_factory=dict)
+    blamed: Mapping[str, float] = field(default_factory=dict)
+    total: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What is known of the code: architecture, blocks by number, names by address."""
+
+    arch: str
+    blocks: Mapping[int, Block]
+    name_of: Callable[[int], str]
+
+
+def profile(code: Code, runs: Sequence[Run], span: tuple[int, int], differing: frozenset[str]) -> Profile:
+    """Return the instructions of each function in `span`, a range of `n`.
+
+    Args:
+        code: what is known of the code.
+        runs: executions of blocks that cover the span; those before it only make callers known.
+        span: first and last `n`.
+        differing: functions that differ between the kernels.
+    """
+    stacks: dict[int, _Stack] = {}
+    for place, run in enumerate(runs):
+        stack = stacks.get(run.cpu)
+        if stack is None:
+            stack = stacks[run.cpu] = _Stack(code)
+        frame = stack.enter(run.block)
+        end = runs[place + 1].n if place + 1 < len(runs) else span[1]
+        frame.count += max(0, min(end, span[1]) - max(run.n, span[0]))
+    return _added([frame for stack in stacks.values() for frame in stack.frames if frame.count], differing)
+
+
+def mean(profiles: Sequence[Profile]) -> Profile:
+    """Return the mean of several profiles."""
+
+    def averaged(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
+        found: dict[str, float] = defaultdict(float)
+        for table in tables:
+            for name, count in table.items():
+                found[name] += count / len(profiles)
+        return dict(found)
+
+    return Profile(
+        own=averaged(each.own for each in profiles),
+        within=averaged(each.within for each in profiles),
+        blamed=averaged(each.blamed for each in profiles),
+        total=sum(each.total for each in profiles) / max(1, len(profiles)),
+    )
+
+
+class _Stack:
+    """The calls of one CPU."""
+
+    def __init__(self, code: Code) -> None:
+        self.frames: list[_Frame] = []
+        self._code = code
+        self._now: _Frame | None = None
+        self._way = Left.OTHER
+        self._known: dict[int, tuple[str, Left]] = {}
+
+    def enter(self, number: int) -> _Frame:
+        """Return the frame that a block runs in."""
+        known = self._known.get(number)
+        if known is None:
+            block = self._code.blocks[number]
+            name = USER if block.address < _USER_ABOVE else self._code.name_of(block.address)
+            known = self._known[number] = (name, left(self._code.arch, block.last))
+        name, way = known
+        before = self._now
+        if before is None:
+            self._now = self._new(name, None)
+        elif _is_entry(name) and before.name != name:
+            self._now = self._new(name, before, exception=True)
+        elif self._way is Left.CALL:
+            self._now = self._new(name, before)
+        elif self._way in {Left.RETURN, Left.EXCEPTION_RETURN}:
+            self._now = self._returned(before, name)
+        elif before.name != name:
+            # A jump into another function: it returns to whoever called this one.
+            self._now = self._new(name, before.parent, exception=before.exception)
+        self._way = way
+        assert self._now is not None
+        return self._now
+
+    def _new(self, name: str, parent: _Frame | None, *, exception: bool = False) -> _Frame:
+        frame = _Frame(name, parent, exception)
+        self.frames.append(frame)
+        return frame
+
+    def _returned(self, frame: _Frame, name: str) -> _Frame:
+        if frame.name in _SWITCHES:
+            return self._new(name, None)
+        if frame.name.startswith(_THUNKS):
+            # A return that is a call: the thunk puts its target where a return address would be.
+            caller: _Frame | None = frame
+            while caller is not None and caller.name.startswith(_THUNKS):
+                caller = caller.parent
+            return self._new(name, caller)
+        above, depth = frame.parent, 0
+        while above is not None and depth < _DEPTH:
+            if above.name == name:
+                return above
+            above, depth = above.parent, depth + 1
+        found = self._new(name, None)
+        if frame.parent is None and self._way is Left.RETURN and not frame.exception:
+            # Called before the trace began: now it is known by whom.
+            frame.parent = found
+        return found
+
+
+def _is_entry(name: str) -> bool:
+    """Return whether a function is where an exception enters the kernel: arm64's vectors, x86's entry code."""
+    return name == "vectors" or name.startswith(("asm_sysvec_", "asm_exc_", "asm_common_interrupt", "irq_entries_"))
+
+
+def _added(frames: Sequence[_Frame], differing: frozenset[str]) -> Profile:
+    own: dict[str, float] = defaultdict(float)
+    within: dict[str, float] = defaultdict(float)
+    blamed: dict[str, float] = defaultdict(float)
+    for frame in frames:
+        own[frame.name] += frame.count
+        chain = _chain(frame)
+        for name in set(chain):
+            within[name] += frame.count
+        innermost = next((name for name in chain if name in differing), None)
+        if innermost is not None:
+            blamed[innermost] += frame.count
+    return Profile(dict(own), dict(within), dict(blamed), sum(own.values()))
+
+
+def _chain(frame: _Frame) -> list[str]:
+    """Return a frame's function and its callers, up to the exception that it is part of."""
+    chain: list[str] = []
+    at: _Frame | None = frame
+    while at is not None and len(chain) < _DEPTH:
+        chain.append(at.name)
+        at = None if at.exception else at.parent
+    return chain

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+/*
+ * trace: a plugin of QEMU's translator (TCG) that says when a virtual-time board executed what.
+ *
+ * Counting happens in QEMU, outside the guest, so virtual time is not disturbed: a traced boot gives the same bits.
+ * All numbers "n" are instructions executed since power-on, by all CPUs.
+ *
+ * Argument `order=FILE`, a text file:
+ *   mark ID ADDRESS       the instruction at this address is an event with this number (from 16 on)
+ *   interval START END    log the blocks that begin to run while START <= n < END; in ascending order, not overlapping
+ *   window START END      count the instructions of each block while START <= n < END
+ * Argument `into=PREFIX`: PREFIX.events, PREFIX.runs, PREFIX.blocks are written, little-endian records as below.
+ *
+ * The clock: virtual nanoseconds = bias + 8 * n. The bias grows when QEMU skips idle time. Plugins are not told the
+ * time (QEMU 7.2), but a QEMU that is built with modules, as Debian's is, exports the functions that know it. They
+ * refuse to answer a CPU within a block, as its count is not exact there; hidden from them that there is a CPU, they
+ * answer for the last moment at which it was exact: when the guest last read its counter or waited. From this follow
+ * the bias, and how far n is ahead of QEMU's own count, which leaves out instructions that ended in a page fault.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What of QEMU's plugin interface, version 1 (QEMU 6.0 to 8.2), is used here; its header is not packaged. */
+typedef uint64_t qemu_plugin_id_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+typedef struct {
+	const char *target_name;
+} qemu_info_t;
+enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
+enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, struct qemu_plugin_tb *));
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, void (*)(unsigned int, void *),
+					  enum qemu_plugin_cb_flags, void *);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, void (*)(unsigned int, void *),
+					    enum qemu_plugin_cb_flags, void *);
+void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *, enum qemu_plugin_op, void *, uint64_t);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void *), void *);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int qemu_plugin_version = 1;
+
+enum { EVENT_IDLE = 1, EVENT_USER_CLOCK = 2, KERNEL_CLOCK = 3 };
+
+struct event {
+	uint64_t n;
+	int64_t bias;
+	uint64_t address;
+	uint32_t kind;
+	uint32_t cpu;
+};
+
+struct run {
+	uint64_t n;
+	int64_t bias;
+	uint32_t block;
+	uint32_t cpu;
+};
+
+struct block {
+	uint64_t address;
+	uint64_t counted; /* instructions inside the window */
+	uint32_t number;
+	uint32_t instructions;
+	uint32_t last_size;
+	uint8_t last[16]; /* the last instruction: how the block is left */
+	uint32_t logged;
+};
+
+struct mark {
+	uint64_t address;
+	uint32_t kind;
+};
+
+struct interval {
+	uint64_t start, end;
+};
+
+struct place {
+	uint64_t address;
+	uint32_t kind;
+};
+
+static uint64_t n; /* the one counter that the translated code adds to */
+static uint64_t n_before;
+static struct block *before;
+static struct mark *marks;
+static size_t mark_count;
+static struct interval *intervals, window;
+static size_t interval_count, interval_now;
+static struct block **blocks;
+static size_t block_count, block_room;
+static FILE *events, *runs;
+static char *prefix;
+static bool arm64;
+static bool reading, exact;
+static int64_t ahead;
+static void **current_cpu;
+static int64_t (*icount_get)(void);
+static int64_t (*icount_get_raw)(void);
+
+static void fail(const char *what, const char *name)
+{
+	fprintf(stderr, "trace: %s: %s\n", what, name);
+	exit(1);
+}
+
+/* Return zeroed memory; it is never freed, as QEMU does not say when it forgets a block. */
+static void *room_for(size_t size)
+{
+	void *found = calloc(1, size);
+
+	if (!found)
+		fail("no memory left", "calloc");
+	return found;
+}
+
+static void *grown(void *array, size_t size)
+{
+	void *found = realloc(array, size);
+
+	if (!found)
+		fail("no memory left", "realloc");
+	return found;
+}
+
+/* Ask QEMU, from the CPU thread, as all callbacks are; there current_cpu is this CPU. */
+static int64_t asked(int64_t (*question)(void))
+{
+	void *cpu = *current_cpu;
+	int64_t answer;
+
+	*current_cpu = NULL;
+	answer = question();
+	*current_cpu = cpu;
+	return answer;
+}
+
+static int64_t bias(void)
+{
+	if (!current_cpu)
+		current_cpu = dlsym(RTLD_DEFAULT, "current_cpu");
+	if (!current_cpu || !icount_get || !icount_get_raw)
+		return 0;
+	if (exact) {
+		ahead = n - asked(icount_get_raw);
+		exact = false;
+	}
+	return asked(icount_get) - 8 * (asked(icount_get_raw) + ahead);
+}
+
+static void on_event(unsigned int cpu, void *data)
+{
+	struct place *place = data;
+
+	if (place->kind != KERNEL_CLOCK) {
+		struct event event = { n, bias(), place->address, place->kind, cpu };
+
+		fwrite(&event, sizeof(event), 1, events);
+	}
+	/* Only known when this instruction is done: the next block may ask. */
+	if (place->kind <= KERNEL_CLOCK)
+		reading = true;
+}
+
+static void on_block(unsigned int cpu, void *data)
+{
+	struct block *block = data;
+
+	if (reading) {
+		reading = false;
+		exact = true;
+		bias();
+	}
+	if (before && n_before >= window.start && n_before < window.end)
+		before->counted += n - n_before;
+	before = block;
+	n_before = n;
+	while (interval_now < interval_count && n >= intervals[interval_now].end)
+		interval_now++;
+	if (interval_now < interval_count && n >= intervals[interval_now].start) {
+		struct run run = { n, bias(), block->number, cpu };
+
+		block->logged = 1;
+		fwrite(&run, sizeof(run), 1, runs);
+	}
+}
+
+/* Return what an instruction is by its bytes: 0, or the kind of an event. */
+static uint32_t kind_of(const uint8_t *bytes, size_t size, uint64_t address)
+{
+	bool user = !(address >> 63);
+
+	if (arm64) {
+		uint32_t word = bytes[0] | bytes[1] << 8 | bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+
+		if (word == 0xd503207f) /* wfi */
+			return EVENT_IDLE;
+		/* mrs x, cntvct_el0 and cntvctss_el0 */
+		if ((word & ~31u) == 0xd53be040 || (word & ~31u) == 0xd53be0c0)
+			return user ? EVENT_USER_CLOCK : KERNEL_CLOCK;
+		return 0;
+	}
+	if (!user && size == 1 && bytes[0] == 0xf4) /* hlt */
+		return EVENT_IDLE;
+	if ((size == 2 && bytes[0] == 0x0f && bytes[1] == 0x31) || /* rdtsc */
+	    (size == 3 && bytes[0] == 0x0f && bytes[1] == 0x01 && bytes[2] == 0xf9)) /* rdtscp */
+		return user ? EVENT_USER_CLOCK : KERNEL_CLOCK;
+	return 0;
+}
+
+static uint32_t marked(uint64_t address)
+{
+	for (size_t i = 0; i < mark_count; i++)
+		if (marks[i].address == address)
+			return marks[i].kind;
+	return 0;
+}
+
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t count = qemu_plugin_tb_n_insns(tb);
+	struct block *block = room_for(sizeof(*block));
+
+	(void)id;
+	if (block_count == block_room) {
+		block_room = block_room ? 2 * block_room : 1 << 16;
+		blocks = grown(blocks, block_room * sizeof(*blocks));
+	}
+	block->address = qemu_plugin_tb_vaddr(tb);
+	block->number = block_count;
+	block->instructions = count;
+	blocks[block_count++] = block;
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, block);
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		const uint8_t *bytes = qemu_plugin_insn_data(insn);
+		size_t size = qemu_plugin_insn_size(insn);
+		uint64_t address = qemu_plugin_insn_vaddr(insn);
+		uint32_t kind = marked(address);
+
+		if (!kind)
+			kind = kind_of(bytes, size, address);
+		if (kind) {
+			struct place *place = room_for(sizeof(*place));
+
+			*place = (struct place){ address, kind };
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_event, QEMU_PLUGIN_CB_NO_REGS, place);
+		}
+		qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, &n, 1);
+		block->last_size = size;
+		memset(block->last, 0, sizeof(block->last));
+		memcpy(block->last, bytes, size < sizeof(block->last) ? size : sizeof(block->last));
+	}
+}
+
+static FILE *opened(const char *suffix)
+{
+	char path[4096];
+	FILE *stream;
+
+	snprintf(path, sizeof(path), "%s.%s", prefix, suffix);
+	stream = fopen(path, "wb");
+	if (!stream)
+		fail("cannot be written", path);
+	return stream;
+}
+
+static void closed(FILE *stream, const char *name)
+{
+	if (ferror(stream) || fclose(stream))
+		fail("cannot be written", name);
+}
+
+static void on_exit_of_qemu(qemu_plugin_id_t id, void *data)
+{
+	FILE *stream = opened("blocks");
+
+	(void)id, (void)data;
+	for (size_t i = 0; i < block_count; i++)
+		if (blocks[i]->counted || blocks[i]->logged)
+			fwrite(blocks[i], sizeof(*blocks[i]), 1, stream);
+	closed(events, "events");
+	closed(runs, "runs");
+	/* The last: its presence says that the others are whole. */
+	closed(stream, "blocks");
+}
+
+static void read_order(const char *path)
+{
+	FILE *stream = fopen(path, "r");
+	char line[256];
+
+	if (!stream)
+		fail("cannot be read", path);
+	while (fgets(line, sizeof(line), stream)) {
+		unsigned long long a, b;
+
+		if (sscanf(line, "mark %llu %llx", &a, &b) == 2) {
+			marks = grown(marks, (mark_count + 1) * sizeof(*marks));
+			marks[mark_count++] = (struct mark){ b, a };
+		} else if (sscanf(line, "interval %llu %llu", &a, &b) == 2) {
+			intervals = grown(intervals, (interval_count + 1) * sizeof(*intervals));
+			intervals[interval_count++] = (struct interval){ a, b };
+		} else if (sscanf(line, "window %llu %llu", &a, &b) == 2) {
+			window = (struct interval){ a, b };
+		} else {
+			fail("not understood", line);
+		}
+	}
+	fclose(stream);
+}
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		if (!strncmp(argv[i], "order=", 6))
+			read_order(argv[i] + 6);
+		else if (!strncmp(argv[i], "into=", 5))
+			prefix = strdup(argv[i] + 5);
+	}
+	if (!prefix)
+		fail("missing argument", "into=PREFIX");
+	arm64 = !strcmp(info->target_name, "aarch64");
+	icount_get = (int64_t(*)(void))dlsym(RTLD_DEFAULT, "icount_get");
+	icount_get_raw = (int64_t(*)(void))dlsym(RTLD_DEFAULT, "icount_get_raw");
+	events = opened("events");
+	runs = opened("runs");
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+	qemu_plugin_register_atexit_cb(id, on_exit_of_qemu, NULL);
+	return 0;
+}

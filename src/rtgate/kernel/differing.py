@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""Which functions, data and options differ between two kernels.
+
+Code that only moved is the same code: where bytes differ, the addresses in them are compared by what they point to. A
+function that was inlined changes its callers, and they show as changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtgate.errors import ConfigError
+from rtgate.kernel.moved import same_code, same_data
+from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
+
+_OPTION = re.compile(r"(?:# )?(CONFIG_\w+)(?:=(.*)| is not set)$")
+# Tables that the build makes of all symbols: they differ whenever anything does, and nobody changed them.
+_MADE = re.compile(r"kallsyms_|__ksymtab|__kstrtab|__kcrctab|linux_banner|init_uts_ns|__bug_|vdso|__param|descriptor\.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """What differs between two kernels, by names of the source.
+
+    Attributes:
+        changed, added, removed: functions.
+        data: variables and constants whose first value or size differs, or that only one kernel has.
+        options: Kconfig options as (baseline, candidate); a side without the option is an empty string.
+    """
+
+    changed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    options: Mapping[str, tuple[str, str]]
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """Every function that differs."""
+        return frozenset((*self.changed, *self.added, *self.removed))
+
+    @property
+    def none(self) -> bool:
+        """Whether nothing that could be executed or read differs."""
+        return not (self.functions or self.data)
+
+
+def differing(
+    baseline: Vmlinux, candidate: Vmlinux, configs: tuple[Path | None, Path | None] = (None, None)
+) -> Differences:
+    """Compare two kernels function by function.
+
+    Raises:
+        ConfigError: they are of different architectures, or a configuration cannot be read.
+    """
+    if baseline.arch != candidate.arch:
+        raise ConfigError(f"a kernel for {baseline.arch} and one for {candidate.arch} have no function in common")
+    code = _compared(_functions(baseline), _functions(candidate), lambda a, b: same_code(baseline, a, candidate, b))
+    data = _compared(_variables(baseline), _variables(candidate), lambda a, b: same_data(baseline, a, candidate, b))
+    # A piece of a function (`f.cold`, `f.part.0`) that is new is a change of that function, not a new function.
+    there = {plain_name(symbol.name) for symbol in baseline.symbols if symbol.function}
+    here = {plain_name(symbol.name) for symbol in candidate.symbols if symbol.function}
+    added, removed = code.added - there, code.removed - here
+    return Differences(
+        changed=tuple(sorted((code.changed | code.added | code.removed) - added - removed)),
+        added=tuple(sorted(added)),
+        removed=tuple(sorted(removed)),
+        data=tuple(sorted(data.changed | data.added | data.removed)),
+        options=_options(*configs),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    changed: set[str]
+    added: set[str]
+    removed: set[str]
+
+
+_Table = dict[tuple[str, str], list[Symbol]]
+
+
+def _functions(kernel: Vmlinux) -> _Table:
+    return _table(symbol for symbol in kernel.symbols if _is_code(kernel, symbol))
+
+
+def _is_code(kernel: Vmlinux, symbol: Symbol) -> bool:
+    return symbol.size > 0 and kernel.sections[symbol.section].code
+
+
+def _variables(kernel: Vmlinux) -> _Table:
+    return _table(
+        symbol
+        for symbol in kernel.symbols
+        if symbol.data and symbol.size > 0 and not kernel.sections[symbol.section].code and not _MADE.match(symbol.name)
+    )
+
+
+def _table(symbols: object) -> _Table:
+    found: _Table = defaultdict(list)
+    for symbol in symbols:  # type: ignore[attr-defined]
+        found[plain_name(symbol.name), symbol.file].append(symbol)
+    return found
+
+
+def _compared(old: _Table, new: _Table, same: Callable[[Symbol, Symbol], bool]) -> _Names:
+    names = _Names(set(), set(), set())
+    for key in old.keys() | new.keys():
+        mine, theirs = old.get(key, []), new.get(key, [])
+        if not mine:
+            names.added.add(key[0])
+        elif not theirs:
+            names.removed.add(key[0])
+        elif len(mine) != len(theirs) or not _paired(mine, theirs, same):
+            names.changed.add(key[0])
+    # A function that became global or static, or moved to another file, is in both tables under another key.
+    both = names.added & names.removed
+    for name in both:
+        mine = [symbol for key, symbols in old.items() if key[0] == name and key not in new for symbol in symbols]
+        theirs = [symbol for key, symbols in new.items() if key[0] == name and key not in old for symbol in symbols]
+        if len(mine) != len(theirs) or not _paired(mine, theirs, same):
+            names.changed.add(name)
+    return _Names(names.changed, names.added - both, names.removed - both)
+
+
+def _paired(mine: Sequence[Symbol], theirs: Sequence[Symbol], same: Callable[[Symbol, Symbol], bool]) -> bool:
+    """Return whether each of several symbols of one name has its equal, in whatever order they were linked."""
+    left = list(theirs)
+    for symbol in mine:
+        match = next((other for other in left if same(symbol, other)), None)
+        if match is None:
+            return False
+        left.remove(match)
+    return True
+
+
+def _options(baseline: Path | None, candidate: Path | None) -> dict[str, tuple[str, str]]:
+    if baseline is None or candidate is None:
+        return {}
+    old, new = options(baseline), options(candidate)
+    return {
+        name: (old.get(name, ""), new.get(name, ""))
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name, "") != new.get(name, "")
+    }
+
+
+def options(config: Path) -> dict[str, str]:
+    """Return the options of a `.config` that are set. Raises ConfigError: it cannot be read."""
+    try:
+        lines = config.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{config}: cannot be read: {error}") from error
+    found = (_OPTION.match(line) for line in lines)
+    return {match[1]: match[2] for match in found if match and match[2] is not None}

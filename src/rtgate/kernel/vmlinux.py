@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""The kernel's ELF file `vmlinux`: its sections and its symbols. It needs no debug information."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from rtgate.errors import ConfigError
+
+_ARCHES = {"EM_AARCH64": "arm64", "EM_X86_64": "x86_64"}
+_SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
+_NOTYPE, _OBJECT, _FUNC, _FILE = 0, 1, 2, 4
+_RESERVED = 0xFF00  # section numbers from here on are none
+# Marks between code and data (arm64), and labels of the assembler.
+_NO_NAME = re.compile(r"\$[dx](?:\.|$)|\.L|__pfx_|__cfi_|__UNIQUE_ID|__pi_\$")
+# What GCC adds to the name of a function that it changed, and the numbers of static variables in functions.
+_SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold|lto_priv)(?:\.\d+)?|\.\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section that is loaded: `data` is empty for memory that starts as zeros."""
+
+    name: str
+    address: int
+    size: int
+    data: bytes
+    code: bool
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """One symbol: `file` is the source's name as the compiler noted it, empty for a global one."""
+
+    name: str
+    address: int
+    size: int
+    function: bool
+    data: bool
+    local: bool
+    file: str
+    section: int
+
+
+def plain_name(name: str) -> str:
+    """Return a symbol's name as it stands in the source, without what the compiler added."""
+    return _SUFFIX.sub("", name)
+
+
+class Vmlinux:
+    """One `vmlinux`.
+
+    Attributes:
+        arch: `arm64` or `x86_64`.
+        sections: those that are loaded, by number in the file.
+        symbols: every symbol within them, by address.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the file.
+
+        Raises:
+            ConfigError: it is missing, damaged, of another architecture, or has no symbols.
+        """
+        try:
+            with path.open("rb") as stream:
+                self._read(ELFFile(stream), path)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        except (ELFError, struct.error, ValueError, KeyError, UnicodeDecodeError, AttributeError) as error:
+            raise ConfigError(f"{path}: no kernel's ELF file, or damaged: {error}") from error
+        self._starts = [symbol.address for symbol in self._preferred]
+        self._codes = [symbol.address for symbol in self._code]
+
+    def _read(self, elf: ELFFile, path: Path) -> None:
+        machine = elf["e_machine"]
+        if machine not in _ARCHES or elf.elfclass != 64:
+            raise ConfigError(f"{path}: is for {machine}, not for one of {', '.join(_ARCHES.values())}")
+        self.arch = _ARCHES[machine]
+        self.sections: dict[int, Section] = {}
+        for number, section in enumerate(elf.iter_sections()):
+            flags = section["sh_flags"]
+            if flags & 2:
+                data = section.data() if section["sh_type"] != "SHT_NOBITS" else b""
+                self.sections[number] = Section(
+                    section.name, section["sh_addr"], section["sh_size"], data, bool(flags & 4), bool(flags & 1)
+                )
+        table = elf.get_section_by_name(".symtab")
+        names = elf.get_section_by_name(".strtab")
+        if table is None or names is None:
+            raise ConfigError(f"{path}: has no symbols (it was stripped)")
+        self.symbols = tuple(sorted(self._symbols(table.data(), names.data()), key=_rank))
+        self._preferred = _one_each(self.symbols)
+        code = {number for number, section in self.sections.items() if section.code}
+        self._code = [symbol for symbol in self._preferred if symbol.section in code]
+
+    def _symbols(self, table: bytes, names: bytes) -> Iterator[Symbol]:
+        file = ""
+        for name_at, info, _, section, address, size in _SYMBOL.iter_unpack(table):
+            kind, local = info & 15, info >> 4 == 0
+            if kind != _FILE and section not in self.sections:
+                continue
+            name = names[name_at : names.index(b"\0", name_at)].decode()
+            if kind == _FILE:
+                file = name
+            elif kind in {_NOTYPE, _OBJECT, _FUNC} and name and not _NO_NAME.match(name):
+                yield Symbol(name, address, size, kind == _FUNC, kind == _OBJECT, local, file if local else "", section)
+
+    def function_at(self, address: int) -> str:
+        """Return the name of the code at an address as the source has it; the address itself if nothing is known."""
+        place = bisect.bisect_right(self._codes, address) - 1
+        if place >= 0:
+            section = self.sections[self._code[place].section]
+            if address < section.address + section.size:
+                return plain_name(self._code[place].name)
+        return f"{address:#x}"
+
+    def address_of(self, name: str) -> int | None:
+        """Return where a function starts, or None."""
+        return self._by_name.get(name)
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, int]:
+        return {symbol.name: symbol.address for symbol in reversed(self.symbols)}
+
+    def resolve(self, address: int) -> tuple[Symbol, int] | None:
+        """Return the symbol that an address belongs to, and the offset in it; None if it belongs to none."""
+        place = bisect.bisect_right(self._starts, address) - 1
+        if place < 0:
+            return None
+        symbol = self._preferred[place]
+        offset = address - symbol.address
+        return (symbol, offset) if offset < symbol.size or offset == 0 else None
+
+    def section_at(self, address: int) -> Section | None:
+        """Return the section that an address lies in."""
+        return next((s for s in self.sections.values() if s.address <= address < s.address + s.size), None)
+
+    def bytes_at(self, address: int, size: int) -> bytes:
+        """Return bytes of memory as they are before the kernel starts; fewer at the end of a section."""
+        section = self.section_at(address)
+        if section is None:
+            return b""
+        start = address - section.address
+        return section.data[start : start + size] if section.data else bytes(min(size, section.size - start))
+
+
+def _rank(symbol: Symbol) -> tuple[int, bool, bool, bool, str]:
+    """Return what orders symbols: by address, and of those at one address the one that names it best first."""
+    return (symbol.address, not (symbol.function or symbol.data), symbol.size == 0, symbol.local, symbol.name)
+
+
+def _one_each(symbols: tuple[Symbol, ...]) -> list[Symbol]:
+    found: list[Symbol] = []
+    for symbol in symbols:
+        if not found or found[-1].address != symbol.address:
+            found.append(symbol)
+    return found
