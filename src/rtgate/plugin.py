@@ -23,11 +23,10 @@ import pytest
 from rtgate import planned
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.progress import Progress
-from rtgate.cli.verdicts import harmless, limits, planned_in, subjects, write_verdicts
+from rtgate.cli.verdicts import grounds, limits, planned_in, subjects, write_verdicts
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
-from rtgate.judge.comparing import Grounds, compare
+from rtgate.judge.comparing import compare
 from rtgate.judge.judging import Subject, judge
-from rtgate.judge.placebos import Placebos
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.lava import cases as cases_file
@@ -76,6 +75,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--replay", metavar="DIR", help="judge the records in DIR again; no board is needed")
     group.addoption("--no-judge", action="store_true", help="measure only; no limits")
     group.addoption("--thresholds", metavar="FILE", help="limits, instead of those of the site and of rtgate")
+    group.addoption("--history", metavar="URL", help="of earlier boots: the noise of boards that comparisons need")
     group.addoption("--verdict", metavar="FILE", help="where verdicts go (default: verdict.json beside the records)")
     group.addoption(
         "--power-cycle", metavar="CMD", help="shell command that turns an attached board off and on, after a death"
@@ -103,9 +103,12 @@ class Session:
         self.run: Run | None = None
         self._beside: Beside | None = None
         self.compared: tuple[Verdict, ...] = ()
+        self.history: str | None = config.getoption("--history")
         self.judging = not config.getoption("--no-judge")
         self.thresholds = _thresholds(config) if self.judging else Thresholds()
-        self.placebos = harmless() if self.judging else Placebos()
+        if self.judging:
+            with grounds(self.history):  # a mistake in it shows now
+                pass
         board, replay = config.getoption("--board"), config.getoption("--replay")
         self.board = board
         if replay:
@@ -174,7 +177,11 @@ class Session:
 
     def compare(self) -> None:
         """Compare both arms, of all cases together: how probable it is to err depends on how many there are."""
-        self.compared = compare(self.subjects, Grounds(placebos=self.placebos))
+        try:
+            with grounds(self.history) as known:
+                self.compared = compare(self.subjects, known)
+        except InfrastructureError as error:  # the history was there when the session began
+            self.compared = (_verdict(Status.MISS, Kind.LAB, f"nothing was compared: {error}", ""),)
         self.verdicts += self.compared
 
     def _missing(self, case: Case, board: str, arm: str, records: Sequence[Record]) -> tuple[str, ...]:

@@ -11,9 +11,10 @@ from pathlib import Path
 from rich.console import Console
 
 from rtgate import record as records_file
-from rtgate.cli.verdicts import harmless, limits, planned_in, subjects, write_verdicts
+from rtgate.cli.history import keep
+from rtgate.cli.verdicts import grounds, limits, planned_in, subjects, write_verdicts
 from rtgate.errors import InfrastructureError
-from rtgate.judge.comparing import Grounds, compare
+from rtgate.judge.comparing import compare
 from rtgate.judge.judging import judge
 from rtgate.judge.verdict import Verdict, exit_code
 from rtgate.report import allure, html, terminal
@@ -29,12 +30,14 @@ class Asked:
         arms: by board.
         thresholds: limits, instead of those of the site and of rtgate.
         allow_unjudged: exit code 0 although nothing was judged.
+        history: URL of earlier boots; None for none.
     """
 
     cases: Collection[str]
     arms: Mapping[str, Collection[str]]
     thresholds: Path | None = None
     allow_unjudged: bool = False
+    history: str | None = None
 
 
 def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
@@ -54,10 +57,13 @@ def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
         for subject in subjects(case, cases.get(case, []), asked.arms, planned_in(records, case))
     ]
     verdicts = [verdict for subject in judged for verdict in judge(subject, found)]
-    verdicts += compare(judged, Grounds(placebos=harmless()))
+    with grounds(asked.history) as known:
+        verdicts += compare(judged, known)
     verdicts += others
     write_verdicts(verdicts, output / "verdict.json")
-    return _report(output, verdicts, allow_unjudged=asked.allow_unjudged)
+    code = _report(output, verdicts, allow_unjudged=asked.allow_unjudged)
+    kept = keep(asked.history, records)
+    return code or kept
 
 
 def _report(output: Path, verdicts: Sequence[Verdict], *, allow_unjudged: bool) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rtgate.cli import job_results
+from rtgate.cli.history import add_option
 from rtgate.cli.job_watch import JobWatch
 from rtgate.cli.report_directory import check_ours, empty, ours_alone
 from rtgate.cli.soak import seconds
@@ -38,6 +39,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--wait", action="store_true", help="follow a job that has not ended")
     parser.add_argument("--queue-timeout", default="4h", metavar="TIME", help="for a free board (default: %(default)s)")
     parser.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
+    add_option(parser)
     parser.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged")
     parser.add_argument("-v", "--verbose", action="store_true", help="print the job's whole log")
     parser.add_argument("-o", "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s")
@@ -54,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     with ours_alone(output):
         empty(output)
         job_results.keep(order, [attempt], output, watch)
-        asked = job_results.asked(order, arguments.thresholds, allow_unjudged=arguments.allow_unjudged)
+        asked = job_results.asked(order, arguments)
         return job_results.judge(order, [attempt], output, asked)
 
 

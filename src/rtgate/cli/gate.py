@@ -24,12 +24,15 @@ from rtgate import record as records_file
 from rtgate.boards import FLAVOURS, Board
 from rtgate.cli import build
 from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate.cli.history import add_option, keep, named
 from rtgate.cli.report import read_verdicts
 from rtgate.cli.report_directory import check_ours, empty, ours_alone
+from rtgate.cli.tracing import trace
+from rtgate.cli.verdicts import grounds
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.guard import guarded
 from rtgate.judge.thresholds import load_thresholds
-from rtgate.judge.verdict import Kind, exit_code
+from rtgate.judge.verdict import Kind, Verdict, exit_code
 from rtgate.kernel import source
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.source import Tree
@@ -78,8 +81,10 @@ def add_parser(commands: Any) -> None:
     how.add_argument(
         "--no-extend", action="store_true", help="do not measure twice as many boots where a comparison stays open"
     )
+    how.add_argument("--no-explain", action="store_true", help="do not trace which changes ran, and what they took")
     how.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
     how.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
+    add_option(how)
     how.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged")
     parser.add_argument("-o", "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s")
 
@@ -125,7 +130,14 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
             whole &= _measure(arguments, kernels, output, more)
         with _step("judging"):
             _judge(arguments, output)
+    if _traceable(arguments, board, kernels):
+        with _step("tracing what ran"):
+            traced = trace(board.name, kernels, output / "records", _verdicts(output))
+        if traced:
+            _judge(arguments, output)
     code = _report(arguments, output)
+    kept = keep(named(arguments.history), output / "records")
+    code = code or kept
     if not whole and code in {0, 5}:
         # What is there may be good; what is not there was not seen.
         raise InfrastructureError(f"not everything was measured: see {output / 'measure.log'}")
@@ -139,6 +151,8 @@ def _check_words(arguments: argparse.Namespace) -> None:
     profile(arguments.profile, TOOLS)
     if arguments.seeds:
         seeds(arguments.seeds)
+    with grounds(named(arguments.history)):
+        pass
     known = {name: boards.board(name).virtual for name in site.names("boards")}
     load_thresholds([arguments.thresholds] if arguments.thresholds else site.files("thresholds.yaml"), known)
 
@@ -203,6 +217,15 @@ def _step(name: str) -> Iterator[None]:
     print(f"== {name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
 
 
+def _traceable(arguments: argparse.Namespace, board: Board, kernels: dict[str, Path]) -> bool:
+    asked = not arguments.no_explain and arguments.console in {None, "virtual"}
+    return asked and board.virtual and set(kernels) == {"baseline", "candidate"}
+
+
+def _verdicts(output: Path) -> list[Verdict]:
+    return read_verdicts(output / "verdict.json", output / "records")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class _More:
     """Cases that get more boots, and which."""
@@ -213,7 +236,7 @@ class _More:
 
 def _more(board: str, output: Path) -> tuple[_More, ...]:
     """Return what has to be measured so that every open comparison has twice as many boots."""
-    verdicts, _ = read_verdicts(output / "verdict.json", output / "records")
+    verdicts = _verdicts(output)
     by_seeds: dict[str, list[str]] = {}
     for case in sorted({one.case for one in verdicts if one.kind is Kind.INCONCLUSIVE and one.board == board}):
         had = planned.read(Place(records=output / "records", board=board, arm="baseline", case=case))["seeds"]
@@ -248,6 +271,8 @@ def _judge(arguments: argparse.Namespace, output: Path) -> None:
     options += ["--verdict", str(output / "verdict.json"), "--junit-xml", str(output / "junit.xml")]
     if arguments.thresholds:
         options += ["--thresholds", str(arguments.thresholds.absolute())]
+    if named(arguments.history):
+        options += ["--history", str(named(arguments.history))]
     (output / "records").mkdir(exist_ok=True)
     _pytest(arguments, options, output / "judge.log")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -18,7 +19,7 @@ from rich.text import Text
 
 from rtgate import boards, site
 from rtgate import record as records_file
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, RtgateError
 from rtgate.history import queries
 from rtgate.history.database import VARIABLE, History, chosen
 from rtgate.history.queries import Line, Wanted
@@ -100,6 +101,28 @@ def _add(url: str, arguments: argparse.Namespace) -> int:
         run_of = arguments.run or name_of(directory, records)
         stored = store_now(url, records, run_of, trusted=arguments.good_kernel)
         print(f"{directory}: {stored.new} records stored as run {run_of}, {stored.known} were there already")
+    return 0
+
+
+def named(option: str | None) -> str | None:
+    """Return the URL of an option, or of the environment; None for no history."""
+    return option or os.environ.get(VARIABLE) or None
+
+
+def keep(url: str | None, directory: Path) -> int:
+    """Store the records of a directory after they were judged, if there is a history; return an exit code.
+
+    A verdict must not get lost because a database does not answer: that is said, and no more.
+    """
+    if not url:
+        return 0
+    try:
+        records = list(records_file.read_all(directory))
+        stored = store_now(url, records, name_of(directory, records)) if records else Stored()
+    except RtgateError as error:
+        print(f"rtgate: not stored in the history: {plain(str(error))}", file=sys.stderr)
+        return error.exit_code
+    print(f"history: {stored.new} records stored, {stored.known} were there already", file=sys.stderr)
     return 0
 
 

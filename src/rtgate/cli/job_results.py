@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rtgate.cli.concluding import Asked, conclude
+from rtgate.cli.history import named
 from rtgate.cli.job_watch import JobWatch
 from rtgate.errors import InfrastructureError
 from rtgate.lava import log, verdicts
@@ -55,13 +57,14 @@ def judge(order: Order, attempts: Sequence[Attempt], output: Path, asked: Asked)
     return conclude(output, asked, verdicts.verdicts(order, attempts))
 
 
-def asked(order: Order, thresholds: Path | None, *, allow_unjudged: bool) -> Asked:
-    """Return what is judged."""
+def asked(order: Order, arguments: argparse.Namespace) -> Asked:
+    """Return what is judged, and by what, as the command line of `rtgate submit` or `rtgate fetch` says."""
     return Asked(
         cases=[case.name for case in order.cases],
         arms={order.board: set(order.kernels)},
-        thresholds=thresholds,
-        allow_unjudged=allow_unjudged,
+        thresholds=arguments.thresholds,
+        allow_unjudged=arguments.allow_unjudged,
+        history=named(arguments.history),
     )
 
 

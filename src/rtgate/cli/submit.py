@@ -16,6 +16,7 @@ from rtgate import boards
 from rtgate import record as records_file
 from rtgate.boards import FLAVOURS, Board
 from rtgate.cli import job_results, suites
+from rtgate.cli.history import add_option
 from rtgate.cli.job_files import Named, Source, Way, publish, source
 from rtgate.cli.job_watch import JobWatch
 from rtgate.cli.report_directory import check_ours, empty, ours_alone
@@ -116,6 +117,7 @@ def _add_ending(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--retries", type=int, default=2, metavar="N", help="after lab faults (default: %(default)s)")
     group.add_argument("--queue-timeout", default="4h", metavar="TIME", help="for a free board (default: %(default)s)")
     group.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
+    add_option(group)
     group.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged")
     group.add_argument("-v", "--verbose", action="store_true", help="print the job's whole log")
     group.add_argument("-o", "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s")
@@ -246,7 +248,7 @@ def _prepared(
 def _followed(job: _Job, output: Path) -> int:
     """Carry out every part of the order, one after the other on the same board, and judge all of it."""
     done: list[Attempt] = []
-    asked = job_results.asked(job.order, job.asked.thresholds, allow_unjudged=job.asked.allow_unjudged)
+    asked = job_results.asked(job.order, job.asked)
     for part in job.order.parts():
         try:
             attempts = job.submission(part).run()

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rtgate import boards, explained, planned, site
+from rtgate.history.database import History
+from rtgate.history.lending import Lender
+from rtgate.judge.comparing import Grounds
 from rtgate.judge.judging import Subject
 from rtgate.judge.placebos import Placebos, load_placebos
 from rtgate.judge.thresholds import Thresholds, load_thresholds
@@ -26,6 +30,22 @@ def limits(named: Path | None) -> Thresholds:
 def harmless() -> Placebos:
     """Return what is known of harmless kernels, by the site and by rtgate. Raises ConfigError."""
     return load_placebos(site.files("placebos.yaml"), site.names("boards"))
+
+
+@contextmanager
+def grounds(history: str | None) -> Iterator[Grounds]:
+    """Yield what comparisons rest on: placebos, and the history of this URL while it is open; None for none.
+
+    Raises:
+        ConfigError: placebos.yaml is wrong, or the URL names no history.
+        InfrastructureError: the database cannot be reached.
+    """
+    placebos = harmless()
+    if history is None:
+        yield Grounds(placebos=placebos)
+        return
+    with History.open(history, create=True) as opened:
+        yield Grounds(placebos=placebos, past=Lender(opened))
 
 
 def subjects(

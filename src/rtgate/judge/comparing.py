@@ -37,8 +37,8 @@ class Past(Protocol):
     def known(self, like: Record) -> Known:
         """Return what is known of a case, measured as this record was."""
 
-    def qualified(self, like: Record) -> bool:
-        """Return whether somebody has shown how good a judge the record's board is."""
+    def unqualified(self, like: Record) -> str:
+        """Return why the record's board may not judge; empty if somebody has shown how good a judge it is."""
 
 
 class NoPast:
@@ -48,9 +48,9 @@ class NoPast:
         """Return nothing."""
         return Known()
 
-    def qualified(self, like: Record) -> bool:  # noqa: ARG002
+    def unqualified(self, like: Record) -> str:
         """Return that no board is qualified."""
-        return False
+        return f"nobody has shown how good a judge {like.board} is (`rtgate qualify`, then --history)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +160,10 @@ def _paired(subject: Subject, board: BoardRecords, comparison: Comparison | None
         sentence = "nothing of what was measured can be compared" if board.pairs else "no pair of boots can be used"
         return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
     found = pairing.finding(comparison, summaries.minutes(board.pairs[0][0]), _BOOT_MINUTES)
-    if past.qualified(subject.records[0]):
+    why = past.unqualified(subject.records[0])
+    if not why:
         return found
-    return replace(
-        found,
-        status=Status.DONE,
-        kind=Kind.UNJUDGED,
-        sentence=f"{found.sentence}; not judged: nobody has shown how good a judge {subject.board} is "
-        "(`rtgate qualify`, then --history)",
-    )
+    return replace(found, status=Status.DONE, kind=Kind.UNJUDGED, sentence=f"{found.sentence}; not judged: {why}")
 
 
 def _verdict(subject: Subject, finding: Finding) -> Verdict:

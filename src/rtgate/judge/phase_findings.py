@@ -135,6 +135,8 @@ def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
         f"more than {_change(body, body.ruled_out)} of {body.figure}, {_change(widest, widest.ruled_out)} of "
         f"{widest.figure}"
     )
+    if case.explained is None and not case.same:
+        sentence += "; nobody looked whether what differs ran"
     return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=sentence)
 
 
