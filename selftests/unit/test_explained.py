@@ -27,10 +27,16 @@ def test_a_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("executed", "resting", "others", "ran"),
-    [({"f": 1}, ("g",), (), True), ({}, ("g",), (), False), ({}, ("g",), ("d",), False), ({}, (), ("d",), True)],
+    ("executed", "resting", "told"),
+    [
+        ({"f": 1, "e": 9}, ("g",), "of 3 functions that differ 2 ran: e, f"),
+        ({}, ("g",), "of 1 functions that differ 0 ran"),
+        ({}, (), "no function differs, but HZ"),
+    ],
 )
-def test_what_is_equal_in_all_functions_differs_in_data_that_may_have_been_read(
-    executed: dict[str, int], resting: tuple[str, ...], others: tuple[str, ...], ran: bool
+def test_a_change_is_asleep_only_if_it_has_functions_and_none_ran(
+    executed: dict[str, int], resting: tuple[str, ...], told: str
 ) -> None:
-    assert Explained(seed=1, executed=executed, resting=resting, others=others).exercised is ran
+    seen = Explained(seed=1, executed=executed, resting=resting, others=("HZ",))
+    assert seen.exercised is (told != "of 1 functions that differ 0 ran")
+    assert seen.told == told

@@ -39,8 +39,17 @@ class Explained:
 
     @property
     def exercised(self) -> bool:
-        """Whether anything that differs ran; what is equal in all functions differs in data, which may have."""
-        return bool(self.executed) or (bool(self.others) and not self.resting)
+        """Whether a function that differs ran, or none differs: then there is nothing that could have run."""
+        return bool(self.executed) or not self.resting
+
+    @property
+    def told(self) -> str:
+        """Which functions ran, in words; those that ran most come first."""
+        if not self.executed and not self.resting:
+            return "no function differs" + (f", but {', '.join(self.others[:3])}" if self.others else "")
+        most = sorted(self.executed, key=lambda name: -self.executed[name])
+        both = len(self.executed) + len(self.resting)
+        return f"of {both} functions that differ {len(most)} ran" + (f": {', '.join(most[:3])}" if most else "")
 
 
 def write(directory: Path, explained: Explained) -> None:

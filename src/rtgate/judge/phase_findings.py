@@ -48,20 +48,16 @@ def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
     if len(judged) < len(found) or not found:
         yield _unknown(case, [one for one in found if not one.learnt])
     elif len(of[Outcome.NO_WORSE]) == len(found):
-        yield _not_exercised(case, case.explained) if _slept(case) else _no_worse(case, found)
+        slept = case.explained is not None and not case.explained.exercised and not case.same
+        yield _not_exercised(case, case.explained) if case.explained and slept else _no_worse(case, found)
 
 
-def _slept(case: Compared) -> bool:
-    return case.explained is not None and not case.explained.exercised and not case.same
-
-
-def _not_exercised(case: Compared, explained: Explained | None) -> Finding:
+def _not_exercised(case: Compared, explained: Explained) -> Finding:
     """Return that equal figures say nothing about a change that did not run."""
-    names = explained.resting if explained else ()
-    told = f"{', '.join(names[:3])}{' and others' * (len(names) > 3)}" if names else "nothing"
+    names = explained.resting
     sentence = (
-        f"not exercised here, boards needed: of {len(names)} functions that differ ({told}) none ran while "
-        f"{case.board} measured"
+        f"not exercised here, boards needed: of {len(names)} functions that differ ({', '.join(names[:3])}"
+        f"{' and others' * (len(names) > 3)}) none ran while {case.board} measured"
     )
     return Finding(status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
 
@@ -135,8 +131,8 @@ def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
         f"more than {_change(body, body.ruled_out)} of {body.figure}, {_change(widest, widest.ruled_out)} of "
         f"{widest.figure}"
     )
-    if case.explained is None and not case.same:
-        sentence += "; nobody looked whether what differs ran"
+    if not case.same:
+        sentence += f"; {case.explained.told if case.explained else 'nobody looked whether what differs ran'}"
     return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=sentence)
 
 
