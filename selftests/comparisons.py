@@ -28,7 +28,7 @@ FORMAT = 1
 
 _REQUIRED = ("kind", "does", "size")
 _HOW = ("command_line", "elsewhere")
-_HARM = ("board", "case", "shows", "function")
+_HARM = ("board", "case", "shows")
 SHOWS = ("body", "tail", "failure", "flavour")
 
 
@@ -90,7 +90,8 @@ def changes(path: Path = DATA / "changes.yaml") -> dict[str, Change]:
 
 def _change(name: str, group: str, entry: Entry, directory: Path) -> Change:
     harmful = group == "harmful"
-    fields = entry.value.mapping((*_REQUIRED, *(_HARM[:3] if harmful else ())), (*_HOW, *(_HARM[3:] if harmful else ())))
+    required, optional = (_HARM, ("function",)) if harmful else ((), ())
+    fields = entry.value.mapping((*_REQUIRED, *required), (*_HOW, *optional))
     texts = {key: fields.text(key, "") for key in (*_REQUIRED, "command_line", "board", "case", "function")}
     elsewhere = fields.get("elsewhere")
     return Change(
