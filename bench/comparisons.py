@@ -15,6 +15,7 @@ import hashlib
 import json
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -25,7 +26,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from selftests.comparisons import MEASURED, UNPATCHED, Change, changes, keep  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+from selftests.comparisons import MEASURED, UNPATCHED, Change, changes, keep, records  # noqa: E402
 
 from rtgate import record as records_file  # noqa: E402
 from rtgate.boards import Board  # noqa: E402
@@ -38,12 +41,16 @@ from rtgate.kernel.fragments import load_fragment  # noqa: E402
 from rtgate.kernel.patches import apply  # noqa: E402
 from rtgate.kernel.source import Tree, default_tree, open_tree  # noqa: E402
 from rtgate.measure import Arm, Case, measure  # noqa: E402
+from rtgate.measurement import Histogram  # noqa: E402
+from rtgate.record import Record  # noqa: E402
+from rtgate.target.virtual import VirtualBoard  # noqa: E402
 from rtgate.tools.registry import TOOLS  # noqa: E402
 
 BUILD, BOARD = "virt-arm64-preempt_rt", "virt-arm64"
 IDLE, HACKBENCH = "latency/cyclictest:idle", "latency/cyclictest:hackbench"
 SEEDS = range(1, 13)
 BEYOND = range(13, 25)  # of the unpatched kernel alone: what other seeds do, beside what other kernels do
+_WHAT = "build: the kernels; measure: boot them; collect: only write the results anew; show: a table of the results"
 _FILE = re.compile(r"^\+\+\+ b/(\S+)", re.MULTILINE)
 
 
@@ -60,7 +67,7 @@ class Job:
 def main(words: Sequence[str]) -> int:
     """Build or measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("build", "measure", "collect"), help="collect: only write the results")
+    parser.add_argument("what", choices=("build", "measure", "collect", "show"), help=_WHAT)
     parser.add_argument("names", nargs="*", metavar="NAME", help="changes, or `unpatched` (default: all)")
     parser.add_argument("--work", type=Path, default=ROOT / "bench" / "comparisons", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, default=2, help="compilers, or boots, at the same time")
@@ -73,7 +80,8 @@ def main(words: Sequence[str]) -> int:
         parser.error(f"no such change: {', '.join(unknown)}")
     chosen = [name for name in (UNPATCHED, *known) if not arguments.names or name in arguments.names]
     arguments.work = arguments.work.absolute()
-    return {"build": _build, "measure": _measure, "collect": _collect}[arguments.what](arguments, known, chosen)
+    steps = {"build": _build, "measure": _measure, "collect": _collect, "show": _show}
+    return steps[arguments.what](arguments, known, chosen)
 
 
 def _say(text: str) -> None:
@@ -267,6 +275,7 @@ def _with_words(arm: Arm, words: str) -> Arm:
     if not words:
         return arm
     board: Board = dataclasses.replace(arm.board, command_line=f"{arm.board.command_line} {words}")
+    assert isinstance(arm.target, VirtualBoard)
     return dataclasses.replace(arm, board=board, target=dataclasses.replace(arm.target, board=board))
 
 
@@ -291,6 +300,56 @@ def _keep(arguments: argparse.Namespace, kernel: str) -> None:
     found = [json.loads(path.read_text()) for path in paths if not path.parent.name.startswith(".")]
     if found:
         keep(kernel, found, arguments.results)
+
+
+def _show(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
+    """Print for each kernel and case what all its boots come to, and which kernel has the same data."""
+    table = Table(
+        *("kernel", "case", "boots", "mean", "99.9 %", "maxima", "failed", "same data as"),
+        caption="virtual us: mean of the boots' means; of all wake-ups; median and largest of the boots' maxima",
+    )
+    same: dict[tuple[str, tuple[str, ...]], str] = {}
+    for name in chosen:
+        if not (arguments.results / f"{name}.json.xz").exists():
+            continue
+        cases: dict[str, list[Record]] = {}
+        for record in records(name, arguments.results):
+            if record.seed in SEEDS and (not arguments.case or record.case in arguments.case):
+                cases.setdefault(f"{record.board} {record.case}", []).append(record)
+        for case, boots in sorted(cases.items()):
+            data = tuple(records_file.digest_source(record) for record in boots)
+            first = same.setdefault((case, data), name)
+            group = known[name].group if name in known else UNPATCHED
+            table.add_row(
+                name, case, str(len(boots)), *_figures(boots), "" if first == name else first, style=_STYLES[group]
+            )
+    Console(width=160 if not sys.stdout.isatty() else None).print(table)
+    print(f"{len(same)} different sets of data")  # noqa: T201
+    return 0
+
+
+_STYLES = {"placebos": "", "harmful": "red", UNPATCHED: "bold"}
+
+
+def _figures(boots: Sequence[Record]) -> tuple[str, ...]:
+    """Return mean, 99.9 % quantile, maxima, and how many boots came to nothing or found a failure."""
+    numbers: dict[str, list[float]] = {}
+    for record in boots:
+        for measurement in record.measurements:
+            if measurement.quantity is not None:
+                numbers.setdefault(measurement.name.rpartition(".")[2], []).append(measurement.quantity.value)
+    parts = [one.histogram for record in boots for one in record.measurements if one.histogram is not None]
+    failed = sum(record.state != "measured" for record in boots) + sum(map(bool, numbers.get("failures", ())))
+    unit = 1000 if parts else 1  # cyclictest counts virtual nanoseconds, the other tools microseconds
+    mean = f"{statistics.fmean(numbers['avg']) / unit:.2f}" if "avg" in numbers else ""
+    high = Histogram.merged(parts).quantile(0.999) if parts else None
+    maxima = [value / unit for value in numbers.get("max", ())]
+    return (
+        mean,
+        f"{high.value / unit:.1f}" if high else "",
+        f"{statistics.median(maxima):.1f} {max(maxima):.1f}" if maxima else "",
+        str(failed) if failed else "",
+    )
 
 
 if __name__ == "__main__":
