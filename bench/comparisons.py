@@ -71,6 +71,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="changes, or `unpatched` (default: all)")
     parser.add_argument("--work", type=Path, default=ROOT / "bench" / "comparisons", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, default=2, help="compilers, or boots, at the same time")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), metavar="N", help="only seeds 1 to N")
     parser.add_argument("--case", action="append", metavar="SUITE/TOOL:LOAD", help="only these cases")
     parser.add_argument("--results", type=Path, default=MEASURED, help="default: %(default)s")
     arguments = parser.parse_intermixed_args(words)
@@ -195,7 +196,8 @@ def _jobs(arguments: argparse.Namespace, known: dict[str, Change], chosen: Seque
     ]
     loaded = [Job(kernel=name, board=BOARD, case=HACKBENCH, seed=seed) for name in chosen for seed in SEEDS]
     found = [*idle, *beyond, *elsewhere, *loaded]
-    return [job for job in found if not arguments.case or job.case in arguments.case]
+    seeds = (*SEEDS[: arguments.seeds], *(BEYOND if arguments.seeds == len(SEEDS) else ()))
+    return [job for job in found if job.seed in seeds and (not arguments.case or job.case in arguments.case)]
 
 
 def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
