@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""Changes of a kernel whose worth is known, and what was measured of them (`selftests/data/comparisons`).
+
+A comparison of two kernels is tested with changes that do nothing (placebos) and changes that do harm. `changes` lists
+them; `records` returns the boots that were measured of one, without booting anything.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import lzma
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+from rtgate import record as records_file
+from rtgate.kernel.patches import load_series
+from rtgate.record import Record
+from rtgate.strict_yaml import Entry, load
+
+DATA = Path(__file__).with_name("data") / "comparisons"
+MEASURED = DATA / "measured"
+UNPATCHED = "unpatched"
+FORMAT = 1
+
+_REQUIRED = ("kind", "does", "size")
+_HOW = ("command_line", "elsewhere")
+_HARM = ("board", "case", "shows")
+SHOWS = ("body", "tail", "failure", "flavour")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of the pinned kernel.
+
+    Attributes:
+        group: `placebos` or `harmful`.
+        kind: what sort of change, in a few words.
+        does: what it does.
+        size: how much, in instructions or virtual time.
+        directory: has its patch series or its fragment, if it has either.
+        command_line: words for the kernel's command line.
+        elsewhere: the unpatched source, built in another directory.
+        board: where it must show (harmful ones only), as `case`.
+        shows: `body`, `tail`, `failure` of a tool, or lost `flavour`.
+        function: the function that is to blame; empty where there is none.
+    """
+
+    name: str
+    group: str
+    kind: str
+    does: str
+    size: str
+    directory: Path
+    command_line: str = ""
+    elsewhere: bool = False
+    board: str = ""
+    case: str = ""
+    shows: str = ""
+    function: str = ""
+
+    @property
+    def patches(self) -> tuple[Path, ...]:
+        """The patches, in their order. Raises ConfigError for a series that names what is not there."""
+        if not (self.directory / "series").exists():
+            return ()
+        return tuple(patch.path for patch in load_series(self.directory).patches)
+
+    @property
+    def fragment(self) -> Path | None:
+        """The options that are added to the build's, or None."""
+        path = self.directory / "extra.config"
+        return path if path.exists() else None
+
+
+def changes(path: Path = DATA / "changes.yaml") -> dict[str, Change]:
+    """Return all changes by name, placebos first. Raises ConfigError."""
+    top = load(path).mapping(("placebos", "harmful"))
+    found: dict[str, Change] = {}
+    for group in ("placebos", "harmful"):
+        for name, entry in top[group].entries().items():
+            if name in found or name == UNPATCHED:
+                entry.key.fail(f"{name!r} is taken")
+            found[name] = _change(name, group, entry, path.parent / group / name)
+    return found
+
+
+def _change(name: str, group: str, entry: Entry, directory: Path) -> Change:
+    harmful = group == "harmful"
+    required, optional = (_HARM, ("function",)) if harmful else ((), ())
+    fields = entry.value.mapping((*_REQUIRED, *required), (*_HOW, *optional))
+    texts = {key: fields.text(key, "") for key in (*_REQUIRED, "command_line", "board", "case", "function")}
+    elsewhere = fields.get("elsewhere")
+    return Change(
+        name=name,
+        group=group,
+        directory=directory,
+        shows=fields.text("shows", "", SHOWS),
+        elsewhere=elsewhere is not None and elsewhere.flag(),
+        **texts,
+    )
+
+
+def records(kernel: str, directory: Path = MEASURED) -> tuple[Record, ...]:
+    """Return what was measured of a change, or of the `unpatched` kernel. Raises OSError if nothing was."""
+    document = json.loads(lzma.decompress((directory / f"{kernel}.json.xz").read_bytes()))
+    if document["format"] != FORMAT:
+        raise ValueError(f"{kernel}: format {document['format']}, this module reads {FORMAT}")
+    return tuple(records_file.from_json(_unpacked(data), directory) for data in document["records"])
+
+
+def keep(kernel: str, found: Iterable[Mapping[str, Any]], directory: Path) -> Path:
+    """Write the records of a kernel (the contents of their `record.json`) into one file."""
+    document = {"format": FORMAT, "kernel": kernel, "records": [_packed(data) for data in found]}
+    text = json.dumps(document, separators=(",", ":"), sort_keys=True)
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{kernel}.json.xz"
+    staged = path.with_suffix(".writing")
+    staged.write_bytes(lzma.compress(text.encode(), preset=9))
+    return staged.replace(path)
+
+
+def _packed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record's data without what no judgement reads, its histograms as steps and counts."""
+    made = copy.deepcopy(dict(data))
+    made["seconds"], made["line"] = {}, {}
+    for measurement in made["measurements"]:
+        if "histogram" in measurement:
+            counts = {int(value): count for value, count in measurement["histogram"]["counts"].items()}
+            measurement["histogram"]["counts"] = {"steps": _steps(sorted(counts)), "counts": _in_order(counts)}
+    return made
+
+
+def _unpacked(data: Mapping[str, Any]) -> dict[str, Any]:
+    made = copy.deepcopy(dict(data))
+    for measurement in made["measurements"]:
+        if "histogram" in measurement:
+            packed = measurement["histogram"]["counts"]
+            values = accumulate(packed["steps"])
+            measurement["histogram"]["counts"] = dict(zip(map(str, values), packed["counts"], strict=True))
+    return made
+
+
+def _steps(values: Sequence[int]) -> list[int]:
+    """Return the first value, and how much each further one is more than the one before."""
+    return [*values[:1], *(after - before for before, after in pairwise(values))]
+
+
+def _in_order(counts: Mapping[int, int]) -> list[int]:
+    return [counts[value] for value in sorted(counts)]

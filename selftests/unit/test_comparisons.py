@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""The changes with which comparisons are tested are whole, and what was measured of them can be read."""
+
+from __future__ import annotations
+
+import lzma
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from selftests.comparisons import DATA, MEASURED, SHOWS, UNPATCHED, Change, changes, keep, records
+
+from rtgate import boards
+from rtgate import record as records_file
+from rtgate.errors import ConfigError
+from rtgate.kernel.fragments import load_fragment
+from rtgate.tools.registry import TOOLS
+
+CHANGES = changes()
+HARMFUL = [change for change in CHANGES.values() if change.group == "harmful"]
+PLACEBOS = [change for change in CHANGES.values() if change.group == "placebos"]
+KERNELS = sorted(path.name.removesuffix(".json.xz") for path in MEASURED.glob("*.json.xz"))
+IDLE = "latency/cyclictest:idle"
+
+
+def test_there_are_enough_of_each() -> None:
+    assert len(PLACEBOS) >= 32
+    assert len(HARMFUL) >= 13
+    assert len({change.kind for change in PLACEBOS}) >= 10
+    assert len({change.kind for change in HARMFUL}) >= 10
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=lambda change: change.name)
+def test_each_change_is_made_in_one_way(change: Change) -> None:
+    ways = (change.patches, change.fragment, change.command_line, change.elsewhere)
+    assert sum(map(bool, ways)) == 1
+    assert change.does
+    assert change.size
+
+
+@pytest.mark.parametrize("group", ["placebos", "harmful"])
+def test_each_directory_is_a_change(group: str) -> None:
+    listed = {name for name, change in CHANGES.items() if change.group == group}
+    assert {path.name for path in (DATA / group).iterdir()} <= listed
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*/*/*.patch")), ids=lambda path: path.parent.name)
+def test_each_patch_says_what_it_does_and_how_it_is_licensed(path: Path) -> None:
+    head, _, changed = path.read_text(encoding="utf-8").partition("\n---\n")
+    first, second, empty, *body = head.split("\n")
+    assert first == "SPDX-License-Identifier: GPL-2.0-only"
+    assert second.startswith("Subject: [PATCH] ")
+    assert empty == ""
+    assert "".join(body).strip()
+    assert changed.startswith("diff --git a/")
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*/*/*.patch")), ids=lambda path: path.parent.name)
+def test_hunks_are_as_long_as_they_say(path: Path) -> None:
+    for hunk in re.split(r"^(?=@@ )", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        said, *lines = re.split(r"^diff --git ", hunk, flags=re.MULTILINE)[0].splitlines()
+        old, new = (int(count or 1) for count in re.findall(r"[-+]\d+(?:,(\d+))?", said)[:2])
+        kinds = Counter(line[:1] for line in lines)
+        assert (kinds[" "] + kinds["-"], kinds[" "] + kinds["+"]) == (old, new)
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*/*/series")), ids=lambda path: path.parent.name)
+def test_no_patch_is_left_out_of_its_series(path: Path) -> None:
+    assert set(CHANGES[path.parent.name].patches) == set(path.parent.glob("*.patch"))
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*/*/extra.config")), ids=lambda path: path.parent.name)
+def test_each_fragment_asks_for_something(path: Path) -> None:
+    assert load_fragment(path)
+
+
+@pytest.mark.parametrize("change", HARMFUL, ids=lambda change: change.name)
+def test_harm_must_show_at_a_board_in_a_case_that_exist(change: Change) -> None:
+    assert boards.board(change.board).virtual
+    suite, tool, load = re.split("[/:]", change.case)
+    assert suite in TOOLS[tool].suites
+    assert load in {"idle", "hackbench", "stress-ng"}
+    assert change.shows in SHOWS
+
+
+@pytest.mark.parametrize("change", [change for change in HARMFUL if change.patches], ids=lambda change: change.name)
+def test_the_function_to_blame_is_in_the_patch(change: Change) -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in change.patches)
+    # A function that is inlined into the one to blame stands in the patch by its own name.
+    inlined = {"arch_timer_handler_virt": "timer_handler", "task_blocks_on_rt_mutex": "rt_mutex_adjust_prio"}
+    assert inlined.get(change.function, change.function) in text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("placebos: {}", "missing key 'harmful'"),
+        ("placebos: {a: {kind: x, does: y}}\nharmful: {}", "missing key 'size'"),
+        ("placebos: {a: {kind: x, does: y, size: z, function: f}}\nharmful: {}", "unknown key 'function'"),
+        ("placebos: {}\nharmful: {a: {kind: x, does: y, size: z, board: b, case: c}}", "missing key 'shows'"),
+        ("placebos: {unpatched: {kind: x, does: y, size: z}}\nharmful: {}", "'unpatched' is taken"),
+    ],
+)
+def test_mistakes_are_found(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "changes.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        changes(path)
+
+
+def test_the_unpatched_kernel_was_measured_with_more_seeds_than_the_others() -> None:
+    seeds = {record.seed for record in records(UNPATCHED) if record.case == IDLE}
+    assert seeds == set(range(1, 25))
+    assert {record.arm for record in records(UNPATCHED)} == {"baseline"}
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_what_was_measured_is_complete(kernel: str) -> None:
+    assert kernel in {*CHANGES, UNPATCHED}
+    found = records(kernel)
+    assert len({record.kernel.image_sha256 for record in found}) == 1
+    seeds: dict[tuple[str, str], list[int | None]] = {}
+    for record in found:
+        seeds.setdefault((record.board, record.case), []).append(record.seed)
+    # From 1 on, without a gap: kernels are compared seed by seed.
+    assert all(sorted(map(int, map(str, boots))) == list(range(1, len(boots) + 1)) for boots in seeds.values())
+    for record in found:
+        for measurement in record.measurements:
+            if measurement.histogram is not None:
+                (woken,) = (
+                    other.quantity.value
+                    for other in record.measurements
+                    if other.name == "wakeups" and other.labels == measurement.labels and other.quantity is not None
+                )
+                assert measurement.histogram.total == woken
+
+
+def test_what_is_kept_is_read_back_as_it_was(tmp_path: Path) -> None:
+    before = records(UNPATCHED)[:2]
+    keep("again", [records_file._encoded(record) for record in before], tmp_path)
+    after = records("again", tmp_path)
+    assert list(map(records_file.digest_source, after)) == list(map(records_file.digest_source, before))
+    assert [record.environment for record in after] == [record.environment for record in before]
+
+
+def test_other_formats_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "new.json.xz").write_bytes(lzma.compress(b'{"format": 99, "kernel": "new", "records": []}'))
+    with pytest.raises(ValueError, match="format 99"):
+        records("new", tmp_path)
