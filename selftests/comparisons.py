@@ -109,7 +109,7 @@ def records(kernel: str, directory: Path = MEASURED) -> tuple[Record, ...]:
     document = json.loads(lzma.decompress((directory / f"{kernel}.json.xz").read_bytes()))
     if document["format"] != FORMAT:
         raise ValueError(f"{kernel}: format {document['format']}, this module reads {FORMAT}")
-    return tuple(records_file.from_json(_unpacked(data), directory) for data in document["records"])
+    return tuple(records_file.from_json(_unpacked(data), f"{kernel}.json.xz") for data in document["records"])
 
 
 def keep(kernel: str, found: Iterable[Mapping[str, Any]], directory: Path) -> Path:

@@ -64,7 +64,7 @@ def test_a_harmless_kernel_is_no_worse_and_says_what_is_ruled_out() -> None:
     (verdict,) = told(arm("candidate"))
     assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NO_WORSE)
     assert "7 figures of 12 boots" in verdict.sentence
-    assert "ruled out at 95 %" in verdict.sentence
+    assert "of latency maximum is ruled out at 95 %" in verdict.sentence
 
 
 def test_a_slower_kernel_regresses_figure_by_figure() -> None:

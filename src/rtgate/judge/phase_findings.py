@@ -125,11 +125,11 @@ def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
         sentence = f"no regression seen, but {case.lost} boots could not be used: the comparison does not count as good"
         return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
     body = next((one for one in found if one.part is Part.BODY), found[0])
-    widest = max(found, key=lambda one: one.ruled_out / (abs(one.baseline) or 1.0))
+    widest = max(found, key=lambda one: one.ruled_out / abs(one.baseline) if one.baseline else 0.0)
+    limits = f"{_change(body, body.ruled_out)} of {body.figure} and {_change(widest, widest.ruled_out)} of"
     sentence = (
-        f"no worse than the baseline in {len(found)} figures of {body.boots} boots of each kernel; ruled out at 95 %: "
-        f"more than {_change(body, body.ruled_out)} of {body.figure}, {_change(widest, widest.ruled_out)} of "
-        f"{widest.figure}"
+        f"no worse than the baseline in {len(found)} figures of {body.boots} boots of each kernel; more than "
+        f"{limits} {widest.figure} is ruled out at 95 %"
     )
     if not case.same:
         sentence += f"; {case.explained.told if case.explained else 'nobody looked whether what differs ran'}"

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""How often is a comparison on virtual time wrong? Real kernels, measured by bench/comparisons.py, judged here.
+
+`bench/rates.py` prints the table: each placebo is judged with what the *other* placebos showed, so that no kernel
+judges itself; each harmful kernel with what all placebos showed. Two naive gates stand beside it. No boots.
+`bench/rates.py learn` writes placebos.yaml from the same measurements.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+from selftests.comparisons import MEASURED, UNPATCHED, changes  # noqa: E402
+from selftests.rates import MAXIMUM, NAIVE, Boots, Place, measured, placebos_of, placebos_yaml, verdicts  # noqa: E402
+
+from rtgate.judge.boot_figures import boot_figures  # noqa: E402
+from rtgate.judge.limits import interval  # noqa: E402
+from rtgate.judge.verdict import Kind, Status  # noqa: E402
+
+
+def _show(directory: Path) -> int:
+    console = Console(width=170 if not sys.stdout.isatty() else None)
+    known = changes()
+    worst = 0
+    for place, kernels in measured(directory).items():
+        harmless = placebos_of(kernels)
+        table = Table("kernel", "kind", "boots", "verdict", "what it says", title=" ".join(place), title_justify="left")
+        alarms, found, harmful = 0, 0, 0
+        for name in kernels:
+            if name == UNPATCHED:
+                continue
+            said = verdicts(place, kernels, name)
+            bad = [one for one in said if one.status is Status.FAIL]
+            is_harmful = known[name].group == "harmful"
+            if is_harmful and (known[name].board, known[name].case) != place:
+                continue  # it need not show here
+            if not is_harmful and name not in harmless:
+                continue
+            alarms += bool(bad) and not is_harmful
+            found += bool(bad) and is_harmful
+            harmful += is_harmful
+            lead = min(said, key=lambda one: (one.status.rank, one.kind is not Kind.REGRESSION))
+            word = lead.kind.value if lead.kind is not Kind.UNJUDGED else "not judged"
+            style = "red" if is_harmful else ""
+            table.add_row(name, known[name].kind, str(len(kernels[name].records)), word, lead.sentence, style=style)
+        console.print(table)
+        _summary(console, place, kernels, (alarms, found, harmful))
+        worst = max(worst, alarms, harmful - found)
+    return 1 if worst else 0
+
+
+def _summary(console: Console, place: Place, kernels: Mapping[str, Boots], counts: tuple[int, int, int]) -> None:
+    alarms, found, harmful = counts
+    harmless = placebos_of(kernels)
+    if harmless:
+        distinct = len({boots.data for boots in harmless.values()} - {kernels[UNPATCHED].data})
+        _, bound = interval(alarms, len(harmless), 0.95)
+        _, safe = interval(min(alarms, distinct), max(distinct, 1), 0.95)
+        console.print(
+            f"{' '.join(place)}: {alarms} of {len(harmless)} placebos alarmed: at most {bound:.1%} of such changes do "
+            f"(95 %); they have {distinct} different sets of data beside the baseline's, which prove at most {safe:.1%}"
+        )
+        if all(MAXIMUM in boot_figures(boots.records[0]) for boots in (*harmless.values(), kernels[UNPATCHED])):
+            for name, naive in NAIVE.items():
+                count = sum(naive(boots, kernels[UNPATCHED]) for boots in harmless.values())
+                console.print(f"  {name}: {count} of {len(harmless)} placebos alarmed")
+    console.print(f"  harmful kernels that must show here: {found} of {harmful} found\n")
+
+
+def main(words: Sequence[str]) -> int:
+    """Print the table, or write placebos.yaml."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=("show", "learn"), default="show")
+    parser.add_argument("--results", type=Path, default=MEASURED, help="default: %(default)s")
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "placebos.yaml", help="default: %(default)s")
+    arguments = parser.parse_args(words)
+    if arguments.what == "learn":
+        arguments.output.write_text(placebos_yaml(arguments.results), encoding="utf-8")
+        return 0
+    return _show(arguments.results)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

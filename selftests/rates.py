@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""How often a comparison on virtual time is wrong, on real kernels as they were measured (`comparisons`).
+
+Each placebo is judged with what the *other* placebos showed, so that no kernel judges itself; each harmful kernel with
+what all placebos showed. Two naive gates stand beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from selftests.comparisons import UNPATCHED, changes, records
+
+from rtgate import record as records_file
+from rtgate.judge.boot_figures import boot_figures
+from rtgate.judge.comparing import Grounds, compare
+from rtgate.judge.judging import Subject, judge
+from rtgate.judge.phases import Placebo, learnt
+from rtgate.judge.placebos import Learnt, Placebos
+from rtgate.judge.thresholds import Thresholds
+from rtgate.judge.verdict import Verdict
+from rtgate.record import Record
+
+NOTE = "Linux 6.12.117, QEMU 7.2 of Debian 12"
+SEEDS = range(1, 13)
+_FEWEST = 8  # boots of a placebo that teach something
+
+
+@dataclass(frozen=True, slots=True)
+class Boots:
+    """The boots of one kernel in one case of a board."""
+
+    kernel: str
+    records: tuple[Record, ...]
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """What two kernels must have in common to be one kernel as far as this case can tell."""
+        return tuple(records_file.digest_source(record) for record in self.records)
+
+
+Place = tuple[str, str]
+
+
+def measured(directory: Path) -> dict[Place, dict[str, Boots]]:
+    """Return what was measured, by board and case, then by kernel."""
+    known = changes()
+    found: dict[Place, dict[str, Boots]] = {}
+    for name in (UNPATCHED, *known):
+        if not (directory / f"{name}.json.xz").exists():
+            continue
+        for record in records(name, directory):
+            if record.seed in SEEDS:
+                kernels = found.setdefault((record.board, record.case), {})
+                kernels[name] = Boots(name, (*kernels.get(name, Boots(name, ())).records, record))
+    return {place: kernels for place, kernels in found.items() if UNPATCHED in kernels}
+
+
+def placebos_of(kernels: Mapping[str, Boots], without: str = "") -> dict[str, Boots]:
+    """Return the placebos of a case that were measured often enough, but not `without`."""
+    group = {name for name, change in changes().items() if change.group == "placebos"}
+    return {
+        name: boots
+        for name, boots in kernels.items()
+        if name in group and name != without and len(boots.records) >= _FEWEST
+    }
+
+
+def figures_of(kernels: Mapping[str, Boots], without: str = "") -> Mapping[str, Placebo]:
+    """Return what the placebos of a case showed; nothing if there are none."""
+    teachers = placebos_of(kernels, without)
+    if not teachers:
+        return {}
+    reference = [boot_figures(record) for record in kernels[UNPATCHED].records]
+    return learnt(reference, [[boot_figures(record) for record in boots.records] for boots in teachers.values()])
+
+
+def verdicts(place: Place, kernels: Mapping[str, Boots], name: str) -> list[Verdict]:
+    """Return what judging and comparing say of one kernel, in a run of as many cases as a merge request has."""
+    board, case = place
+    candidate, baseline = kernels[name], kernels[UNPATCHED]
+    seeds = {record.seed for record in candidate.records}
+    known = figures_of(kernels, without=name)
+    command = " ".join(candidate.records[0].argv)
+    flavour = baseline.records[0].kernel.flavour
+    placebos = Placebos({(board, flavour, case): Learnt(command=command, source="the others", figures=known)})
+    subject = Subject(
+        case=case,
+        board=board,
+        arm="candidate",
+        flavour=candidate.records[0].kernel.flavour,
+        records=[_alike(record, baseline.records[0]) for record in candidate.records],
+        baseline=[record for record in baseline.records if record.seed in seeds],
+    )
+    return [*judge(subject, Thresholds()), *compare([subject], Grounds(placebos=placebos))]
+
+
+def _alike(record: Record, baseline: Record) -> Record:
+    """Return a record whose command line is the baseline's: inert words are a placebo here, and no other board."""
+    environment = replace(record.environment, command_line=baseline.environment.command_line)
+    return replace(record, environment=environment, arm="candidate")
+
+
+def _maximum(boots: Boots) -> float:
+    return max(
+        figure.value for record in boots.records for name, figure in boot_figures(record).items() if name == MAXIMUM
+    )
+
+
+MAXIMUM = "latency maximum"
+NAIVE: Mapping[str, Callable[[Boots, Boots], bool]] = {
+    "maximum over the baseline's": lambda new, old: _maximum(new) > _maximum(old),
+    "maximum over 1.1 times the baseline's": lambda new, old: _maximum(new) > 1.1 * _maximum(old),
+}
+
+
+def placebos_yaml(directory: Path) -> str:
+    """Return the file that what was measured in a directory teaches."""
+    lines = _HEAD.splitlines()
+    by_board: dict[str, list[str]] = {}
+    for (board, case), kernels in measured(directory).items():
+        teachers = placebos_of(kernels)
+        figures = figures_of(kernels)
+        if len(teachers) < _FEWEST or not figures:
+            continue
+        by_board.setdefault(board, []).extend(_entry(case, kernels[UNPATCHED].records[0], teachers, figures))
+    for board, entries in by_board.items():
+        lines += [f"{board}:", "  preempt_rt:", *entries]
+    return "\n".join(lines) + "\n"
+
+
+_HEAD = """\
+# SPDX-License-Identifier: MIT
+#
+# How much harmless kernels (placebos) move what is compared on virtual-time boards: board, flavour, case. Written by
+# `bench/rates.py learn` from what bench/comparisons.py measured (selftests/data/comparisons). `move` is the largest
+# shift of a placebo over its baseline's median, `spike` the largest boot over its kernel's median.
+# docs/explanation/verdicts.md says what is made of it; `rtgate check` validates this file."""
+
+
+def _entry(case: str, one: Record, teachers: Mapping[str, Boots], figures: Mapping[str, Placebo]) -> Iterable[str]:
+    boots = min(placebo.boots for placebo in figures.values())
+    distinct = len({each.data for each in teachers.values()})
+    yield f"    {case}:"
+    yield f"      command: {' '.join(one.argv)}"
+    yield f'      source: "{len(teachers)} placebos, {distinct} different sets of data; {NOTE}"'
+    yield f"      kernels: {distinct}"
+    yield f"      boots: {boots}"
+    yield "      figures:"
+    for name, placebo in figures.items():
+        yield f"        {name}: {{move: {placebo.move:.5f}, spike: {placebo.spike:.4f}}}"

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Comparisons of real kernels, as they were measured: harmless ones must not alarm, harmful ones must.
+
+Each placebo is judged with what the other placebos showed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from selftests import rates
+from selftests.comparisons import MEASURED, UNPATCHED, changes
+
+from rtgate import site
+from rtgate.judge.placebos import load_placebos
+from rtgate.judge.verdict import Kind, Status
+
+CHANGES = changes()
+IDLE = ("virt-arm64", "latency/cyclictest:idle")
+
+
+@cache
+def measured() -> dict[rates.Place, dict[str, rates.Boots]]:
+    return rates.measured(MEASURED)
+
+
+def _all() -> list[tuple[rates.Place, str]]:
+    """Return what must be judged: placebos measured often enough, and harm where it must show."""
+    found = []
+    for place, kernels in measured().items():
+        harmless = rates.placebos_of(kernels)
+        for name in kernels:
+            change = CHANGES.get(name)
+            if name in harmless or (change and (change.board, change.case) == place and _judged(place, name)):
+                found.append((place, name))
+    return found
+
+
+def _judged(place: rates.Place, name: str) -> bool:
+    """Return whether the case has placebos, or the harm is one that needs none."""
+    return CHANGES[name].shows in {"failure", "flavour"} or bool(rates.placebos_of(measured()[place]))
+
+
+@pytest.mark.parametrize(("place", "name"), _all(), ids=lambda value: value if isinstance(value, str) else value[1])
+def test_harm_is_seen_and_nothing_else(place: rates.Place, name: str) -> None:
+    said = rates.verdicts(place, measured()[place], name)
+    alarmed = [one.sentence for one in said if one.status is Status.FAIL]
+    assert bool(alarmed) is (CHANGES[name].group == "harmful"), alarmed
+
+
+def test_there_are_enough_kernels_to_say_anything() -> None:
+    kernels = measured()[IDLE]
+    harmless = rates.placebos_of(kernels)
+    assert len(harmless) >= 30
+    assert len({boots.data for boots in harmless.values()} - {kernels[UNPATCHED].data}) >= 20
+    assert sum(CHANGES[name].group == "harmful" for _, name in _all()) >= 12
+
+
+def test_what_a_placebo_showed_is_not_what_it_is_judged_by() -> None:
+    kernels = measured()[IDLE]
+    name = next(iter(rates.placebos_of(kernels)))
+    assert name not in rates.placebos_of(kernels, without=name)
+
+
+def test_a_kernel_without_placebos_is_not_judged() -> None:
+    kernels = {name: boots for name, boots in measured()[IDLE].items() if name in {UNPATCHED, "timer-handler-longer"}}
+    said = rates.verdicts(IDLE, kernels, "timer-handler-longer")
+    assert {one.kind for one in said} == {Kind.UNJUDGED}
+
+
+def test_the_shipped_file_is_what_these_kernels_teach(tmp_path: Path) -> None:
+    written = tmp_path / "placebos.yaml"
+    written.write_text(rates.placebos_yaml(MEASURED))
+    assert written.read_text() == (site.shipped() / "placebos.yaml").read_text()
+    assert load_placebos([written], ["virt-arm64", "virt-arm64-smp2"]).cases
