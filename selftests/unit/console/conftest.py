@@ -59,16 +59,24 @@ def soon(seconds: float = 20) -> Deadline:
     return Deadline.after(seconds)
 
 
+def ready(shell: Shell) -> Shell:
+    """Wait until a shell on this machine has said something: one that is still starting dies of Ctrl-C."""
+    deadline = soon()
+    while not shell.log and not deadline.expired:
+        shell.read()
+    return shell
+
+
 @pytest.fixture(params=LINES)
 def any_shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
     with opened(LINES[request.param]()) as shell:
-        yield shell
+        yield ready(shell)
 
 
 @pytest.fixture
 def plain_shell() -> Iterator[Shell]:
     with opened(ProgramTransport(["sh"])) as shell:
-        shell.find(soon())
+        ready(shell).find(soon())
         shell.plain(soon())
         yield shell
 

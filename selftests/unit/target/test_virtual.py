@@ -163,7 +163,7 @@ def test_a_boot_carries_out_its_plan(lab: Lab) -> None:
 def test_the_record_gets_what_ran_the_board_without_names_of_this_boot(lab: Lab) -> None:
     first, second = lab.board.run(plan_of()), lab.board.run(plan_of())
     assert first.machine == second.machine
-    assert set(first.machine) == {"qemu", "rootfs", "command"}
+    assert set(first.machine) == {"qemu", "rootfs", "command", "plan"}
     assert first.machine["qemu"] == "QEMU emulator version 0.0 (fake)"
     assert first.machine["rootfs"] == "c" * 64
     command = first.machine["command"]

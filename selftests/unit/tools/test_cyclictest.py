@@ -104,7 +104,7 @@ def test_a_capture_is_read(capture: str, setting: Setting, tool: Cyclictest, thr
 
 def test_every_capture_of_json_is_in_a_test() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
-    captures = sorted(DATA.glob("*/cyclictest*"))
+    captures = sorted(path for path in DATA.glob("*/cyclictest*") if path.parent.name != "2.6")  # test_versions.py
     assert len(captures) == 20
     assert not [path.name for path in captures if path.name not in text and path.stem not in text]
 

@@ -118,7 +118,8 @@ def test_no_tool_is_asked_for_what_leaves_traces_or_stops_it_early() -> None:
 
 def test_each_capture_is_named_in_a_test() -> None:
     texts = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
-    captures = [path for tool in TOOLS for path in DATA.glob(f"*/{tool.name}*")]
+    found = [path for tool in TOOLS for path in DATA.glob(f"*/{tool.name}*")]
+    captures = [path for path in found if path.parent.name != "2.6"]  # those are in test_versions.py
     assert len(captures) == 30
     assert not [path.name for path in captures if path.name not in texts and path.stem not in texts]
 

@@ -105,7 +105,7 @@ def test_what_is_refused_says_why(files: Mapping[str, bytes], code: int, reason:
 
 def test_every_capture_is_in_a_test() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
-    captures = sorted(DATA.glob("*/pi_stress*"))
+    captures = sorted(path for path in DATA.glob("*/pi_stress*") if path.parent.name != "2.6")  # test_versions.py
     assert len(captures) == 6
     assert not [path.name for path in captures if path.name not in text]
 
