@@ -48,6 +48,7 @@ from rtgate.tools.registry import TOOLS  # noqa: E402
 
 BUILD, BOARD = "virt-arm64-preempt_rt", "virt-arm64"
 IDLE, HACKBENCH = "latency/cyclictest:idle", "latency/cyclictest:hackbench"
+STRESS_NG = "latency/cyclictest:stress-ng"
 SEEDS = range(1, 13)
 BEYOND = range(13, 25)  # of the unpatched kernel alone: what other seeds do, beside what other kernels do
 _WHAT = "build: the kernels; measure: boot them; collect: only write the results anew; show: a table of the results"
@@ -186,7 +187,7 @@ def _jobs(arguments: argparse.Namespace, known: dict[str, Change], chosen: Seque
     idle = [Job(kernel=name, board=BOARD, case=IDLE, seed=seed) for name in chosen for seed in SEEDS]
     beyond = [Job(kernel=UNPATCHED, board=BOARD, case=IDLE, seed=seed) for seed in BEYOND if UNPATCHED in chosen]
     places = {(known[name].board, known[name].case) for name in chosen if name in known and known[name].case}
-    places -= {(BOARD, IDLE), (BOARD, HACKBENCH)}
+    places -= {(BOARD, IDLE), (BOARD, STRESS_NG), (BOARD, HACKBENCH)}
     elsewhere = [
         Job(kernel=name, board=board, case=case, seed=seed)
         for board, case in sorted(places)
@@ -194,7 +195,12 @@ def _jobs(arguments: argparse.Namespace, known: dict[str, Change], chosen: Seque
         if name not in known or (known[name].board, known[name].case) == (board, case)
         for seed in SEEDS
     ]
-    loaded = [Job(kernel=name, board=BOARD, case=HACKBENCH, seed=seed) for name in chosen for seed in SEEDS]
+    loaded = [
+        Job(kernel=name, board=BOARD, case=case, seed=seed)
+        for case in (STRESS_NG, HACKBENCH)
+        for name in chosen
+        for seed in SEEDS
+    ]
     found = [*idle, *beyond, *elsewhere, *loaded]
     seeds = (*SEEDS[: arguments.seeds], *(BEYOND if arguments.seeds == len(SEEDS) else ()))
     return [job for job in found if job.seed in seeds and (not arguments.case or job.case in arguments.case)]

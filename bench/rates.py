@@ -47,7 +47,7 @@ def _show(directory: Path) -> int:
             alarms += bool(bad) and not is_harmful
             found += bool(bad) and is_harmful
             harmful += is_harmful
-            lead = min(said, key=lambda one: (one.status.rank, one.kind is not Kind.REGRESSION))
+            lead = min(said, key=lambda one: (one.status.rank, one.kind is Kind.UNJUDGED))
             word = lead.kind.value if lead.kind is not Kind.UNJUDGED else "not judged"
             style = "red" if is_harmful else ""
             table.add_row(name, known[name].kind, str(len(kernels[name].records)), word, lead.sentence, style=style)

@@ -127,6 +127,7 @@ def _packed(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record's data without what no judgement reads, its histograms as steps and counts."""
     made = copy.deepcopy(dict(data))
     made["seconds"], made["line"] = {}, {}
+    made["machine"].pop("plan", None)  # the first of them have none
     for measurement in made["measurements"]:
         if "histogram" in measurement:
             counts = {int(value): count for value, count in measurement["histogram"]["counts"].items()}

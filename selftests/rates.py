@@ -7,6 +7,7 @@ what all placebos showed. Two naive gates stand beside it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,13 +60,17 @@ def measured(directory: Path) -> dict[Place, dict[str, Boots]]:
 
 
 def placebos_of(kernels: Mapping[str, Boots], without: str = "") -> dict[str, Boots]:
-    """Return the placebos of a case that were measured often enough, but not `without`."""
+    """Return the placebos of a case that were measured often enough, but neither `without` nor one with its data."""
     group = {name for name, change in changes().items() if change.group == "placebos"}
     return {
         name: boots
         for name, boots in kernels.items()
-        if name in group and name != without and len(boots.records) >= _FEWEST
+        if name in group and len(boots.records) >= _FEWEST and not (without and _twins(boots, kernels[without]))
     }
+
+
+def _twins(one: Boots, other: Boots) -> bool:
+    return one.kernel == other.kernel or one.data == other.data
 
 
 def figures_of(kernels: Mapping[str, Boots], without: str = "") -> Mapping[str, Placebo]:
@@ -78,7 +83,7 @@ def figures_of(kernels: Mapping[str, Boots], without: str = "") -> Mapping[str, 
 
 
 def verdicts(place: Place, kernels: Mapping[str, Boots], name: str) -> list[Verdict]:
-    """Return what judging and comparing say of one kernel, in a run of as many cases as a merge request has."""
+    """Return what judging and comparing say of one kernel, in a run of this case alone."""
     board, case = place
     candidate, baseline = kernels[name], kernels[UNPATCHED]
     seeds = {record.seed for record in candidate.records}
@@ -99,8 +104,12 @@ def verdicts(place: Place, kernels: Mapping[str, Boots], name: str) -> list[Verd
 
 def _alike(record: Record, baseline: Record) -> Record:
     """Return a record whose command line is the baseline's: inert words are a placebo here, and no other board."""
+    if record.environment.command_line == baseline.environment.command_line:
+        return replace(record, arm="candidate")
     environment = replace(record.environment, command_line=baseline.environment.command_line)
-    return replace(record, environment=environment, arm="candidate")
+    return replace(
+        record, environment=environment, arm="candidate", kernel=replace(record.kernel, image_sha256="words")
+    )
 
 
 def _maximum(boots: Boots) -> float:
@@ -140,6 +149,11 @@ _HEAD = """\
 # docs/explanation/verdicts.md says what is made of it; `rtgate check` validates this file."""
 
 
+def _up(value: float, digits: int) -> str:
+    """Return a number that is not smaller, so that what taught the file is not beyond it."""
+    return f"{math.ceil(round(value * 10**digits, 6)) / 10**digits:.{digits}f}"
+
+
 def _entry(case: str, one: Record, teachers: Mapping[str, Boots], figures: Mapping[str, Placebo]) -> Iterable[str]:
     boots = min(placebo.boots for placebo in figures.values())
     distinct = len({each.data for each in teachers.values()})
@@ -150,4 +164,4 @@ def _entry(case: str, one: Record, teachers: Mapping[str, Boots], figures: Mappi
     yield f"      boots: {boots}"
     yield "      figures:"
     for name, placebo in figures.items():
-        yield f"        {name}: {{move: {placebo.move:.5f}, spike: {placebo.spike:.4f}}}"
+        yield f"        {name}: {{move: {_up(placebo.move, 5)}, spike: {_up(placebo.spike, 4)}}}"

@@ -9,7 +9,16 @@ from rtgate import explained
 from rtgate.errors import ConfigError
 from rtgate.explained import Explained
 
-SEEN = Explained(seed=3, sentence="+20 instructions in f", executed={"f": 200}, resting=("g",), others=("CONFIG_X",))
+IMAGES = {"baseline_image": "a", "candidate_image": "b"}
+SEEN = Explained(
+    baseline_image="a",
+    candidate_image="b",
+    seed=3,
+    sentence="+20 instructions in f",
+    executed={"f": 200},
+    resting=("g",),
+    others=("CONFIG_X",),
+)
 
 
 def test_what_was_seen_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -37,6 +46,8 @@ def test_a_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
 def test_a_change_is_asleep_only_if_it_has_functions_and_none_ran(
     executed: dict[str, int], resting: tuple[str, ...], told: str
 ) -> None:
-    seen = Explained(seed=1, executed=executed, resting=resting, others=("HZ",))
+    seen = Explained(
+        baseline_image="a", candidate_image="b", seed=1, executed=executed, resting=resting, others=("HZ",)
+    )
     assert seen.exercised is (told != "of 1 functions that differ 0 ran")
     assert seen.told == told

@@ -24,6 +24,7 @@ class Explained:
     """What was seen of one case in one traced boot of each kernel.
 
     Attributes:
+        baseline_image, candidate_image: SHA-256 of the kernels that were traced.
         seed: of the boots.
         sentence: where the candidate's wake-ups gained instructions; empty if nobody asked.
         executed: instructions by function that differs and ran while measuring.
@@ -31,6 +32,8 @@ class Explained:
         others: differences that are no function: variables, options; nobody can say whether they were exercised.
     """
 
+    baseline_image: str
+    candidate_image: str
     seed: int
     sentence: str = ""
     executed: Mapping[str, int]
@@ -78,6 +81,8 @@ def _decoded(data: dict[str, Any]) -> Explained:
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']}, this rtgate reads {FORMAT}")
     return Explained(
+        baseline_image=str(data["baseline_image"]),
+        candidate_image=str(data["candidate_image"]),
         seed=int(data["seed"]),
         sentence=str(data["sentence"]),
         executed={str(name): int(count) for name, count in data["executed"].items()},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, evidence, record
+from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, evidence, record, without
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.explained import Explained
@@ -42,7 +42,8 @@ def arm(name: str, *, slower: float = 1.0, boots: int = 12, rare: int = 0) -> li
         if seed <= rare:
             values[-1] = 120_000
         counts = {value: values.count(value) for value in sorted(set(values))}
-        made.append(record(counts, seed=seed, arm=name))
+        one = record(counts, seed=seed, arm=name)
+        made.append(replace(one, kernel=replace(one.kernel, image_sha256=name)))
     return made
 
 
@@ -61,10 +62,11 @@ def told(
 
 
 def test_a_harmless_kernel_is_no_worse_and_says_what_is_ruled_out() -> None:
-    (verdict,) = told(arm("candidate"))
+    (verdict,) = with_trace(arm("candidate"), AWAKE)
     assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NO_WORSE)
     assert "7 figures of 12 boots" in verdict.sentence
-    assert "of latency maximum is ruled out at 95 %" in verdict.sentence
+    assert "of latency maximum in all boots is ruled out (each at 95 %)" in verdict.sentence
+    assert "of 1 functions that differ 1 ran: hrtimer_wakeup" in verdict.sentence
 
 
 def test_a_slower_kernel_regresses_figure_by_figure() -> None:
@@ -85,7 +87,7 @@ def test_a_rare_slow_wake_up_is_a_regression_that_names_the_boots() -> None:
 
 def test_without_placebos_figures_are_shown_and_nothing_is_judged() -> None:
     (verdict,) = told(arm("candidate", slower=2), placebos=Placebos())
-    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.UNJUDGED)
+    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_COMPARED)
     assert "latency p50 +100.0%" in verdict.sentence
 
 
@@ -98,8 +100,8 @@ def test_boots_that_cannot_be_used_take_good_news_away() -> None:
     candidate = arm("candidate")
     lost = [replace(candidate[0], state="hang", measurements=()), *candidate[1:]]
     (verdict,) = told(lost)
-    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.INCONCLUSIVE)
-    assert "1 boots could not be used" in verdict.sentence
+    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_COMPARED)
+    assert "1 boots are not valid in every respect" in verdict.sentence
 
 
 @pytest.mark.parametrize("arms", ["none", "one", "other seeds"])
@@ -163,7 +165,7 @@ def test_boards_are_compared_by_pairs_of_boots(slower: float, kind: Kind) -> Non
 
 def test_a_board_that_nobody_qualified_judges_nothing() -> None:
     (verdict,) = told_of_a_board(on_a_board("candidate", slower=1.15), NoPast())
-    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.UNJUDGED)
+    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_COMPARED)
     assert "rtgate qualify" in verdict.sentence
     assert "worse than the baseline" in verdict.sentence
 
@@ -175,18 +177,28 @@ def test_host_time_is_not_compared() -> None:
     assert told(host(arm("candidate", slower=2)), host(arm("baseline"))) == []
 
 
-ASLEEP = Explained(seed=1, executed={}, resting=("nfs_lookup", "nfs_open"))
-AWAKE = Explained(seed=1, executed={"hrtimer_wakeup": 900}, resting=(), sentence="+90 instructions in hrtimer_wakeup")
+def traced(executed: dict[str, int], *, resting: tuple[str, ...] = (), sentence: str = "") -> Explained:
+    return Explained(
+        baseline_image="baseline",
+        candidate_image="candidate",
+        seed=1,
+        executed=executed,
+        resting=resting,
+        sentence=sentence,
+    )
 
 
-def with_trace(candidate: list[Record], explained: Explained, image: str = "b") -> list[Verdict]:
-    changed = [replace(one, kernel=replace(one.kernel, image_sha256=image)) for one in candidate]
+ASLEEP = traced({}, resting=("nfs_lookup", "nfs_open"))
+AWAKE = traced({"hrtimer_wakeup": 900}, sentence="+90 instructions in hrtimer_wakeup")
+
+
+def with_trace(candidate: list[Record], explained: Explained) -> list[Verdict]:
     subject = Subject(
         case=CASE,
         board=BOARD,
         arm="candidate",
         flavour=FLAVOUR,
-        records=changed,
+        records=candidate,
         baseline=arm("baseline"),
         explained=explained,
     )
@@ -201,8 +213,50 @@ def test_a_change_that_did_not_run_is_never_good() -> None:
 
 
 def test_the_same_image_needs_no_trace() -> None:
-    (verdict,) = with_trace(arm("candidate"), ASLEEP, image=arm("baseline")[0].kernel.image_sha256)
-    assert verdict.kind is Kind.NO_WORSE
+    again = [replace(one, arm="candidate") for one in arm("baseline")]
+    (verdict,) = with_trace(again, ASLEEP)
+    assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NO_WORSE)
+
+
+def test_what_nobody_traced_is_not_good() -> None:
+    (verdict,) = told(arm("candidate"))
+    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NO_WORSE)
+    assert verdict.sentence.endswith("nobody looked whether what differs ran")
+
+
+def test_one_image_that_gives_other_data_is_our_error() -> None:
+    other = [replace(one, kernel=replace(one.kernel, image_sha256="baseline")) for one in arm("candidate")]
+    (verdict,) = told(other)
+    assert (verdict.status, verdict.kind) == (Status.ERROR, Kind.VALIDITY)
+    assert "virtual time did not repeat" in verdict.sentence
+
+
+def test_copies_of_a_boot_are_no_boots() -> None:
+    copies = [replace(arm("candidate")[0], seed=seed) for seed in range(1, 13)]
+    (verdict,) = told(copies)
+    assert verdict.status is Status.ERROR
+    assert "12 seeds gave 1 different results" in verdict.sentence
+
+
+def test_a_baseline_that_never_measured_is_missed() -> None:
+    dead = [replace(one, state="no boot", measurements=()) for one in arm("baseline")]
+    (verdict,) = told(arm("candidate"), dead)
+    assert (verdict.status, verdict.kind) == (Status.MISS, Kind.MISSING)
+
+
+def test_a_baseline_that_is_not_valid_proves_nothing() -> None:
+    died = (LoadSeen(moment="start", processes=1, ticks=0), LoadSeen(moment="middle", processes=0, ticks=5))
+    base = [evidence(one, load="hackbench", load_seen=died) for one in arm("baseline")]
+    (verdict,) = told([evidence(one, load="hackbench") for one in arm("candidate")], base)
+    assert (verdict.status, verdict.kind) == (Status.ERROR, Kind.VALIDITY)
+
+
+def test_a_figure_that_one_boot_lacks_is_no_good_news() -> None:
+    candidate = arm("candidate")
+    candidate[4] = without("wakeups", candidate[4])
+    found = told(candidate)
+    assert {one.kind for one in found} == {Kind.NOT_COMPARED}
+    assert "not every boot has wakeups" in found[0].sentence
 
 
 def test_a_regression_says_where_the_instructions_went() -> None:

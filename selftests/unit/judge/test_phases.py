@@ -91,7 +91,7 @@ def test_few_boots_decide_nothing() -> None:
 
 def test_few_boots_decide_what_no_placebo_ever_showed() -> None:
     found = outcomes(boots(ordinary(3)), boots(ordinary(3, factor=3)))
-    assert found == {"latency p50": Outcome.INCONCLUSIVE, "latency maximum": Outcome.REGRESSION}
+    assert set(found.values()) == {Outcome.REGRESSION}
 
 
 def test_wide_boots_leave_it_open_and_say_how_many_would_do() -> None:
@@ -146,7 +146,7 @@ def test_what_placebos_showed_is_learnt() -> None:
     quick = boots([98.0] * 4, [200.0, 200.0, 200.0, 290.0])
     slow = boots([103.0] * 4, [210.0] * 4)
     found = learnt(reference, [quick, slow])
-    assert found["latency p50"].move == pytest.approx(0.03)
+    assert found["latency p50"].move == pytest.approx(5 / 98)  # the slow one against the quick one
     assert (found["latency p50"].kernels, found["latency p50"].boots) == (2, 4)
     assert found["latency maximum"].spike == pytest.approx(1.45)
     with pytest.raises(ValueError, match="placebo"):

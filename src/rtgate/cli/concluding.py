@@ -12,9 +12,8 @@ from rich.console import Console
 
 from rtgate import record as records_file
 from rtgate.cli.history import keep
-from rtgate.cli.verdicts import grounds, limits, planned_in, subjects, write_verdicts
+from rtgate.cli.verdicts import compared, limits, planned_in, subjects, write_verdicts
 from rtgate.errors import InfrastructureError
-from rtgate.judge.comparing import compare
 from rtgate.judge.judging import judge
 from rtgate.judge.verdict import Verdict, exit_code
 from rtgate.report import allure, html, terminal
@@ -57,8 +56,7 @@ def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
         for subject in subjects(case, cases.get(case, []), asked.arms, planned_in(records, case))
     ]
     verdicts = [verdict for subject in judged for verdict in judge(subject, found)]
-    with grounds(asked.history) as known:
-        verdicts += compare(judged, known)
+    verdicts += compared(judged, asked.history)
     verdicts += others
     write_verdicts(verdicts, output / "verdict.json")
     code = _report(output, verdicts, allow_unjudged=asked.allow_unjudged)

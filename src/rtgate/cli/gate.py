@@ -32,7 +32,7 @@ from rtgate.cli.verdicts import grounds
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.guard import guarded
 from rtgate.judge.thresholds import load_thresholds
-from rtgate.judge.verdict import Kind, Verdict, exit_code
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.kernel import source
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.source import Tree
@@ -85,7 +85,7 @@ def add_parser(commands: Any) -> None:
     how.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
     how.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
     add_option(how)
-    how.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged")
+    how.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged, or compared")
     parser.add_argument("-o", "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s")
 
 
@@ -127,12 +127,12 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
         _judge(arguments, output)
     for more in () if arguments.no_extend else _more(arguments.board, output):
         with _step(f"measuring again what is open: {', '.join(more.cases)}"):
-            whole &= _measure(arguments, kernels, output, more)
+            whole &= _more_measured(arguments, kernels, output, more)
         with _step("judging"):
             _judge(arguments, output)
     if _traceable(arguments, board, kernels):
         with _step("tracing what ran"):
-            traced = trace(board.name, kernels, output / "records", _verdicts(output))
+            traced = _traced(board, kernels, output)
         if traced:
             _judge(arguments, output)
     code = _report(arguments, output)
@@ -161,6 +161,8 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
     """Return the build directory of each arm, built if it has to be."""
     if (arguments.base or arguments.candidate) and not arguments.tree:
         raise ConfigError("--base and --candidate are commits of a kernel tree: name it with --tree DIR")
+    if arguments.base and arguments.baseline:
+        raise ConfigError("--base is a commit to build, --baseline a kernel that is built: name one of them")
     if arguments.kernel and (arguments.tree or arguments.base or arguments.candidate or arguments.patches):
         raise ConfigError(
             "--kernel names a kernel that is built already: leave out --tree, --base, --candidate, --patches"
@@ -226,6 +228,15 @@ def _verdicts(output: Path) -> list[Verdict]:
     return read_verdicts(output / "verdict.json", output / "records")[0]
 
 
+def _traced(board: Board, kernels: dict[str, Path], output: Path) -> bool:
+    """Trace, if it can be done: what is judged already must not get lost for it."""
+    try:
+        return trace(board.name, kernels, output / "records", _verdicts(output))
+    except InfrastructureError as error:
+        print(f"rtgate: not traced: {error}", file=sys.stderr)
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class _More:
     """Cases that get more boots, and which."""
@@ -238,11 +249,23 @@ def _more(board: str, output: Path) -> tuple[_More, ...]:
     """Return what has to be measured so that every open comparison has twice as many boots."""
     verdicts = _verdicts(output)
     by_seeds: dict[str, list[str]] = {}
-    for case in sorted({one.case for one in verdicts if one.kind is Kind.INCONCLUSIVE and one.board == board}):
+    failed = {one.case for one in verdicts if one.status is Status.FAIL}
+    # A share limit that is open has a limit; its samples are not looked at twice.
+    undecided = {one.case for one in verdicts if one.kind is Kind.INCONCLUSIVE and not one.limit and one.board == board}
+    for case in sorted(undecided - failed):
         had = planned.read(Place(records=output / "records", board=board, arm="baseline", case=case))["seeds"]
         if had:
             by_seeds.setdefault(f"{max(had) + 1}-{max(had) + len(had)}", []).append(case)
     return tuple(_More(tuple(cases), numbers) for numbers, cases in by_seeds.items())
+
+
+def _more_measured(arguments: argparse.Namespace, kernels: dict[str, Path], output: Path, more: _More) -> bool:
+    """Measure more boots, if it can be done: those that are there are judged all the same."""
+    try:
+        return _measure(arguments, kernels, output, more)
+    except InfrastructureError as error:
+        print(f"rtgate: {error}", file=sys.stderr)
+        return False
 
 
 def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Path, more: _More | None = None) -> bool:

@@ -14,7 +14,7 @@ from rtgate.kernel.lock import exclusive_lock
 _OURS = frozenset(
     {
         *("records", "allure-results", "index.html", "verdict.json", "junit.xml", "history.jsonl", "measure.log"),
-        *("judge.log", "lava"),
+        *("measure-more.log", "judge.log", "lava"),
     }
 )
 

@@ -14,7 +14,7 @@ from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.comparing import Compared, Side, compare
 from rtgate.explained import Explained
 from rtgate.judge.verdict import Kind, Verdict
-from rtgate.record import Place
+from rtgate.record import Place, Record
 from rtgate.report.text import plain
 from rtgate.tools.cyclictest import Cyclictest
 
@@ -50,7 +50,7 @@ _TOOL = f"{Cyclictest().name}:"  # its wake-ups can be found in a trace
 def _traced(board: str, kernels: Mapping[str, Path], records: Path, case: str) -> bool:
     place = Place(records=records, board=board, arm="candidate", case=case)
     try:
-        made, seed = _compared(board, kernels, records, case)
+        made, chosen = _compared(board, kernels, records, case)
     except (ConfigError, ParseError) as error:
         print(f"rtgate: {case} is not explained: {plain(str(error))}", file=sys.stderr)
         return False
@@ -58,7 +58,9 @@ def _traced(board: str, kernels: Mapping[str, Path], records: Path, case: str) -
     if differences is None or exercise is None:
         return False
     seen = Explained(
-        seed=seed,
+        baseline_image=chosen["baseline"].kernel.image_sha256,
+        candidate_image=chosen["candidate"].kernel.image_sha256,
+        seed=chosen["candidate"].seed or 0,
         sentence=made.explanation.sentence,
         executed=exercise.executed,
         resting=exercise.resting,
@@ -68,7 +70,7 @@ def _traced(board: str, kernels: Mapping[str, Path], records: Path, case: str) -
     return True
 
 
-def _compared(board: str, kernels: Mapping[str, Path], records: Path, case: str) -> tuple[Compared, int]:
+def _compared(board: str, kernels: Mapping[str, Path], records: Path, case: str) -> tuple[Compared, dict[str, Record]]:
     chosen = {
         arm: slowest(Place(records=records, board=board, arm=arm, case=case).directory)
         for arm in ("baseline", "candidate")
@@ -83,4 +85,4 @@ def _compared(board: str, kernels: Mapping[str, Path], records: Path, case: str)
         arm.name: Side(arm=arm, directory=kernels[arm.name], seed=chosen[arm.name].seed or 0, record=chosen[arm.name])
         for arm in arms
     }
-    return compare(measured, sides["candidate"], sides["baseline"], stop, lambda _: None), one.seed or 0
+    return compare(measured, sides["candidate"], sides["baseline"], stop, lambda _: None), chosen

@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rtgate import boards, explained, planned, site
+from rtgate.errors import InfrastructureError
+from rtgate.explained import Explained
 from rtgate.history.database import History
 from rtgate.history.lending import Lender
-from rtgate.judge.comparing import Grounds
+from rtgate.judge.comparing import Grounds, compare
 from rtgate.judge.judging import Subject
 from rtgate.judge.placebos import Placebos, load_placebos
 from rtgate.judge.thresholds import Thresholds, load_thresholds
-from rtgate.judge.verdict import Verdict, exit_code, worst
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.record import Place, Record
 
 Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
@@ -30,6 +32,20 @@ def limits(named: Path | None) -> Thresholds:
 def harmless() -> Placebos:
     """Return what is known of harmless kernels, by the site and by rtgate. Raises ConfigError."""
     return load_placebos(site.files("placebos.yaml"), site.names("boards"))
+
+
+def compared(subjects: Sequence[Subject], history: str | None) -> tuple[Verdict, ...]:
+    """Return what the comparison of both arms says; a history that does not answer is a MISS and takes nothing else.
+
+    Raises:
+        ConfigError: placebos.yaml is wrong, or the URL names no history.
+    """
+    try:
+        with grounds(history) as known:
+            return compare(subjects, known)
+    except InfrastructureError as error:
+        sentence = f"nothing was compared: {error}"
+        return (Verdict(status=Status.MISS, kind=Kind.LAB, sentence=sentence, board="", arm="", flavour="", case=""),)
 
 
 @contextmanager
@@ -74,8 +90,16 @@ def subjects(
             baseline=[record for record in here if record.arm == "baseline" and judged != "baseline"],
             undeclared=_undeclared(board),
             missing=missing(board, judged, mine),
-            explained=next((explained.read(one.directory.parent) for one in mine if one.directory), None),
+            explained=_seen(mine, here),
         )
+
+
+def _seen(mine: Sequence[Record], here: Sequence[Record]) -> Explained | None:
+    """Return what traced boots showed of these two kernels; a file that was left by others is not about them."""
+    directory = next((one.directory.parent for one in mine if one.directory), None)
+    seen = explained.read(directory) if directory else None
+    images = {one.kernel.image_sha256 for one in here}
+    return seen if seen is not None and {seen.baseline_image, seen.candidate_image} == images else None
 
 
 def planned_in(directory: Path, case: str) -> Missing:
@@ -91,11 +115,17 @@ def _undeclared(board: str) -> dict[str, str]:
     return boards.board(board).undeclared if board in site.names("boards") else {}
 
 
+def _outcome(verdicts: list[Verdict]) -> Status:
+    """Return the worst status; a run that left something open is not PASS because something else is."""
+    found = worst(verdicts)
+    return Status.DONE if found is Status.PASS and exit_code(verdicts) else found
+
+
 def write_verdicts(verdicts: list[Verdict], path: Path) -> None:
     """Write verdict.json, whole or not at all."""
     document = {
         "format": 1,
-        "outcome": worst(verdicts).value,
+        "outcome": _outcome(verdicts).value,
         "exit_code": exit_code(verdicts),
         "verdicts": [verdict.as_json() for verdict in verdicts],
     }

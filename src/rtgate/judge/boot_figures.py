@@ -56,7 +56,8 @@ def boot_figures(record: Record) -> Mapping[str, BootFigure]:
             numbers.setdefault(one.name, []).append(one)
     found: dict[str, BootFigure] = {}
     for name, parts in histograms.items():
-        found |= {figure.name: figure for figure in _of_histogram(name, parts)}
+        largest = [one.quantity.value for one in numbers.get(f"{name}.max", ()) if one.quantity is not None]
+        found |= {figure.name: figure for figure in _of_histogram(name, parts, largest)}
     for name, measurements in numbers.items():
         # `latency.avg` of a tool that gives the distribution says less than the distribution.
         if name.partition(".")[0] not in histograms:
@@ -64,8 +65,14 @@ def boot_figures(record: Record) -> Mapping[str, BootFigure]:
     return found
 
 
-def _of_histogram(name: str, parts: Sequence[Histogram]) -> list[BootFigure]:
-    """Return the figures of a distribution. Samples beyond its range count as its end: they are at least that."""
+def _of_histogram(name: str, parts: Sequence[Histogram], largest: Sequence[float]) -> list[BootFigure]:
+    """Return the figures of a distribution. Samples beyond its range count as its end: they are at least that.
+
+    Args:
+        name: of the measurement.
+        parts: by CPU.
+        largest: the maxima that the tool reported beside, exact also beyond the range.
+    """
     try:
         whole = Histogram.merged(parts)
     except ValueError:
@@ -79,7 +86,7 @@ def _of_histogram(name: str, parts: Sequence[Histogram]) -> list[BootFigure]:
         if (1 - share) * whole.total >= _EVENTS:
             quantile = whole.quantile(share)
             figures[label] = (whole.limit if quantile is None else quantile.value, part)
-    figures["maximum"] = (float(max(seen)), Part.EXTREME)
+    figures["maximum"] = (max(float(max(seen)), *largest), Part.EXTREME)
     return [
         BootFigure(name=f"{name} {label}", part=part, value=float(value), unit=whole.unit)
         for label, (value, part) in figures.items()

@@ -23,9 +23,9 @@ from rtgate.judge.pairing import BoardRecords, Known
 from rtgate.judge.phase_findings import Compared, findings
 from rtgate.judge.phases import decided, shifts
 from rtgate.judge.placebos import Placebos
-from rtgate.judge.validity import Held, Spoils, checks
+from rtgate.judge.validity import Check, Held, Spoils, checks
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.record import Record
+from rtgate.record import Record, digest_source
 
 _BOOT_MINUTES = 1.5  # of a board, around its measurements
 _FEWEST_PAIRS = 3  # with a history; without one the paired test says how many it takes
@@ -75,9 +75,20 @@ def compare(subjects: Sequence[Subject], grounds: Grounds) -> tuple[Verdict, ...
     on_virtual_time = [subject for subject, time in both if time == "virtual"]
     on_boards = [subject for subject, time in both if time == "real"]
     return (
+        *(_verdict(subject, found) for subject, found in _without_baseline(subjects)),
         *(_verdict(subject, found) for subject, found in _phases(on_virtual_time, grounds.placebos)),
         *(_verdict(subject, found) for subject, found in _pairs(on_boards, grounds.past)),
     )
+
+
+def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Finding]]:
+    """Yield that no boot of a baseline measured: that is no reason to compare nothing, and pass."""
+    for subject in subjects:
+        there = any(record.state == "measured" for record in subject.records)
+        if there and subject.baseline and not any(record.state == "measured" for record in subject.baseline):
+            told = ", ".join(f"{record.boot} {record.state}" for record in subject.baseline[:4])
+            sentence = f"not compared: no boot of the baseline measured ({told})"
+            yield subject, Finding(status=Status.MISS, kind=Kind.MISSING, sentence=sentence)
 
 
 def _time(subject: Subject) -> str:
@@ -93,18 +104,53 @@ def _phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[S
     cases = [_compared(subject, placebos) for subject in subjects]
     outcomes = iter(decided([figure for case in cases for figure in case.found]))
     for subject, case in zip(subjects, cases, strict=True):
-        for found in findings(case, tuple(next(outcomes) for _ in case.found)):
+        decided_here = tuple(next(outcomes) for _ in case.found)
+        broken = _unusable(subject) or _not_repeated(subject)
+        for found in (broken,) if broken else findings(case, decided_here):
             yield subject, found
+
+
+def _unusable(subject: Subject) -> Finding | None:
+    """Return why no boot of one kernel can be used; None if some can."""
+    for records in (subject.baseline, subject.records):
+        if not _valid(records, subject):
+            bad = next((one for record in records for one in _failed(record, subject.undeclared)), None)
+            sentence = f"not compared: no boot of {records[0].arm} is valid{f': {bad.sentence}' if bad else ''}"
+            return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
+    return None
+
+
+def _not_repeated(subject: Subject) -> Finding | None:
+    """Return that virtual time did not do what it must: one kernel and one seed give one result, each seed its own."""
+    both = [_valid(records, subject) for records in (subject.baseline, subject.records)]
+    digests = [{record.seed: digest_source(record) for record in records} for records in both]
+    images = {record.kernel.image_sha256 for records in both for record in records}
+    if len(images) == 1:
+        odd = [seed for seed, digest in digests[0].items() if digests[1].get(seed, digest) != digest]
+        if odd:
+            sentence = f"virtual time did not repeat: one kernel image, and other data with seed {odd[0]}"
+            return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
+    for arm in digests:
+        if len(arm) > 1 and len(set(arm.values())) <= len(arm) / 2:
+            different = len(set(arm.values()))
+            sentence = f"{len(arm)} seeds gave {different} different results: copies of a boot are no boots"
+            return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
+    return None
 
 
 def _compared(subject: Subject, placebos: Placebos) -> Compared:
     before, after = _valid(subject.baseline, subject), _valid(subject.records, subject)
+    flawed = sum(_flawed(record, subject.undeclared) for record in (*subject.baseline, *subject.records))
     one = next(record for record in (*subject.records, *subject.baseline) if record.state == "measured")
     learnt = placebos.of(subject.board, one.kernel.flavour, subject.case, " ".join(one.argv))
+    old, new = _figures(before), _figures(after)
+    found = shifts(old, new, learnt)
+    named = {name for boot in (*old, *new) for name in boot} | set(learnt)
     return Compared(
         board=subject.board,
-        found=shifts(_figures(before), _figures(after), learnt),
-        lost=len(subject.baseline) + len(subject.records) - len(before) - len(after),
+        absent=tuple(sorted(named - {figure.figure for figure in found})),
+        found=found,
+        lost=flawed,
         instruction_ns=one.environment.instruction_ns,
         explained=subject.explained,
         same=len({record.kernel.image_sha256 for record in (*before, *after)}) == 1,
@@ -117,9 +163,21 @@ def _valid(records: Sequence[Record], subject: Subject) -> list[Record]:
 
 
 def _usable(record: Record, undeclared: Mapping[str, str]) -> bool:
-    return record.state == "measured" and not any(
-        check.held is Held.FAILED and check.spoils is not Spoils.GOOD_NEWS for check in checks(record, undeclared)
-    )
+    """Return whether a boot's figures are what they claim to be; a baseline's must be so in every respect."""
+    failed = _failed(record, undeclared)
+    if record.arm == "baseline":
+        return record.state == "measured" and not failed
+    return record.state == "measured" and all(check.spoils is Spoils.GOOD_NEWS for check in failed)
+
+
+def _flawed(record: Record, undeclared: Mapping[str, str]) -> bool:
+    return record.state != "measured" or bool(_failed(record, undeclared))
+
+
+def _failed(record: Record, undeclared: Mapping[str, str]) -> list[Check]:
+    if record.state != "measured":
+        return []
+    return [check for check in checks(record, undeclared) if check.held is Held.FAILED]
 
 
 def _figures(records: Sequence[Record]) -> list[Mapping[str, BootFigure]]:
@@ -161,9 +219,14 @@ def _paired(subject: Subject, board: BoardRecords, comparison: Comparison | None
         return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
     found = pairing.finding(comparison, summaries.minutes(board.pairs[0][0]), _BOOT_MINUTES)
     why = past.unqualified(subject.records[0])
-    if not why:
-        return found
-    return replace(found, status=Status.DONE, kind=Kind.UNJUDGED, sentence=f"{found.sentence}; not judged: {why}")
+    if why:
+        sentence = f"{found.sentence}; not judged: {why}"
+        return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
+    lost = max(len(subject.baseline), len(subject.records)) - len(board.pairs)
+    if lost and found.status is Status.PASS:
+        sentence = f"{found.sentence}; but {lost} pairs could not be used: that does not count as good"
+        return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
+    return found
 
 
 def _verdict(subject: Subject, finding: Finding) -> Verdict:

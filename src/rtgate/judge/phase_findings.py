@@ -22,7 +22,8 @@ class Compared:
 
     Attributes:
         found: what both kernels' valid boots show, by figure.
-        lost: how many boots of either kernel cannot be used.
+        absent: figures that not every boot has, or that placebos had and no boot has.
+        lost: how many boots of either kernel are not valid in every respect.
         boot_s: how long a boot took this machine.
         explained: what traced boots showed; None without any.
         same: whether both kernels are one image.
@@ -30,6 +31,7 @@ class Compared:
 
     board: str
     found: tuple[Shift, ...]
+    absent: tuple[str, ...] = ()
     lost: int
     instruction_ns: str
     boot_s: float
@@ -45,9 +47,12 @@ def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
         yield _regression(case, one)
     if of[Outcome.INCONCLUSIVE]:
         yield _open(case, of[Outcome.INCONCLUSIVE])
+    if case.absent:
+        sentence = f"not compared: not every boot has {', '.join(case.absent)}"
+        yield Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     if len(judged) < len(found) or not found:
         yield _unknown(case, [one for one in found if not one.learnt])
-    elif len(of[Outcome.NO_WORSE]) == len(found):
+    elif len(of[Outcome.NO_WORSE]) == len(found) and not case.absent:
         slept = case.explained is not None and not case.explained.exercised and not case.same
         yield _not_exercised(case, case.explained) if case.explained and slept else _no_worse(case, found)
 
@@ -64,7 +69,7 @@ def _not_exercised(case: Compared, explained: Explained) -> Finding:
 
 def _regression(case: Compared, one: Shift) -> Finding:
     old, new = _shown(case, one, one.baseline), _shown(case, one, one.candidate)
-    if one.shift >= one.practical:
+    if not one.by_spikes:
         sentence = (
             f"{one.figure} {_change(one, one.shift)}: {old} before, {new} now (medians of {one.boots} boots of each "
             f"kernel, p = {one.p:.1g}; up to {_change(one, one.practical)} passes)"
@@ -89,7 +94,7 @@ def _regression(case: Compared, one: Shift) -> Finding:
 def _open(case: Compared, found: Sequence[Shift]) -> Finding:
     worst = max(found, key=lambda one: (one.most - one.must_see) / (abs(one.baseline) or 1.0))
     names = ", ".join(one.figure for one in found)
-    if math.isfinite(worst.most):
+    if math.isfinite(worst.ruled_out):
         told = f"{worst.figure} may have become worse by {_change(worst, worst.most)}"
     else:
         told = f"{worst.boots} boots of each kernel are too few"
@@ -114,26 +119,28 @@ def _advice(case: Compared, found: Sequence[Shift]) -> str:
 def _unknown(case: Compared, found: Sequence[Shift]) -> Finding:
     told = "; ".join(f"{one.figure} {_change(one, one.shift)} (p = {one.p:.1g})" for one in found)
     sentence = (
-        "compared, not judged: placebos.yaml does not say how much harmless kernels move this case on "
+        "compared, not judged: placebos.yaml does not say how much harmless kernels of this flavour move this case on "
         f"{case.board} with this command line" + (f": {told}" if told else "")
     )
-    return Finding(status=Status.DONE, kind=Kind.UNJUDGED, sentence=sentence)
+    return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
 
 
 def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
     if case.lost:
-        sentence = f"no regression seen, but {case.lost} boots could not be used: the comparison does not count as good"
-        return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
+        sentence = f"no regression seen, but {case.lost} boots are not valid in every respect: that is not good enough"
+        return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     body = next((one for one in found if one.part is Part.BODY), found[0])
     widest = max(found, key=lambda one: one.ruled_out / abs(one.baseline) if one.baseline else 0.0)
     limits = f"{_change(body, body.ruled_out)} of {body.figure} and {_change(widest, widest.ruled_out)} of"
     sentence = (
         f"no worse than the baseline in {len(found)} figures of {body.boots} boots of each kernel; more than "
-        f"{limits} {widest.figure} is ruled out at 95 %"
+        f"{limits} {widest.figure} in all boots is ruled out (each at 95 %)"
     )
     if not case.same:
         sentence += f"; {case.explained.told if case.explained else 'nobody looked whether what differs ran'}"
-    return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=sentence)
+    # What may not even have run is not good: boards must say.
+    seen = case.same or case.explained is not None
+    return Finding(status=Status.PASS if seen else Status.DONE, kind=Kind.NO_WORSE, sentence=sentence)
 
 
 def _change(one: Shift, change: float) -> str:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, permutations
 from statistics import median
 
 from rtgate.judge import ranks
@@ -35,9 +36,9 @@ ERROR = 0.01
 
 _LEAST = {Part.BODY: 0.02, Part.TAIL: 0.05, Part.EXTREME: 0.15, Part.NUMBER: 0.05}
 _MUST_SEE = {Part.BODY: 0.08, Part.TAIL: 0.25, Part.EXTREME: 0.50, Part.NUMBER: 0.25}
+_SUSPICIOUS = 0.05  # spikes that are less probable than this leave a figure open
 _BEYOND_PLACEBOS = 1.5  # a shift must exceed the largest that a placebo showed by this factor
-_CONFIDENCE = 0.95
-_FEWEST = 8  # boots of each kernel: 1/C(16, 8) is 8e-5, enough for a hundred figures at 1 %
+_CONFIDENCE = 1 - 0.05 / LOOKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class Placebo:
     """How much harmless kernels moved one figure of one case on one board.
 
     Attributes:
-        move: the largest shift of a placebo against the kernel without it, as a share of that kernel's median.
+        move: the largest shift between two harmless kernels, as a share of the median of the one compared with.
         spike: the largest figure of any boot, as a multiple of its own kernel's median.
         kernels: how many placebos there were.
         boots: of each.
@@ -63,11 +64,13 @@ class Shift:
 
     Attributes:
         shift: how far the candidate lies above the baseline.
-        most: its upper bound, at 95 %.
+        most: its upper bound, at 95 % over both looks.
         p: how probable so much is for equal kernels.
         practical: a smaller shift is no regression.
         ruled_out: a larger shift is ruled out by these boots, at 95 %; infinite if they rule out nothing.
-        spikes: candidate's boots beyond all that placebos showed; None where that is not asked.
+        spikes: candidate's boots beyond all that placebos showed; None where nobody measured placebos.
+        by_spikes: whether spikes alone make it a regression.
+        fewest: boots of each kernel with which anything can be called a regression in this run.
         learnt: whether placebos showed how much this figure moves for no reason; otherwise it is not judged.
         outcome: decided for all figures of the run together, see `decided`.
     """
@@ -87,6 +90,8 @@ class Shift:
     learnt: bool
     spikes: int | None = None
     spike_p: float = 1.0
+    by_spikes: bool = False
+    fewest: int = 2
     outcome: Outcome = Outcome.INCONCLUSIVE
 
 
@@ -112,7 +117,7 @@ def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: P
     middle = median(old)
     moved = _BEYOND_PLACEBOS * placebo.move if placebo else 0.0
     practical = max(_LEAST[one.part], moved) * abs(middle) or _whole(one.unit)
-    spikes, spike_p = _spikes(old, new, placebo) if placebo and one.part is Part.EXTREME else (None, 1.0)
+    spikes, spike_p = _spikes(old, new, placebo) if placebo and middle >= 0 else (None, 1.0)
     return Shift(
         figure=one.name,
         part=one.part,
@@ -138,12 +143,13 @@ def _whole(unit: Unit) -> float:
 
 
 def _spikes(old: Sequence[float], new: Sequence[float], placebo: Placebo) -> tuple[int, float]:
-    """Return how many boots lie beyond every boot of every placebo, and how probable that is for one more placebo.
+    """Return how many boots lie further out than every boot of every placebo, and how probable that is for another one.
 
-    All boots, the placebos' and the candidate's, are exchangeable if the candidate is harmless: that at least k of S
-    new ones lie above all N old ones has the probability S!/(S-k)! (N+S-k)!/(N+S)!, whatever the distribution.
+    Further out: as a multiple of the median of the kernel without the change, and beyond that kernel's own boots. If
+    the candidate is harmless all boots, the placebos' and its own, are exchangeable: that at least k of S new ones lie
+    above all N old ones has the probability S!/(S-k)! (N+S-k)!/(N+S)!, whatever the distribution.
     """
-    level = placebo.spike * median(old)
+    level = max(placebo.spike * median(old), *old)
     beyond = sum(value > level for value in new)
     seen = placebo.kernels * placebo.boots
     p = math.prod((len(new) - index) / (seen + len(new) - index) for index in range(beyond))
@@ -163,7 +169,7 @@ def decided(found: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift
     )
     significant: set[tuple[float, int]] = set()
     for rank, (p, index) in enumerate(tests):
-        if p > error / (len(tests) - rank):
+        if not p <= error / (len(tests) - rank):
             break
         significant.add((p, index))
     return tuple(_decided(one, index, significant, error / max(1, len(tests))) for index, one in enumerate(found))
@@ -172,17 +178,18 @@ def decided(found: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift
 def _decided(one: Shift, index: int, significant: set[tuple[float, int]], level: float) -> Shift:
     if not one.learnt:
         return one
-    able = ranks.least_p(one.boots, one.boots) <= level  # fewer boots could call nothing a regression
-    ruled_out = max(one.practical, one.most) if able else math.inf
+    # With fewer boots nothing could be called a regression, so nothing is ruled out.
+    fewest = next(boots for boots in count(2) if ranks.least_p(boots, boots) <= level)
+    ruled_out = max(one.practical, one.most) if one.boots >= fewest else math.inf
     moved = (one.p, index) in significant and one.shift >= one.practical
     spiked = bool(one.spikes) and (one.spike_p, index) in significant
     if moved or spiked:
         outcome = Outcome.REGRESSION
-    elif ruled_out <= one.must_see:
+    elif ruled_out <= one.must_see and not (one.spikes and one.spike_p <= _SUSPICIOUS):
         outcome = Outcome.NO_WORSE
     else:
         outcome = Outcome.INCONCLUSIVE
-    return replace(one, ruled_out=ruled_out, outcome=outcome)
+    return replace(one, ruled_out=ruled_out, outcome=outcome, by_spikes=spiked and not moved, fewest=fewest)
 
 
 def learnt(reference: Boots, harmless: Sequence[Boots]) -> Mapping[str, Placebo]:
@@ -198,14 +205,14 @@ def learnt(reference: Boots, harmless: Sequence[Boots]) -> Mapping[str, Placebo]
 
 
 def _learnt(name: str, reference: Boots, harmless: Sequence[Boots]) -> Placebo:
-    own = [boot[name].value for boot in reference]
-    others = [[boot[name].value for boot in boots] for boots in harmless]
-    scale = abs(median(own)) or 1.0
+    """Return what harmless kernels showed against each other: each of them could have been the baseline."""
+    kernels = [[boot[name].value for boot in boots] for boots in (reference, *harmless)]
+    shifts = (abs(ranks.shift(old, new)) / (abs(median(old)) or 1.0) for old, new in permutations(kernels, 2))
     return Placebo(
-        move=max(abs(ranks.shift(own, values)) for values in others) / scale,
-        spike=max((max(values) / median(values) for values in (own, *others) if median(values) > 0), default=1.0),
+        move=max(shifts),
+        spike=max((max(values) / median(values) for values in kernels if median(values) > 0), default=1.0),
         kernels=len(harmless),
-        boots=min(len(values) for values in others),
+        boots=min(len(values) for values in kernels[1:]),
     )
 
 
@@ -214,9 +221,9 @@ def boots_needed(one: Shift) -> int | None:
 
     The bound comes nearer to the shift with the root of the number of boots.
     """
-    if not math.isfinite(one.most):
-        return _FEWEST
+    if not math.isfinite(one.ruled_out):
+        return one.fewest
     room = one.must_see - one.shift
     if room <= 0:
         return None
-    return max(_FEWEST, math.ceil(one.boots * ((one.most - one.shift) / room) ** 2))
+    return max(one.fewest, math.ceil(one.boots * ((one.most - one.shift) / room) ** 2))

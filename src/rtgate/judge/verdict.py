@@ -34,6 +34,7 @@ class Kind(Enum):
     REGRESSION = "regression"
     NO_WORSE = "no worse"  # in a comparison with the baseline
     NOT_EXERCISED = "not exercised"  # nothing of what differs ran while measuring
+    NOT_COMPARED = "not compared"  # both kernels were measured, and nothing may be said of the difference
     INCONCLUSIVE = "inconclusive"
     FAULT = "kernel fault"
     FLAVOUR = "flavour"
@@ -89,7 +90,8 @@ def worst(verdicts: Iterable[Verdict]) -> Status:
 def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> int:
     """Return rtgate's exit code: 1 FAIL, 4 ERROR, 3 MISS, 5 inconclusive or nothing judged, 0 otherwise.
 
-    A guarantee that was kept does not make up for a case that nothing was judged in.
+    A guarantee that was kept does not make up for a case that nothing was judged in, nor a limit that was kept for a
+    comparison that came to nothing.
     """
     found = list(verdicts)
     statuses = {verdict.status for verdict in found}
@@ -98,7 +100,8 @@ def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> i
             return code
     if not found:
         return 3
-    if any(verdict.kind is Kind.INCONCLUSIVE for verdict in found):
+    kinds = {verdict.kind for verdict in found}
+    if kinds & {Kind.INCONCLUSIVE, Kind.NOT_EXERCISED} or (Kind.NOT_COMPARED in kinds and not allow_unjudged):
         return 5
     passed = {verdict.kind for verdict in found if verdict.status is Status.PASS}
     if (not passed or (passed == {Kind.GUARANTEE} and Status.DONE in statuses)) and not allow_unjudged:

@@ -152,6 +152,11 @@ def _meaning(found: Sequence[CaseReport], exit_code: int) -> tuple[str, str]:
         return "PASS", "every limit was kept, and the kernel is no worse than the baseline"
     if exit_code == 1 and {verdict.kind for verdict in verdicts if verdict.status is Status.FAIL} == {Kind.REGRESSION}:
         return "FAIL", "the kernel became worse than the baseline; it keeps every limit"
-    if exit_code == 5 and Kind.INCONCLUSIVE in kinds:
-        return "DONE", "inconclusive: the samples do not decide"
+    open_ends = {
+        Kind.INCONCLUSIVE: "inconclusive: the samples do not decide",
+        Kind.NOT_EXERCISED: "what differs between the kernels did not run here: boards must say",
+        Kind.NOT_COMPARED: "the limits are kept; whether the kernel became worse is not known",
+    }
+    if exit_code == 5 and kinds & set(open_ends):
+        return "DONE", next(meaning for kind, meaning in open_ends.items() if kind in kinds)
     return _OUTCOMES.get(exit_code, ("ERROR", "rtgate itself failed"))
