@@ -565,12 +565,15 @@ def test_a_kernel_that_did_not_get_to_run_is_not_to_blame(state: State, host_wai
         ("Oops: Oops: 0000 [#1] PREEMPT_RT SMP", 0.9, "no boot"),  # waiting makes no kernel oops
         ("Oops: int3: 0000 [#1] PREEMPT_RT SMP", 0.1, "lab"),
         ("Oops: int3: 0000 [#1] PREEMPT_RT SMP", None, "no boot"),  # a real processor, or virtual time
+        ("Oops: int3: 0000 [#1] PREEMPT_RT SMP\nKernel panic - not syncing: Fatal exception", 0.1, "lab"),
+        ("Oops: int3: 0000 [#1] PREEMPT_RT SMP\nOops: Oops: 0000 [#2] PREEMPT_RT SMP", 0.1, "no boot"),
+        ("Oops: Oops: 0000 [#1] PREEMPT_RT SMP\nOops: int3: 0000 [#2] PREEMPT_RT SMP", 0.1, "no boot"),
     ],
 )
 def test_an_oops_while_booting_is_the_kernel_s_unless_qemu_is_known_to_make_it(
     log: str, host_wait: float | None, expected: str
 ) -> None:
-    faults = scan(f"[    0.738417] {log}\n")
+    faults = scan("".join(f"[    0.738417] {line}\n" for line in log.split("\n")))
     assert faults
     outcome = replace(measured(), state=State.NO_BOOT, message="it died", host_wait=host_wait, faults=faults)
     record, _ = measure(CASE, arm(FakeTarget({None: outcome})), 1)

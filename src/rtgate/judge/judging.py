@@ -86,7 +86,7 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
         broken = guarantees(subject.case, limits, {Reports.FAILURES})
         findings += _guarantees(broken, telling, before, believable=believable)
         late = _guarantees(guarantees(subject.case, limits, {Reports.LATENESS}), telling, before, believable=believable)
-        findings += [_excused(one) if _on_host_time(telling) else one for one in late]
+        findings += [_excused(one, telling) for one in late]
         demanded = _beside(list(bounds.apply(telling)), list(bounds.apply(before)))
         findings += [one for one in demanded if believable or one.status is Status.FAIL]
     if not subject.records:
@@ -265,11 +265,19 @@ def _of_virtual_time(limits: Sequence[Threshold]) -> bool:
     return any(level.unit.virtual for level in levels)
 
 
-def _excused(finding: Finding) -> Finding:
-    """Return what lateness means on host time: a kernel that was in time all the same is good, another one unjudged."""
-    if finding.status is not Status.FAIL:
+def _excused(finding: Finding, records: Sequence[Record]) -> Finding:
+    """Return what lateness means where the kernel may not be the cause.
+
+    On host time a kernel that was in time all the same is good, another one unjudged. On virtual time CPUs take turns
+    of milliseconds: tasks are late on a good kernel, and so what is let through there proves nothing.
+    """
+    if _on_host_time(records) and finding.status is Status.FAIL:
+        why = "on host time the host can cause it"
+    elif all(record.virtual_time for record in records) and finding.status in {Status.FAIL, Status.PASS}:
+        why = "on virtual time CPUs take turns, which makes tasks late"
+    else:
         return finding
-    sentence = f"{finding.sentence}: shown, not judged, because on host time the host can cause it"
+    sentence = f"{finding.sentence}: shown, not judged, because {why}"
     return replace(finding, status=Status.DONE, kind=Kind.UNJUDGED, sentence=sentence)
 
 

@@ -7,9 +7,10 @@ holds nanoseconds run, nanoseconds waited on a run queue, and time slices (Docum
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from rtgate.console.faults import FATAL
+from rtgate.console.faults import FATAL, FaultKind
 from rtgate.target.outcome import Outcome, State
 
 BUSY = 0.4
@@ -25,6 +26,7 @@ _TOO_LATE = (State.NO_BOOT, State.HANG, State.UNREADABLE)
 # and wait for every processor before they forget them; QEMU 7.2 with a thread per processor was seen to run the old
 # block all the same.
 _STALE = "Oops: int3"
+_ANOTHER = re.compile(r"\[#(?!1\])\d+\]")  # the kernel counts its oopses
 
 
 def excuse(state: State, outcome: Outcome) -> str:
@@ -34,8 +36,12 @@ def excuse(state: State, outcome: Outcome) -> str:
     """
     if outcome.host_wait is None:
         return ""
-    fatal = [fault.line for fault in outcome.faults if fault.kind in FATAL]
-    if any(_STALE in line for line in fatal):
+    fatal = [fault for fault in outcome.faults if fault.kind in FATAL]
+    # It is the first that went wrong, and nothing but the panic that it ends in followed.
+    alone = all(fault.kind is FaultKind.PANIC for fault in fatal[1:]) and not any(
+        _ANOTHER.search(fault.text) for fault in fatal
+    )
+    if fatal and _STALE in fatal[0].line and alone:
         return "QEMU ran a breakpoint that the kernel had replaced already"
     if state in _TOO_LATE and not fatal and outcome.host_wait >= BUSY:
         waited = f"it waited {outcome.host_wait:.0%} of the time for a processor"
