@@ -87,7 +87,7 @@ def test_a_slow_candidate_fails_and_its_baseline_is_measured_too(lab: Lab, tmp_p
     found = _verdicts(tmp_path / "out")
     assert [(one["status"], one["kind"], one["boot"]) for one in found["verdicts"]] == [
         ("FAIL", "limit", "seed 2"),
-        ("DONE", "not judged", ""),  # the comparison: of this kernel nobody measured placebos
+        ("DONE", "not compared", ""),  # the comparison: of this kernel nobody measured placebos
     ]
     assert {one["arm"] for one in found["verdicts"]} == {"candidate"}
     arms = {path.name for path in (tmp_path / "out" / "records" / "virt-arm64").iterdir()}
