@@ -16,7 +16,7 @@ from typing import Protocol
 from rtgate.judge import looks, pairing, summaries
 from rtgate.judge.boot_figures import BootFigure, boot_figures
 from rtgate.judge.comparable import differences
-from rtgate.judge.judging import Subject
+from rtgate.judge.judging import Subject, verdict
 from rtgate.judge.limits import Finding
 from rtgate.judge.looks import Comparison
 from rtgate.judge.pairing import BoardRecords, Known
@@ -76,9 +76,9 @@ def compare(subjects: Sequence[Subject], grounds: Grounds) -> tuple[Verdict, ...
     on_virtual_time = [subject for subject, time in both if time == "virtual"]
     on_boards = [subject for subject, time in both if time == "real"]
     return (
-        *(_verdict(subject, found) for subject, found in _without_baseline(subjects)),
-        *(_verdict(subject, found) for subject, found in _phases(on_virtual_time, grounds.placebos)),
-        *(_verdict(subject, found) for subject, found in _pairs(on_boards, grounds.past)),
+        *(verdict(subject, found) for subject, found in _without_baseline(subjects)),
+        *(verdict(subject, found) for subject, found in _phases(on_virtual_time, grounds.placebos)),
+        *(verdict(subject, found) for subject, found in _pairs(on_boards, grounds.past)),
     )
 
 
@@ -230,20 +230,3 @@ def _paired(subject: Subject, board: BoardRecords, comparison: Comparison | None
         sentence = f"{found.sentence}; but {lost} pairs could not be used: that does not count as good"
         return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     return found
-
-
-def _verdict(subject: Subject, finding: Finding) -> Verdict:
-    return Verdict(
-        status=finding.status,
-        kind=finding.kind,
-        sentence=finding.sentence,
-        board=subject.board,
-        arm=subject.arm,
-        flavour=subject.flavour,
-        case=subject.case,
-        measurement=finding.measurement,
-        value=finding.value,
-        limit=finding.limit,
-        source=finding.source,
-        boot=finding.boot,
-    )

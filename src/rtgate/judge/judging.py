@@ -93,14 +93,15 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
     if not findings:
         findings.append(_unjudged(subject))
-    return tuple(_verdict(subject, finding) for finding in findings)
+    return tuple(verdict(subject, finding) for finding in findings)
 
 
 def _finding(status: Status, kind: Kind, sentence: str, boot: str = "") -> Finding:
     return Finding(status=status, kind=kind, sentence=sentence, boot=boot)
 
 
-def _verdict(subject: Subject, finding: Finding) -> Verdict:
+def verdict(subject: Subject, finding: Finding) -> Verdict:
+    """Return a finding with the names of its case."""
     return Verdict(
         status=finding.status,
         kind=finding.kind,
