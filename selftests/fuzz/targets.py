@@ -135,7 +135,7 @@ def _tool(tool: Tool, data: bytes, _: Path) -> None:
         virtual_time=bool(how & 1),
         cpus=1 + (how >> 1 & 1),
         duration_s=(1, 2, 5, 10)[how >> 2 & 3],
-        pcie=boards.board("virt-arm64-pcie").pcie,
+        pcie=boards.board("virt-arm64").pcie,
         storage=_STORAGE,
     )
     with contextlib.suppress(ParseError):

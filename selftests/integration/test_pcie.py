@@ -37,7 +37,7 @@ from rtgate.tools import Expected, Setting
 from rtgate.tools.pcie_link import PcieLink
 
 NVME, PORT = "0000:01:00.0", "0000:00:08.0"
-BOARDS = {"virt-arm64-pcie": "pcie_kernel", "virt-x86_64-pcie": "x86_64_pcie_kernel"}  # with their kernels
+BOARDS = {"virt-arm64": "pcie_kernel", "virt-x86_64": "x86_64_pcie_kernel"}  # with their kernels
 
 
 def measured(board: str, kernel: Path, records: Path, site: Path | None = None) -> tuple[int, list[dict[str, Any]]]:
@@ -69,7 +69,7 @@ def test_links_are_what_the_board_says(
 
 
 def test_a_link_that_trained_lower_and_a_device_that_is_missing_fail(pcie_kernel: Path, tmp_path: Path) -> None:
-    text = (ROOT / "boards" / "virt-arm64-pcie.yaml").read_text()
+    text = (ROOT / "boards" / "virt-arm64.yaml").read_text()
     assert "generation: 1, width: 1" in text
     text = text.replace("generation: 1, width: 1", "generation: 3, width: 4")
     text = text.replace('address: 0000:00:09.0, id: "1234:11e8"', 'address: 0000:00:1f.0, id: "1234:11e8"')
@@ -136,7 +136,7 @@ class Live:
         return measure(Case(suite="pcie", tool=tool, load="idle"), self.arm, 1)[0]
 
 
-@pytest.fixture(params=["virt-arm64-pcie"])
+@pytest.fixture(params=["virt-arm64"])
 def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
     board = boards.board(request.param)
     assert board.qemu is not None

@@ -82,7 +82,7 @@ def steps(pcie_kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
         f"echo '=== {name}'\n( {command} ) 2>&1\necho \"--- $?\"\n" for name, command in STEPS.items()
     )
     directory = tmp_path_factory.mktemp("boot")
-    found = _steps(_booted("virt-arm64-pcie", pcie_kernel / "Image", directory, script, ("edu", "endpoint")))
+    found = _steps(_booted("virt-arm64", pcie_kernel / "Image", directory, script, ("edu", "endpoint")))
     assert list(found) == list(STEPS)
     return found
 

@@ -162,7 +162,7 @@ def test_no_content_is_too_strange(found: dict[str, tuple[str, str]]) -> None:
 
 # --- from the plan to the verdict ---
 
-BOARD = "virt-arm64-pcie"
+BOARD = "virt-arm64"
 CASE = Case(suite="latency", tool=OnDevices(), load="idle")
 
 

@@ -697,15 +697,15 @@ def _made(tool: Tool, board: str, time: str = "virtual") -> tuple[Plan, Setting]
 
 
 def test_a_virtual_boot_gets_the_devices_that_its_case_asks_for() -> None:
-    made, given = _made(OnDevices(), "virt-arm64-pcie")
+    made, given = _made(OnDevices(), "virt-arm64")
     assert made.devices == ("nvme", "edu")  # as the board's file has them
     assert set(given.pcie) == {"nvme", "edu"}
     assert not any(need.test == "false" for need in made.needs)
-    assert _made(OnAll(), "virt-arm64-pcie")[0].devices == ("nvme", "edu", "endpoint")
+    assert _made(OnAll(), "virt-arm64")[0].devices == ("nvme", "edu", "endpoint")
 
 
 def test_other_boots_get_none_and_their_plan_stays() -> None:
-    made, given = _made(Cyclictest(), "virt-arm64-pcie")
+    made, given = _made(Cyclictest(), "virt-arm64")
     assert (made.devices, given.pcie) == ((), {})
     # The bytes of the script are part of what limits were learnt with.
     bare = arm(FakeTarget(), board="virt-arm64")
@@ -724,7 +724,7 @@ def test_devices_that_a_board_does_not_list_are_why_a_case_is_skipped() -> None:
 
 def test_the_environment_names_the_devices() -> None:
     case = Case(suite="latency", tool=OnDevices(), load="idle")
-    environment = measure(case, arm(FakeTarget(), board="virt-arm64-pcie"), 1)[0].environment
+    environment = measure(case, arm(FakeTarget(), board="virt-arm64"), 1)[0].environment
     assert environment.machine == "virt,gic-version=3,iommu=smmuv3 with nvme, edu"
     assert _record(measured()).environment.machine == "virt,gic-version=3"
 
@@ -750,7 +750,7 @@ def _with_fio(**changes: bytes | None) -> Outcome:
 
 
 def _on(storage: Storage | None, outcome: Outcome, case: Case = INTERFERENCE) -> Record:
-    made = arm(FakeTarget({None: outcome}), board="virt-arm64-pcie")
+    made = arm(FakeTarget({None: outcome}), board="virt-arm64")
     return measure(case, replace(made, board=replace(made.board, nvme=storage)), 3)[0]
 
 
@@ -792,28 +792,28 @@ def test_neither_number_stands_without_the_other(changes: dict[str, bytes | None
 
 
 def test_a_load_that_measures_brings_its_device_image_and_storage_to_the_plan() -> None:
-    board = arm(FakeTarget(), board="virt-arm64-pcie").board
+    board = arm(FakeTarget(), board="virt-arm64").board
     made = plan(
-        INTERFERENCE, replace(arm(FakeTarget(), board="virt-arm64-pcie"), board=replace(board, nvme=SCRATCH)), 1
+        INTERFERENCE, replace(arm(FakeTarget(), board="virt-arm64"), board=replace(board, nvme=SCRATCH)), 1
     )
     assert (made.image, made.devices, made.load.measures) == ("full", ("nvme",), True)
     assert made.storage is not None
     assert (made.storage.size, made.storage.directory) == (16 << 20, "/run/rtgate")
     assert made.deadline_s > made.tool_deadline_s + 60
     assert made.load.argv == FioRandwrite().argv(
-        replace(setting(INTERFERENCE, arm(FakeTarget(), board="virt-arm64-pcie")), storage=SCRATCH, beside=True)
+        replace(setting(INTERFERENCE, arm(FakeTarget(), board="virt-arm64")), storage=SCRATCH, beside=True)
     )
     reasons = [need.reason for need in made.needs]
     assert (reasons[0], reasons[-1]) == ("the target has no fio", "the kernel has no ext4 file system")
 
 
 def test_a_board_that_names_no_storage_skips_the_case_and_writes_nothing() -> None:
-    board = replace(arm(FakeTarget(), board="virt-arm64-pcie").board, nvme=None)
+    board = replace(arm(FakeTarget(), board="virt-arm64").board, nvme=None)
     for case in (INTERFERENCE, Case(suite="nvme", tool=FioRandwrite(), load="idle")):
-        made = plan(case, replace(arm(FakeTarget(), board="virt-arm64-pcie"), board=board), 1)
+        made = plan(case, replace(arm(FakeTarget(), board="virt-arm64"), board=board), 1)
         assert made.storage is None
         (need,) = [need for need in made.needs if need.test == "false"]
-        assert need.reason == "virt-arm64-pcie.yaml names no NVMe storage that is free to overwrite (nvme:)"
+        assert need.reason == "virt-arm64.yaml names no NVMe storage that is free to overwrite (nvme:)"
 
 
 def test_two_tools_do_not_share_the_storage() -> None:
@@ -822,8 +822,8 @@ def test_two_tools_do_not_share_the_storage() -> None:
         plan(
             case,
             replace(
-                arm(FakeTarget(), board="virt-arm64-pcie"),
-                board=replace(arm(FakeTarget(), board="virt-arm64-pcie").board, nvme=SCRATCH),
+                arm(FakeTarget(), board="virt-arm64"),
+                board=replace(arm(FakeTarget(), board="virt-arm64").board, nvme=SCRATCH),
             ),
             1,
         )

@@ -46,6 +46,7 @@ class Qemu:
         shift: one instruction is 2**shift nanoseconds of virtual time (QEMU's -icount shift).
         devices: arguments by the name of a device that a boot may have; it gets those that its case asks for.
         iommu: what a boot with devices gets before them.
+        drivers: the build that has drivers of the devices; empty if the board's own has them.
     """
 
     binary: str
@@ -55,6 +56,7 @@ class Qemu:
     arguments: tuple[str, ...]
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     iommu: Iommu = field(default_factory=Iommu)
+    drivers: str = ""
 
     @property
     def instruction_ns(self) -> int:
@@ -262,7 +264,9 @@ def _qemu(data: Keys) -> Qemu | None:
     value = data.get("qemu")
     if value is None:
         return None
-    found = value.mapping(required=("binary", "machine", "cpu", "shift"), optional=("arguments", "devices", "iommu"))
+    found = value.mapping(
+        required=("binary", "machine", "cpu", "shift"), optional=("arguments", "devices", "iommu", "drivers")
+    )
     return Qemu(
         binary=found["binary"].text(),
         machine=found["machine"].text(),
@@ -271,6 +275,7 @@ def _qemu(data: Keys) -> Qemu | None:
         arguments=found.texts("arguments"),
         devices=_devices(found.get("devices")),
         iommu=_iommu(found.get("iommu")),
+        drivers=_named(found.get("drivers"), "build", "kernel-configs"),
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
 from rtgate import companions, links, loads, observed, overwriting, pcie
@@ -67,6 +67,7 @@ class Arm:
         name: `baseline` or `candidate`.
         time: `virtual`, `host` or `real`.
         target: what carries out the plans.
+        configuration: what the kernel was built with, value by symbol; empty if nobody knows.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Arm:
     time: str
     target: Target
     tuning: Tuning = DEFAULT
+    configuration: Mapping[str, str] = field(default_factory=dict)
 
 
 def setting(case: Case, arm: Arm) -> Setting:
@@ -130,6 +132,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         seen=expected.seen,
         needs=(
             *_absent(case, arm),
+            *_undriven(case, arm),
             *case.tool.needs,
             *load.needs,
             *_confined(case, arm),
@@ -158,6 +161,15 @@ def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:
         )
         for name in names
     )
+
+
+def _undriven(case: Case, arm: Arm) -> tuple[Need, ...]:
+    """Return what is known of a virtual board's kernel before it boots: one without PCI sees none of the devices."""
+    qemu = arm.board.qemu
+    if qemu is None or not _devices(case, arm) or not arm.configuration or arm.configuration.get("PCI") == "y":
+        return ()
+    there = f"; the build {qemu.drivers} has it" if qemu.drivers else ""
+    return (Need(test=NEVER, reason=f"{arm.kernel.name} was built without PCI (CONFIG_PCI){there}"),)
 
 
 def _confined(case: Case, arm: Arm) -> tuple[Need, ...]:

@@ -127,8 +127,8 @@ def test_a_boot_that_asks_for_no_device_keeps_its_machine(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "iommu"),
     [
-        ("virt-arm64-pcie", "virt,gic-version=3,iommu=smmuv3"),
-        ("virt-x86_64-pcie", "intel-iommu,intremap=on,caching-mode=on"),
+        ("virt-arm64", "virt,gic-version=3,iommu=smmuv3"),
+        ("virt-x86_64", "intel-iommu,intremap=on,caching-mode=on"),
     ],
 )
 def test_devices_come_behind_an_iommu(name: str, iommu: str) -> None:
@@ -147,7 +147,7 @@ def test_devices_come_behind_an_iommu(name: str, iommu: str) -> None:
 
 @pytest.mark.parametrize(("devices", "recorded"), [((), True), (("edu", "endpoint"), True), (("edu", "nvme"), False)])
 def test_a_boot_with_a_disk_is_not_recorded(devices: tuple[str, ...], recorded: bool) -> None:
-    argv = machine(boards.board("virt-arm64-pcie"), virtual=True, devices=devices)
+    argv = machine(boards.board("virt-arm64"), virtual=True, devices=devices)
     assert ("rr=record" in option(argv, "-icount")) == recorded
 
 

@@ -75,7 +75,7 @@ def test_both_ends_of_a_link_are_measured() -> None:
 
 
 def test_a_captured_output_of_a_virtual_board() -> None:
-    board = boards.board("virt-x86_64-pcie")
+    board = boards.board("virt-x86_64")
     setting = Setting(cpus=1, duration_s=10, virtual_time=True, pcie=board.pcie)
     found = PcieLink().parse(Output(files={"tool.out": CAPTURE.read_bytes()}, exit_code=0, setting=setting))
     ends = {

@@ -13,6 +13,7 @@ from rtgate.boards import FLAVOURS, Board
 from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import KernelBuild
+from rtgate.kernel.configuration import read_config
 from rtgate.lava import environment
 from rtgate.lava.target import JobTarget, time_of
 from rtgate.measure import Arm, Target
@@ -109,6 +110,7 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
             tuning=board.tuning(request.tuning),
             time="virtual" if console == "virtual" else "host",
             target=target(kernel),
+            configuration=read_config(kernel.config) if kernel.config else {},
         )
         for name, kernel in kernels.items()
     )

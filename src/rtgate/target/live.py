@@ -70,7 +70,6 @@ class LiveTarget:
     def started(cls, board: Board, image: Path, rootfs: Rootfs, stop: threading.Event, *, pty: bool) -> LiveTarget:
         """Return a QEMU board in host time, a fresh boot for each plan; its console by pexpect or pyserial (`pty`)."""
         assert board.qemu is not None
-        devices = tuple(board.qemu.devices)
 
         def machine(plan: Plan) -> Machine:
             return Machine(
@@ -79,7 +78,7 @@ class LiveTarget:
                 initrd=rootfs(plan).path,
                 serial="chardev:console",
                 command_line=plan.command_line,
-                devices=devices,
+                devices=plan.devices,
             )
 
         opener = _pty_opener(machine) if pty else _stdio_opener(machine)
