@@ -11,7 +11,7 @@ tell := || { code=$$?; echo "rtgate ended with exit code $$code"; exit $$code; }
 # Not every shell expands ~ in TREE=~/linux.
 option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
 
-.PHONY: help gate demo test test-lab check fuzz bench lab lab-down lab-status clean bootstrap bootstrap-dev
+.PHONY: help gate demo test test-lab check fuzz bench bench-kernels lab lab-down lab-status clean bootstrap bootstrap-dev
 
 help: ## list these targets
 	@echo 'make gate [TREE=DIR [BASE=REF] [CANDIDATE=REF]] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
@@ -43,6 +43,13 @@ bench: bootstrap-dev ## how long a gate takes, what faults on the line do, how o
 	@.venv/bin/python bench/worlds.py --speed
 	@.venv/bin/python bench/worlds.py
 	@.venv/bin/python bench/history.py
+	@.venv/bin/python bench/rates.py
+
+bench-kernels: bootstrap-dev ## error rates of comparisons on 67 real kernels: built, booted, explained, judged; a night
+	@.venv/bin/python bench/comparisons.py build
+	@.venv/bin/python bench/comparisons.py measure
+	@.venv/bin/python bench/explain.py --kernels bench/comparisons/kernels --baseline bench/comparisons/kernels/unpatched
+	@.venv/bin/python bench/rates.py
 
 lab: bootstrap ## a real LAVA lab on this machine: server, worker, docker, two virtual boards (root, Debian 12)
 	@ci/lab/lab up $(tell)

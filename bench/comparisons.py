@@ -40,7 +40,7 @@ from rtgate.kernel.configuration import BuildDescription  # noqa: E402
 from rtgate.kernel.fragments import load_fragment  # noqa: E402
 from rtgate.kernel.patches import apply  # noqa: E402
 from rtgate.kernel.source import Tree, default_tree, open_tree  # noqa: E402
-from rtgate.measure import Arm, Case, measure  # noqa: E402
+from rtgate.measure import Arm, Case, measure, plan  # noqa: E402
 from rtgate.measurement import Histogram  # noqa: E402
 from rtgate.record import Record  # noqa: E402
 from rtgate.target.virtual import VirtualBoard  # noqa: E402
@@ -192,7 +192,7 @@ def _jobs(arguments: argparse.Namespace, known: dict[str, Change], chosen: Seque
         Job(kernel=name, board=board, case=case, seed=seed)
         for board, case in sorted(places)
         for name in chosen
-        if name not in known or (known[name].board, known[name].case) == (board, case)
+        if name not in known or known[name].group != "harmful" or (known[name].board, known[name].case) == (board, case)
         for seed in SEEDS
     ]
     loaded = [
@@ -268,7 +268,7 @@ class _Arms:
             change = self._known.get(job.kernel)
             name = "candidate" if change else "baseline"
             kernels = {name: _kernel(self._work, change)}
-            (arm,), _ = make_arms(ArmRequest(board=job.board, kernels=kernels, profile="mr"))
+            (arm,), _ = make_arms(ArmRequest(board=job.board, kernels=kernels, profile="compare"))
             self._made[key] = _with_words(arm, change.command_line if change else "")
         return self._made[key]
 
@@ -288,13 +288,17 @@ def _with_words(arm: Arm, words: str) -> Arm:
 
 
 def _is_there(work: Path, arms: _Arms, job: Job) -> bool:
-    """Whether a boot was measured, of this very image."""
+    """Whether a boot was measured, of this very image and with this very command."""
     arm = arms.arm(job)
     place = records_file.Place(
         records=work / "records" / job.kernel, board=job.board, arm=arm.name, case=job.case
     ).directory
     path = place / f"{job.seed:03d}" / "record.json"
-    return path.is_file() and json.loads(path.read_text())["kernel"]["image_sha256"] == arm.kernel.image_sha256
+    if not path.is_file():
+        return False
+    stored = json.loads(path.read_text())
+    argv = [*plan(_case(job.case), arm, job.seed).argv]
+    return (stored["kernel"]["image_sha256"], stored["argv"]) == (arm.kernel.image_sha256, argv)
 
 
 def _collect(arguments: argparse.Namespace, _known: dict[str, Change], chosen: Sequence[str]) -> int:

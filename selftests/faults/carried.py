@@ -24,7 +24,8 @@ from rtgate.errors import Location
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.measure import Arm, Case, flavour, measure
+from rtgate.measure import Arm, Case, measure
+from rtgate.observed import uname_flavour
 from rtgate.profiles import profile
 from rtgate.record import KernelIdentity, Record
 from rtgate.target.live import LiveTarget
@@ -146,7 +147,7 @@ def carried_out(trial: Trial, stage: Stage) -> Result:
     live = LiveTarget(
         board=board, open=opened, stop=threading.Event(), boots=target.boots, machine={"console": "faults"}, waits=WAITS
     )
-    ran = flavour(os.uname().version)
+    ran = uname_flavour(os.uname().version)
     kernel = KernelIdentity(
         name="kernel", flavour=ran, release=os.uname().release, image_sha256="", source="", provenance="unknown"
     )

@@ -23,7 +23,8 @@ from rtgate.errors import Location, TransportError
 from rtgate.judge.judging import judge
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
 from rtgate.judge.verdict import Verdict
-from rtgate.measure import Arm, Case, flavour
+from rtgate.measure import Arm, Case
+from rtgate.observed import uname_flavour
 from rtgate.profiles import Lengths, Profile
 from rtgate.record import KernelIdentity, Record, read_all
 from rtgate.run import stored
@@ -145,7 +146,7 @@ class Bench:
     def _arm(self) -> Arm:
         board = replace(boards.board(BOARD), work_directory=WORK, cpus=os.cpu_count() or 1)
         lengths = Lengths(duration_s=0.2, seeds=(1,), boots=1)
-        release, ran = os.uname().release, flavour(os.uname().version)
+        release, ran = os.uname().release, uname_flavour(os.uname().version)
         return Arm(
             name="candidate",
             board=board,
@@ -172,7 +173,7 @@ class Bench:
     def verdicts(self) -> list[Verdict]:
         limit = Threshold(
             board=BOARD,
-            flavour=flavour(os.uname().version),
+            flavour=uname_flavour(os.uname().version),
             case=CASE.name,
             kind=LimitKind.MAX,
             measurement="latency.max",

@@ -23,7 +23,7 @@ from selftests.faults.targets import GOOD, LIMIT_US, WORK, Blow, Machine, Stage,
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.verdict import Kind, Status
-from rtgate.measure import flavour
+from rtgate.observed import uname_flavour
 from rtgate.record import read_all
 from rtgate.soak import order as orders
 
@@ -284,7 +284,7 @@ def first_chunk(records: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_worker_that_is_gone_is_followed_by_another(bench: Bench, site: Path, number: signal.Signals) -> None:
     records = bench.records
-    ran = ("--flavour", flavour(os.uname().version))
+    ran = ("--flavour", uname_flavour(os.uname().version))
     with served(bench.machine) as port:
         asked = ("--board", "bench", "--console", f"tcp:127.0.0.1:{port}", "--case", "latency/cyclictest:idle")
         worker = rtgate(site, *asked, "--for", "4s", "--chunk", "1s", "--records", records, *ran)

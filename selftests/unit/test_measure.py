@@ -26,13 +26,14 @@ from selftests.fake_target import (
     skipped,
 )
 
-from rtgate import loads
+from rtgate import boards, loads
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.validity import Held, checks
-from rtgate.measure import Case, flavour, measure, plan, setting
+from rtgate.measure import Case, measure, plan, setting
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import NEVER, Need, hopeless
+from rtgate.observed import uname_flavour
 from rtgate.record import LoadSeen, Record, Thread
 from rtgate.storage import FileSystem, Overwrite, Storage
 from rtgate.target.outcome import LineQuality, Outcome, State
@@ -658,7 +659,7 @@ def test_both_arms_carry_out_the_same_plan() -> None:
     ],
 )
 def test_flavours_by_uname(version: str, expected: str) -> None:
-    assert flavour(version) == expected
+    assert uname_flavour(version) == expected
 
 
 @settings(max_examples=40)
@@ -720,6 +721,26 @@ def test_devices_that_a_board_does_not_list_are_why_a_case_is_skipped() -> None:
     ]
     made, _ = _made(OnAll(), "nuc-j3455", "real")
     assert [need.reason for need in made.needs if need.test == "false"] == ["nuc-j3455 lists no PCI Express function"]
+
+
+@pytest.mark.parametrize(("pci", "skipped"), [("y", False), ("n", True), (None, False)])
+def test_a_virtual_board_s_kernel_without_pci_is_known_before_it_boots(pci: str | None, skipped: bool) -> None:
+    on = replace(arm(FakeTarget(), board="virt-arm64"), configuration={} if pci is None else {"PCI": pci})
+    made = plan(Case(suite="pcie", tool=OnAll(), load="idle"), on, 1)
+    reasons = [need.reason for need in made.needs if need.test == NEVER]
+    assert reasons == (
+        [f"{on.kernel.name} was built without PCI (CONFIG_PCI); the build virt-arm64-pcie has it"] if skipped else []
+    )
+    bare = plan(Case(suite="latency", tool=Cyclictest(), load="idle"), on, 1)
+    assert not any(need.test == NEVER for need in bare.needs)
+
+
+def test_a_real_board_s_kernel_without_pci_must_show_its_devices_all_the_same() -> None:
+    bare = arm(FakeTarget(), time="real", board="rk3588-evb1")
+    functions = boards.board("virt-arm64").pcie
+    on = replace(bare, board=replace(bare.board, pcie=functions), configuration={"PCI": "n"})
+    made = plan(Case(suite="pcie", tool=OnAll(), load="idle"), on, 1)
+    assert not any(need.test == NEVER for need in made.needs)
 
 
 def test_the_environment_names_the_devices() -> None:
@@ -793,9 +814,7 @@ def test_neither_number_stands_without_the_other(changes: dict[str, bytes | None
 
 def test_a_load_that_measures_brings_its_device_image_and_storage_to_the_plan() -> None:
     board = arm(FakeTarget(), board="virt-arm64").board
-    made = plan(
-        INTERFERENCE, replace(arm(FakeTarget(), board="virt-arm64"), board=replace(board, nvme=SCRATCH)), 1
-    )
+    made = plan(INTERFERENCE, replace(arm(FakeTarget(), board="virt-arm64"), board=replace(board, nvme=SCRATCH)), 1)
     assert (made.image, made.devices, made.load.measures) == ("full", ("nvme",), True)
     assert made.storage is not None
     assert (made.storage.size, made.storage.directory) == (16 << 20, "/run/rtgate")

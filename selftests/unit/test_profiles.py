@@ -52,6 +52,21 @@ def test_a_tool_may_have_other_lengths_in_one_suite(path: Path) -> None:
     assert found.of("oslat", "nvme") == found.lengths
 
 
+def test_a_tool_may_have_other_lengths_under_one_load(path: Path) -> None:
+    own = "cyclictest: {seeds: 7}\n    cyclictest:hackbench: {duration: 5 s}\n    nvme/cyclictest:hackbench: {seeds: 9}"
+    path.write_text(f"{GOOD}  tools:\n    {own}\n")
+    found = profiles.read(path, ("cyclictest",))["mr"]
+    assert found.of("cyclictest", "latency", "idle").seeds == (7,)
+    assert found.of("cyclictest", "latency", "hackbench") == profiles.Lengths(duration_s=5, seeds=(1, 2, 3, 9), boots=2)
+    assert found.of("cyclictest", "nvme", "hackbench").seeds == (9,)
+
+
+def test_an_unknown_load_is_a_mistake(path: Path) -> None:
+    path.write_text(GOOD + "  tools: {cyclictest:hackbank: {boots: 1}}\n")
+    with pytest.raises(ConfigError, match=r":6:11: unknown load 'hackbank' \(allowed: .*hackbench"):
+        profiles.read(path, ("cyclictest",))
+
+
 @pytest.mark.parametrize(("text", "allowed"), [("", False), ("  nfs: false\n", False), ("  nfs: true\n", True)])
 def test_a_profile_may_allow_a_root_on_the_network(path: Path, text: str, allowed: bool) -> None:
     path.write_text(GOOD + text)

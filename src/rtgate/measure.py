@@ -87,7 +87,7 @@ def setting(case: Case, arm: Arm) -> Setting:
         cpus=len(cpus(chosen)) if chosen else arm.board.cpus,
         cpu_list=chosen,
         memory_mib=arm.board.memory_mib,
-        duration_s=arm.profile.of(case.tool.name, case.suite).duration_s,
+        duration_s=arm.profile.of(case.tool.name, case.suite, case.load).duration_s,
         virtual_time=arm.time == "virtual",
         pcie=_functions(case, arm),
         storage=arm.board.nvme,
@@ -299,7 +299,7 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         machine=_machine(qemu, devices) if qemu else "",
         rootfs=outcome.machine.get("rootfs", ""),
         tools=_tools(facts),
-        flavour=_flavour(facts),
+        flavour=observed.flavour(facts),
         kernel_release=facts.get("/proc/sys/kernel/osrelease", ""),
         kernel_version=version,
         config_sha256=observed.text(files, "config.sha256").split(" ")[0],
@@ -341,26 +341,6 @@ def _by_cpu(facts: Mapping[str, str], pattern: str) -> str:
     """Return the different values of a file that each CPU has."""
     found = [value for path, value in facts.items() if re.fullmatch(rf"{_CPU}/cpu\d+{pattern}", path)]
     return ", ".join(dict.fromkeys(found))
-
-
-def flavour(uname_version: str) -> str:
-    """Return the flavour that `uname -v` proves: `preempt_rt`, else `generic`; empty when it is not known.
-
-    Mainline's option and the patch queue both write PREEMPT_RT; 4.19 and older wrote `PREEMPT RT`.
-    `/sys/kernel/realtime` is no proof: it is absent on mainline 6.12 with PREEMPT_RT.
-    """
-    if not uname_version:
-        return ""
-    return "preempt_rt" if re.search(r"\bPREEMPT[_ ]RT\b", uname_version) else "generic"
-
-
-def _flavour(facts: Mapping[str, str]) -> str:
-    """Return the flavour that ran: Cobalt and Jailhouse show themselves beside what `uname -v` says."""
-    if facts.get("/proc/xenomai/version"):
-        return "xenomai"
-    if facts.get("/sys/devices/jailhouse/enabled") == "1":
-        return "jailhouse"
-    return flavour(facts.get("/proc/sys/kernel/version", ""))
 
 
 def _tools(facts: Mapping[str, str]) -> str:

@@ -35,6 +35,26 @@ def facts(files: Mapping[str, bytes], name: str) -> dict[str, str]:
     return {path: "\n".join(lines).strip() for path, lines in found.items()}
 
 
+def uname_flavour(version: str) -> str:
+    """Return the flavour that `uname -v` proves: `preempt_rt`, else `generic`; empty when it is not known.
+
+    Mainline's option and the patch queue both write PREEMPT_RT; 4.19 and older wrote `PREEMPT RT`.
+    `/sys/kernel/realtime` is no proof: it is absent on mainline 6.12 with PREEMPT_RT.
+    """
+    if not version:
+        return ""
+    return "preempt_rt" if re.search(r"\bPREEMPT[_ ]RT\b", version) else "generic"
+
+
+def flavour(facts: Mapping[str, str]) -> str:
+    """Return the flavour that ran: Cobalt and Jailhouse show themselves beside what `uname -v` says."""
+    if facts.get("/proc/xenomai/version"):
+        return "xenomai"
+    if facts.get("/sys/devices/jailhouse/enabled") == "1":
+        return "jailhouse"
+    return uname_flavour(facts.get("/proc/sys/kernel/version", ""))
+
+
 def settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
     """Return the settings; `tsc-early` is the same counter as `tsc`, before its calibration (arch/x86/kernel/tsc.c)."""
     found = facts(files, name)

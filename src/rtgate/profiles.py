@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rtgate import site
+from rtgate import loads, site
 from rtgate.errors import ConfigError
 from rtgate.strict_yaml import Entry, Value, load
 from rtgate.units import Quantity, Unit
@@ -39,7 +39,7 @@ class Profile:
     Attributes:
         lengths: of every tool that has none of its own.
         tools: lengths of tools that measure longer, shorter or more often than the others, by name; by `suite/name` for
-            those of one suite.
+            those of one suite, by `name:load` and `suite/name:load` for those under one load.
         only: the tools that the profile measures; empty for all.
         suites: the suites that it measures; empty for all.
         minimum: cases that a lab's board measures whatever a screen on virtual time said, by name.
@@ -55,9 +55,10 @@ class Profile:
     minimum: tuple[str, ...] = ()
     nfs: bool = False
 
-    def of(self, tool: str, suite: str = "") -> Lengths:
-        """Return the lengths of a tool, in a suite where that has its own."""
-        return self.tools.get(f"{suite}/{tool}", self.tools.get(tool, self.lengths))
+    def of(self, tool: str, suite: str = "", load: str = "") -> Lengths:
+        """Return the lengths of a tool, under a load or in a suite where that has its own."""
+        names = (f"{suite}/{tool}:{load}", f"{tool}:{load}", f"{suite}/{tool}", tool)
+        return next((self.tools[name] for name in names if name in self.tools), self.lengths)
 
     def has(self, suite: str, tool: str) -> bool:
         """Return whether the profile measures a tool of a suite."""
@@ -104,7 +105,7 @@ def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
         name=name,
         description=data["description"].text(),
         lengths=lengths,
-        tools={_tool(found.key, tools): _own(found.value, lengths) for found in own.values()},
+        tools={_case(found.key, tools): _own(found.value, lengths) for found in own.values()},
         only=tuple(_tool(item, tools) for item in (data["only"].items() if "only" in data else ())),
         suites=data.texts("suites"),
         minimum=data.texts("minimum"),
@@ -117,6 +118,16 @@ def _tool(value: Value, tools: Collection[str]) -> str:
     if tools and name.rpartition("/")[2] not in tools:
         value.fail(f"unknown tool {name!r} (allowed: {', '.join(sorted(tools))})")
     return name
+
+
+def _case(value: Value, tools: Collection[str]) -> str:
+    """Return the name of a tool, which may be that in one suite, and under one load."""
+    name, colon, load = value.text().partition(":")
+    if tools and name.rpartition("/")[2] not in tools:
+        value.fail(f"unknown tool {name!r} (allowed: {', '.join(sorted(tools))})")
+    if colon and load not in {*loads.NAMES, *tools}:  # some tools are loads as well
+        value.fail(f"unknown load {load!r} (allowed: {', '.join(loads.NAMES)})")
+    return value.text()
 
 
 def _own(value: Value, lengths: Lengths) -> Lengths:

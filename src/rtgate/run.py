@@ -41,7 +41,7 @@ class Run:
 
     def boots(self, case: Case) -> tuple[int, ...]:
         """Return the seeds, or the numbers, of a case's boots on each arm."""
-        lengths = self.arms[0].profile.of(case.tool.name, case.suite)
+        lengths = self.arms[0].profile.of(case.tool.name, case.suite, case.load)
         virtual = self.arms[0].time == "virtual"
         return self.seeds or (lengths.seeds if virtual else tuple(range(1, lengths.boots + 1)))
 

@@ -73,7 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
     names = [name for name in arguments.suite.split(",") if name]
     cases = suites.cases(names, arguments.profile, arguments.tuning)
     wanted = [
-        Wanted(case=case.name, minutes=_board_minutes(lengths.of(case.tool.name, case.suite), arguments.pairs))
+        Wanted(
+            case=case.name, minutes=_board_minutes(lengths.of(case.tool.name, case.suite, case.load), arguments.pairs)
+        )
         for case in cases
     ]
     if budget <= booting:

@@ -280,7 +280,7 @@ def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Sourc
     cases = _cases(arguments)
     if arguments.boots is not None and arguments.boots < 1:
         raise ConfigError(f"--boots {arguments.boots}: expected at least 1")
-    count = arguments.boots or max(chosen.of(case.tool.name, case.suite).boots for case in cases)
+    count = arguments.boots or max(chosen.of(case.tool.name, case.suite, case.load).boots for case in cases)
     return Order(
         board=board.name,
         kernels={arm: one.kernel for arm, one in sources.items()},

@@ -74,7 +74,7 @@ class Order:
 
     def _lengths(self) -> list[float]:
         chosen = profile(self.profile, TOOLS)
-        return [chosen.of(case.tool.name, case.suite).duration_s for case in self.cases]
+        return [chosen.of(case.tool.name, case.suite, case.load).duration_s for case in self.cases]
 
     def parts(self, longest_s: float = 3600.0) -> tuple[Order, ...]:
         """Return the order in parts of one job each, so that no job holds a board longer than about an hour.

@@ -111,7 +111,7 @@ def begin(case: Case, arm: Arm, console: str, chunks: int, records: Path) -> Ord
         case=case.name,
         console=console,
         tuning=arm.tuning.name,
-        chunk_s=arm.profile.of(case.tool.name, case.suite).duration_s,
+        chunk_s=arm.profile.of(case.tool.name, case.suite, case.load).duration_s,
         first=first,
         last=first + chunks - 1,
         plan=plan(case, arm, first).nonce,
