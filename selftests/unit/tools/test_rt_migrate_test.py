@@ -240,4 +240,4 @@ def test_what_must_be_seen_is_all_rounds_and_no_thread_since_a_failed_run_ends_a
 
 def test_it_needs_two_cpus() -> None:
     assert TOOL.suites == ("scheduling",)
-    assert [need.reason.split(":")[0] for need in TOOL.needs] == ["needs two CPUs"]
+    assert [need.reason.split(":")[0] for need in TOOL.required()] == ["needs two CPUs"]

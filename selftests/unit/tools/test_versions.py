@@ -61,10 +61,12 @@ def test_a_capture_of_2_6_is_read(name: str) -> None:
 def test_pip_stress_before_2_9_brings_about_no_inversion_and_so_is_skipped() -> None:
     with pytest.raises(ParseError, match="no inversion"):
         PipStress().parse(_output("pip_stress-not-tested"))
-    assert [need.reason for need in PipStress.needs] == ["needs pip_stress with --usleep (rt-tests 2.9 or newer)"]
+    assert [need.reason for need in PipStress().required()] == [
+        "needs pip_stress with --usleep (rt-tests 2.9 or newer)"
+    ]
 
 
 def test_cyclicdeadline_before_2_7_has_no_histogram_and_so_is_skipped() -> None:
-    (need,) = Cyclicdeadline.needs
+    (need,) = Cyclicdeadline().required()
     assert "--histogram" in need.test
     assert need.reason == "needs cyclicdeadline with --histogram (rt-tests 2.7 or newer)"
