@@ -14,7 +14,8 @@ Facts of rt-tests 2.4 to 2.10 that this module depends on (src/rt-migrate-test/r
   well.
 * `--duration` ends like Ctrl-C: exit code 1 after ` Passed!`. A number of rounds ends with 0.
 * The time is `gettimeofday`.
-* A task that could not get its priority goes on with another; only a warning says so.
+* A task that could not get its priority goes on with another; a warning says so, of the first task and the main thread
+  only.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import ClassVar
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import Need
-from rtgate.threads import Seen
+from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.rt_tests import Document, document, ended
 
@@ -85,13 +86,16 @@ class RtMigrateTest(Tool):
         )
 
     def expected(self, setting: Setting) -> Expected:
-        """Return what must be seen while it runs.
+        """Return what must be seen while it runs: each task at a priority of its own, and the main thread above them.
 
-        No threads: a run that fails may be over before anybody looks, and the tool itself says if it could not set
-        their priorities.
+        The tool warns about the first task only, if it could not set a priority. A run that fails may be over before
+        anybody looks: then its `failures` stand and its figures do not.
         """
+        highest = self.priority + self._tasks(setting)
         return Expected(
-            threads=(),
+            threads=tuple(
+                Threads(count=1, policy=SCHED_FIFO, priority=priority) for priority in range(self.priority, highest + 1)
+            ),
             duration_s=self._rounds(setting) * _ROUND_S,
             seen=Seen.SESSION,
             counts=(Count(measurement="rounds", least=self._rounds(setting)),),
