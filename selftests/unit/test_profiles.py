@@ -13,6 +13,7 @@ from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.registry import TOOLS
 
+ALLOWED = "boots, description, duration, loads, minimum, nfs, only, seeds, suites, tools"
 GOOD = """\
 mr:
   description: ours
@@ -120,7 +121,7 @@ def test_an_unknown_profile_lists_the_profiles(path: Path) -> None:
             "boots: 2",
             "boot: 2",
             "5:3",
-            "(allowed: boots, description, duration, loads, minimum, nfs, only, seeds, suites, tools)",
+            f"unknown key 'boot' (allowed: {ALLOWED})",
         ),
         ("boots: 2", "boots: 0", "5:10", "0 is out of range (allowed: at least 1)"),
         ("boots: 2", "boots: 1.5", "5:10", "expected a whole number, found a number"),
