@@ -37,6 +37,7 @@ from rtgate.units import Unit
 
 _BUCKET_NS = 100
 _LIMIT_NS = 70_000
+_UNLOCKED = "memory is not locked"
 _LEAST = 0.9  # of the time asked for; buckets are counted with their lower ends
 _START = re.compile(r"^default_n=[0-9]{1,10} nr_packets_drain_per_block=[0-9]{1,10}\n", re.MULTILINE)
 _RESULT = re.compile(
@@ -86,7 +87,12 @@ class Queuelat(Tool):
         "loops": Reports.COUNT,
     }
     needs: ClassVar[tuple[Need, ...]] = (
-        Need(test='[ "$(nproc)" -gt 1 ]', reason="needs two CPUs: one is busy with it all the time", cpus=2),
+        # Not `nproc`, which leaves out isolated CPUs: it may be one of them that is measured.
+        Need(
+            test='[ "$(grep -c "^processor" /proc/cpuinfo)" -gt 1 ]',
+            reason="needs two CPUs: one is busy with it all the time",
+            cpus=2,
+        ),
         Need(
             test="command -v rtgate-queuelat >/dev/null",
             reason="needs rtgate's own queuelat (image full): the compiler removed what those of rt-tests measure",
@@ -120,11 +126,13 @@ class Queuelat(Tool):
         A bucket of the histogram holds what took less than 100 ns longer than its value.
 
         Raises:
-            ParseError: it failed, was stopped, did not begin to measure, measured for too short a time, or its output
+            ParseError: it failed, was stopped, could not lock its memory, did not begin to measure, measured for too short a time, or its output
                 is damaged or contradicts itself.
         """
-        ended("queuelat", output)
         text, said = output.text("tool.out"), output.text("tool.err").strip()
+        if _UNLOCKED in said:
+            raise ParseError(f"queuelat could not lock its memory, so page faults would be measured: {said[:300]}")
+        ended("queuelat", output)
         start = _START.search(text)
         if start is None:
             reason = said or (text.strip().splitlines() or ["no output"])[-1]

@@ -33,6 +33,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.rt_tests import Document, document, ended
 
 JSON = "rt-migrate-test.json"
+# `nproc` counts those that tasks can move between: isolated ones are none of them.
 _TWO_CPUS = Need(test='[ "$(nproc)" -gt 1 ]', reason="needs two CPUs: on one, no task can move to another", cpus=2)
 _ROUND_S = 0.2
 _FAILED = 255
