@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate import profiles
+from rtgate import profiles, site
 from rtgate.errors import ConfigError
+from rtgate.storage import FileSystem, Overwrite, Storage
+from rtgate.tools import Setting
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.registry import TOOLS
 
+DISK = Storage(serial="S", model="", overwrite=Overwrite.FILE, name="/mnt/t", file_system=FileSystem.NONE)
 ALLOWED = "boots, description, duration, loads, minimum, nfs, only, seeds, suites, tools"
 GOOD = """\
 mr:
@@ -229,3 +232,19 @@ def test_a_mistake_in_options_is_told_with_its_place(path: Path, text: str, plac
         profiles.read(path, TOOLS)
     assert f"profiles.yaml:{place}: " in str(caught.value)
     assert said in str(caught.value)
+
+
+def _takes_a_length(tool: str) -> bool:
+    settings = [Setting(cpus=2, duration_s=seconds, virtual_time=False, storage=DISK) for seconds in (30.0, 60.0)]
+    return len({TOOLS[tool]().argv(setting) for setting in settings}) == 2
+
+
+def test_a_night_measures_longer_with_every_tool_that_takes_a_length() -> None:
+    shipped = profiles.read(site.shipped() / "profiles.yaml", TOOLS)
+    mr, nightly = shipped["mr"], shipped["nightly"]
+    timed = [tool for tool in TOOLS if _takes_a_length(tool)]
+    assert {"cyclictest", "signaltest", "oslat", "rt-migrate-test", "fio-read"} <= set(timed)
+    assert not {"ssdd", "hackbench", "deadline_test", "pip_stress"} & set(timed)
+    assert all(nightly.of(tool).duration_s >= 6 * mr.of(tool).duration_s for tool in timed)
+    soaked = {tool for tool in timed if "pcie" not in TOOLS[tool].suites} - {"cyclictest"}
+    assert all(nightly.of(tool).duration_s >= 12 * mr.of(tool).duration_s for tool in soaked)

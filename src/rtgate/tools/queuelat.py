@@ -126,8 +126,8 @@ class Queuelat(Tool):
         A bucket of the histogram holds what took less than 100 ns longer than its value.
 
         Raises:
-            ParseError: it failed, was stopped, could not lock its memory, did not begin to measure, measured for too short a time, or its output
-                is damaged or contradicts itself.
+            ParseError: it failed, was stopped, could not lock its memory, did not begin to measure, measured for too
+                short a time, or its output is damaged or contradicts itself.
         """
         text, said = output.text("tool.out"), output.text("tool.err").strip()
         if _UNLOCKED in said:
