@@ -246,7 +246,7 @@ def test_the_evidence_is_what_proc_showed() -> None:
     assert evidence.load == "hackbench"
     assert evidence.load_processes == loads.load("hackbench", arm(FakeTarget()).board).processes
     expected = asdict(Cyclictest().expected(setting(CASE, arm(FakeTarget()))))
-    assert {name: evidence.asked[name] for name in expected} == {**expected, "seen": "own"}
+    assert {name: evidence.asked[name] for name in expected} == {**expected, "seen": "own", "cpus": []}
     assert [dict(group) for group in evidence.asked["threads"]] == [{"count": 1, "policy": 1, "priority": 99}]
     assert (evidence.asked["duration_s"], evidence.asked["interval_us"]) == (2, 1000)
     assert (evidence.asked["counts"], evidence.asked["clock"], evidence.asked["name"]) == ((), False, "")

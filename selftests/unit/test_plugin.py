@@ -5,6 +5,7 @@ import json
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from rtgate import run as run_module
 from rtgate.cli import verdicts
 from rtgate.errors import InfrastructureError
 from rtgate.measure import Arm, Case
+from rtgate.profiles import profile
 from rtgate.run import Beside, Run
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
@@ -456,6 +458,41 @@ def test_a_profile_measures_only_its_tools(suite: Suite) -> None:
     suite.measured("--profile", "smoke").assert_outcomes(passed=2, deselected=1)
     assert {plan.case for plan in target.plans} == {IDLE, LOADED}
     assert suite.told() == {IDLE: ["PASS"], LOADED: ["PASS"]}
+
+
+OWN = """
+own:
+  description: options of its own
+  duration: 2 s
+  seeds: 1
+  boots: 1
+  tools:
+    cyclictest: {options: {mlock: false}}
+  loads:
+    stress: {cpu: 1, timeout: 9s}
+"""
+
+
+def test_a_profile_s_options_and_loads_are_measured_and_not_judged(suite: Suite) -> None:
+    suite.tests.write_text(SUITE.replace('"hackbench")', '"hackbench", named=("stress",))'))
+    site = suite.pytester.mkdir("site")
+    (site / "profiles.yaml").write_text(OWN)
+    suite.patch.setenv("RTGATE_SITE", str(site))
+    target = FakeTarget()
+    suite.fake(replace(arm(target), profile=profile("own")))
+    suite.measured("--profile", "own").assert_outcomes(passed=1, deselected=2)
+    assert {plan.case for plan in target.plans} == {"latency/cyclictest:stress"}
+    assert all("--mlockall" not in plan.argv for plan in target.plans)
+    assert {plan.load.argv for plan in target.plans} == {("stress", "--quiet", "--cpu", "1", "--timeout", "9s")}
+    assert suite.told() == {"latency/cyclictest:stress": ["DONE"]}
+
+
+def test_a_load_that_no_profile_names_is_not_measured(suite: Suite) -> None:
+    suite.tests.write_text(SUITE.replace('"hackbench")', '"hackbench", named=("stress",))'))
+    target = FakeTarget()
+    suite.fake(arm(target))
+    suite.measured().assert_outcomes(passed=2, deselected=1)
+    assert {plan.case for plan in target.plans} == {IDLE, LOADED}
 
 
 @pytest.mark.parametrize("boots", ["0", "-1"])

@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate import profiles
+from rtgate import profiles, site
 from rtgate.errors import ConfigError
+from rtgate.storage import FileSystem, Overwrite, Storage
+from rtgate.tools import Setting
+from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.hackbench import Hackbench
+from rtgate.tools.registry import TOOLS
 
+DISK = Storage(serial="S", model="", overwrite=Overwrite.FILE, name="/mnt/t", file_system=FileSystem.NONE)
+ALLOWED = "boots, description, duration, loads, minimum, nfs, only, seeds, suites, tools"
 GOOD = """\
 mr:
   description: ours
@@ -17,6 +24,18 @@ mr:
   seeds: 1-3,9
   boots: 2
 """
+
+SEED = (
+    GOOD
+    + """\
+  tools:
+    cyclictest: {duration: 2 s, options: {threads: 4, affinity: none}}
+    nvme/cyclictest: {options: {threads: 2}}
+  loads:
+    idle: {}
+    stress: {cpu: 4, vm: 1, vm-bytes: 4M}
+"""
+)
 
 
 @pytest.fixture
@@ -120,7 +139,7 @@ def test_an_unknown_profile_lists_the_profiles(path: Path) -> None:
             "boots: 2",
             "boot: 2",
             "5:3",
-            "unknown key 'boot' (allowed: boots, description, duration, minimum, nfs, only, seeds, suites, tools)",
+            f"unknown key 'boot' (allowed: {ALLOWED})",
         ),
         ("boots: 2", "boots: 0", "5:10", "0 is out of range (allowed: at least 1)"),
         ("boots: 2", "boots: 1.5", "5:10", "expected a whole number, found a number"),
@@ -175,3 +194,72 @@ def test_seeds_are_seeds_or_a_mistake(text: str) -> None:
         return
     assert found == tuple(sorted(set(found)))
     assert 1 <= found[0] <= found[-1] <= 100_000
+
+
+def test_a_profile_may_have_options_for_tools_and_loads(path: Path) -> None:
+    path.write_text(SEED)
+    found = profiles.read(path, TOOLS)["mr"]
+    assert found.of("cyclictest").duration_s == 2
+    assert found.fitted(Cyclictest(), "latency") == Cyclictest(threads=4, affinity="none")
+    assert found.fitted(Cyclictest(), "nvme") == Cyclictest(threads=2)
+    assert found.fitted(Hackbench(loops=7), "scheduling") == Hackbench(loops=7)
+    assert found.loads == {"idle": {}, "stress": {"cpu": 4, "vm": 1, "vm-bytes": "4M"}}
+    assert found.asks("cyclictest", "nvme", "stress") == {
+        "threads": 2,
+        "stress cpu": 4,
+        "stress vm": 1,
+        "stress vm-bytes": "4M",
+    }
+    assert found.asks("hackbench", "scheduling", "idle") == {}
+
+
+def test_a_profile_that_names_loads_measures_under_no_other(path: Path) -> None:
+    path.write_text(SEED)
+    found = profiles.read(path, TOOLS)["mr"]
+    assert found.has("latency", "cyclictest", "stress", named=True)
+    assert found.has("latency", "cyclictest", "idle")
+    assert not found.has("latency", "cyclictest", "hackbench")
+    path.write_text(GOOD)
+    plain = profiles.read(path, TOOLS)["mr"]
+    assert plain.has("latency", "cyclictest", "hackbench")
+    assert not plain.has("latency", "cyclictest", "stress", named=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("  tools: {cyclictest: {options: {thread: 4}}}\n", "6:34", "cyclictest has no option 'thread'"),
+        ("  tools: {cyclictest: {options: {threads: yes}}}\n", "6:43", "threads is True"),
+        ("  tools: {cyclictest: {options: {threads: four}}}\n", "6:43", "threads is 'four'"),
+        ("  tools: {cyclictest: {options: {threads: -1}}}\n", "6:43", "at least 0"),
+        ("  tools: {cyclictest: {options: {affinity: all}}}\n", "6:33", "affinity of cyclictest is 'all'"),
+        ("  tools: {cyclictest: {options: {taskset: [2]}}}\n", "6:43", "expected a whole number"),
+        ("  loads: {stres: {}}\n", "6:11", "unknown load 'stres'"),
+        ("  loads: {stress: {cpu: 4, cpu-load: 3}}\n", "6:19", "has no option 'cpu-load'"),
+        ("  loads: {stress: {cpu: 0}}\n", "6:19", "whole number of at least 1"),
+        ("  loads: {stress: {timeout: 4s}}\n", "6:19", "has no worker"),
+        ("  loads: {hackbench: {groups: 4}}\n", "6:22", "allowed: none"),
+    ],
+)
+def test_a_mistake_in_options_is_told_with_its_place(path: Path, text: str, place: str, said: str) -> None:
+    path.write_text(GOOD + text)
+    with pytest.raises(ConfigError) as caught:
+        profiles.read(path, TOOLS)
+    assert f"profiles.yaml:{place}: " in str(caught.value)
+    assert said in str(caught.value)
+
+
+def _takes_a_length(tool: str) -> bool:
+    settings = [Setting(cpus=2, duration_s=seconds, virtual_time=False, storage=DISK) for seconds in (30.0, 60.0)]
+    return len({TOOLS[tool]().argv(setting) for setting in settings}) == 2
+
+
+def test_a_night_measures_longer_with_every_tool_that_takes_a_length() -> None:
+    shipped = profiles.read(site.shipped() / "profiles.yaml", TOOLS)
+    mr, nightly = shipped["mr"], shipped["nightly"]
+    timed = [tool for tool in TOOLS if _takes_a_length(tool)]
+    assert {"cyclictest", "signaltest", "oslat", "rt-migrate-test", "fio-read"} <= set(timed)
+    assert not {"ssdd", "hackbench", "deadline_test", "pip_stress"} & set(timed)
+    assert all(nightly.of(tool).duration_s >= 6 * mr.of(tool).duration_s for tool in timed)
+    soaked = {tool for tool in timed if "pcie" not in TOOLS[tool].suites} - {"cyclictest"}
+    assert all(nightly.of(tool).duration_s >= 12 * mr.of(tool).duration_s for tool in soaked)

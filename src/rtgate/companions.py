@@ -30,7 +30,7 @@ def as_load(tool: Tool, setting: Setting) -> Load:
     return Load(
         name=tool.name,
         argv=tool.argv(beside(setting)),
-        needs=tool.needs,
+        needs=tool.required(),
         image=tool.image,
         devices=tool.devices,
         measures=True,

@@ -7,12 +7,14 @@ That a load ran is proven in each record: its processes were there at start, mid
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rtgate.boards import Board
 from rtgate.errors import ConfigError
 from rtgate.needs import Need
+
+Options = Mapping[str, int | str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +60,34 @@ def _memory(board: Board) -> str:
     return f"{max(4, board.memory_mib // 16)}M"
 
 
+def _usual(board: Board) -> Options:
+    """Return the mix of the vendor's reference runs on RK3562, RK3568 and RK3588: -c CPUs --io 2 --vm 1."""
+    return {"cpu": board.cpus, "io": 2, "vm": 1, "vm-bytes": _memory(board)}
+
+
+# What a profile may ask of a load, by the names that its program gives to it.
+_STRESS = ("cpu", "io", "vm", "vm-bytes", "hdd", "hdd-bytes", "timeout")
+_STRESS_NG = (*_STRESS, "cpu-load", "cpu-method", "timerfd-freq")
+_WORKERS = ("cpu", "io", "vm", "hdd")
+
+
 def _stress(board: Board) -> Load:
-    # The vendor's command on RK3562: stress -c CPUs --io 2 --vm 1 --vm-bytes 256M.
-    mix = ("--cpu", str(board.cpus), "--io", "2", "--vm", "1", "--vm-bytes", _memory(board))
-    return Load(name="stress", argv=("stress", "--quiet", *mix), processes=board.cpus + 3)
+    return _mixed("stress", ("stress", "--quiet"), board, _usual(board))
 
 
 def _stress_ng(board: Board) -> Load:
-    # The mix of the vendor's reference runs on RK3568 and RK3588: -c CPUs --io 2 --vm 1.
-    mix = ("--cpu", str(board.cpus), "--io", "2", "--vm", "1", "--vm-bytes", _memory(board))
-    return Load(
-        name="stress-ng",
-        argv=("stress-ng", "--quiet", *mix, "--temp-path", "/tmp"),  # noqa: S108 - on the target, a RAM file system
-        processes=board.cpus + 3,
-    )
+    return _mixed("stress-ng", ("stress-ng", "--quiet"), board, _usual(board))
+
+
+def _mixed(name: str, program: tuple[str, ...], board: Board, mix: Options) -> Load:
+    """Return a mix of workers as a load; those that write files do so on a disk."""
+    words = tuple(word for option, value in mix.items() for word in (f"--{option}", str(value)))
+    end = ("--temp-path", "/tmp") if name == "stress-ng" else ()  # noqa: S108 - on the target, a RAM file system
+    processes = sum(int(mix.get(worker, 0)) for worker in _WORKERS)
+    if "hdd" not in mix:
+        return Load(name=name, argv=(*program, *words, *end), processes=processes)
+    command, needs = _on_disk(board, f"exec {shlex.join((*program, *words))}")
+    return Load(name=name, argv=("sh", "-c", command), processes=processes, needs=needs)
 
 
 _DISK = "/run/rtgate-disk"
@@ -139,6 +155,24 @@ def _combination(board: Board) -> Load:
     return Load(name="combination", argv=("sh", "-c", command), processes=processes, needs=disk.needs)
 
 
+_KILLALL = Need(test="command -v killall >/dev/null", reason="the target has no killall")
+
+
+def _dd_hackbench(board: Board) -> Load:
+    """Return the load of the reference runs on the NUC: 1 GiB written again and again, and hackbench, ended every 5 s.
+
+    Its `hackbench 20` is `--groups 20` since rt-tests 2.0, which does not read numbers without a name.
+    """
+    written, needs = _on_disk(board, "while :; do dd if=/dev/zero of=bigfile bs=1024000 count=1024; done")
+    command = f"({written}) & while :; do hackbench --groups 20; done & while sleep 5; do killall hackbench; done"
+    return Load(
+        name="dd-hackbench",
+        argv=("sh", "-c", f"{{ {command}; }} >/dev/null 2>&1"),
+        processes=3,
+        needs=(*needs, _KILLALL),
+    )
+
+
 _LOADS: dict[str, Callable[[Board], Load]] = {
     "idle": _idle,
     "hackbench": _hackbench,
@@ -149,16 +183,41 @@ _LOADS: dict[str, Callable[[Board], Load]] = {
     "network": _network,
     "memory": _pressure,
     "combination": _combination,
+    "dd-hackbench": _dd_hackbench,
 }
 NAMES = tuple(_LOADS)
 
 
-def load(name: str, board: Board) -> Load:
+_OPTIONS: Mapping[str, tuple[str, ...]] = {"stress": _STRESS, "stress-ng": _STRESS_NG}
+
+
+def load(name: str, board: Board, options: Options | None = None) -> Load:
     """Return the load of this name for a board.
 
+    Args:
+        name: one of `NAMES`.
+        board: whose CPUs, memory and disk it takes.
+        options: what its program is asked for instead of what is usual, as a whole; None or nothing for the usual.
+
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is none, or it has no such option.
     """
     if name not in _LOADS:
         raise ConfigError(f"unknown load {name!r} (allowed: {', '.join(NAMES)})")
-    return _LOADS[name](board)
+    if not options:
+        return _LOADS[name](board)
+    check_options(name, options)
+    return _mixed(name, (name, "--quiet"), board, options)
+
+
+def check_options(name: str, options: Options) -> None:
+    """Check that a load has these options. Raises ConfigError."""
+    known = _OPTIONS.get(name, ())
+    for option, value in options.items():
+        if option not in known:
+            allowed = ", ".join(known) or "none"
+            raise ConfigError(f"the load {name} has no option {option!r} (allowed: {allowed})")
+        if option in _WORKERS and not (isinstance(value, int) and value > 0):
+            raise ConfigError(f"{option} of the load {name} is {value!r} (allowed: a whole number of at least 1)")
+    if options and not set(options) & set(_WORKERS):
+        raise ConfigError(f"the load {name} has no worker (one of {', '.join(_WORKERS)})")

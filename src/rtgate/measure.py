@@ -97,8 +97,9 @@ def setting(case: Case, arm: Arm) -> Setting:
 
 def _load(case: Case, arm: Arm) -> Load:
     """Return what runs beside the tool. Raises ConfigError for an unknown load."""
-    beside = case.companion
-    return loads.load(case.load, arm.board) if beside is None else companions.as_load(beside, setting(case, arm))
+    if case.companion is not None:
+        return companions.as_load(case.companion, setting(case, arm))
+    return loads.load(case.load, arm.board, arm.profile.loads.get(case.load))
 
 
 def _devices(case: Case, arm: Arm) -> tuple[str, ...]:
@@ -109,8 +110,7 @@ def _devices(case: Case, arm: Arm) -> tuple[str, ...]:
 
 
 def _asked_devices(case: Case, arm: Arm) -> tuple[str, ...]:
-    beside = case.companion or loads.load(case.load, arm.board)
-    return (*case.tool.devices, *beside.devices)
+    return (*case.tool.devices, *(case.companion or _load(case, arm)).devices)
 
 
 def _functions(case: Case, arm: Arm) -> Mapping[str, pcie.Function]:
@@ -133,7 +133,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         needs=(
             *_absent(case, arm),
             *_undriven(case, arm),
-            *case.tool.needs,
+            *case.tool.required(),
             *load.needs,
             *_confined(case, arm),
             *overwriting.needs(case.tools, made, arm.board.name),
@@ -174,7 +174,8 @@ def _undriven(case: Case, arm: Arm) -> tuple[Need, ...]:
 
 def _confined(case: Case, arm: Arm) -> tuple[Need, ...]:
     """Return what no target has: a way to keep a tool on the tuning's CPUs that does not do so by itself."""
-    if not arm.tuning.cpus or case.tool.confined:
+    own = case.tool.expected(setting(case, arm)).cpus
+    if not arm.tuning.cpus or (set(own) <= set(cpus(arm.tuning.cpus)) if own else case.tool.confined):
         return ()
     reason = f"{case.tool.name} is not kept on CPUs {arm.tuning.cpus}, which the tuning {arm.tuning.name} asks for"
     return (Need(test=NEVER, reason=reason),)
@@ -363,7 +364,8 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
             **asdict(expected),
             **(companions.asked(case.companion, setting(case, arm), expected) if case.companion else {}),
             "seen": expected.seen.value,
-            "cpus": list(cpus(arm.tuning.cpus)) if arm.tuning.cpus else [],
+            "cpus": list(expected.cpus or (cpus(arm.tuning.cpus) if arm.tuning.cpus else ())),
+            "options": arm.profile.asks(case.tool.name, case.suite, case.load),
             "command_line": arm.tuning.command_line,
             "priorities": dict(arm.tuning.priorities),
             "counters": links.counted(_functions(case, arm)),

@@ -44,15 +44,20 @@ _PROFILE = "mr"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a test item measures: a tool under a load."""
+    """What a test item measures: a tool under a load, which profiles may have to name."""
 
     tool: Tool
     load: str
+    named: bool = False
 
 
-def cases(tool: Tool, *loads: str) -> pytest.MarkDecorator:
-    """Make a test item of a tool under each load; its `measure` fixture measures and judges that case."""
-    return pytest.mark.parametrize("measure", [Asked(tool, load) for load in loads], ids=loads, indirect=True)
+def cases(tool: Tool, *loads: str, named: tuple[str, ...] = ()) -> pytest.MarkDecorator:
+    """Make a test item of a tool under each load; its `measure` fixture measures and judges that case.
+
+    Loads that are `named` are for profiles that name them: no other measures under them.
+    """
+    asked = [*(Asked(tool, load) for load in loads), *(Asked(tool, load, named=True) for load in named)]
+    return pytest.mark.parametrize("measure", asked, ids=[one.load for one in asked], indirect=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -281,9 +286,10 @@ def _selected(config: pytest.Config, items: list[pytest.Item], named: str) -> di
     chosen = profile(config.getoption("--profile") or named, TOOLS)
     tuning = config.getoption("--tuning")
     offered = {
-        item.nodeid: Case(suite=item.path.parent.name, tool=asked.tool, load=asked.load, tuning=tuning)
+        item.nodeid: Case(suite=suite, tool=chosen.fitted(asked.tool, suite), load=asked.load, tuning=tuning)
         for item in items
-        if (asked := _asked(item)) and chosen.has(item.path.parent.name, asked.tool.name)
+        if (asked := _asked(item))
+        and chosen.has(suite := item.path.parent.name, asked.tool.name, asked.load, named=asked.named)
     }
     wanted = set(config.getoption("--case"))
     unknown = wanted - {case.name for case in offered.values()}

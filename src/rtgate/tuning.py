@@ -64,6 +64,11 @@ def cpus(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
+def is_cpu_list(text: str) -> bool:
+    """Return whether a text is a list of CPUs that `cpus` reads, and not an empty one."""
+    return bool(_CPUS.fullmatch(text) and cpus(text))
+
+
 def _tuning(name: str, value: Value) -> Tuning:
     data = value.mapping(required=("description",), optional=_OPTIONAL)
     listed = {key: cpu_list(data[key]) for key in ("cpus", "irq_affinity") if key in data}
@@ -94,7 +99,7 @@ def _tuning(name: str, value: Value) -> Tuning:
 def cpu_list(value: Value) -> str:
     """Read a list of CPUs. Raises ConfigError."""
     text = value.word()
-    if not _CPUS.fullmatch(text) or not cpus(text):
+    if not is_cpu_list(text):
         value.fail(f"{text!r} is no list of CPUs (allowed: 0, 0-3, 0,2-3)")
     return text
 

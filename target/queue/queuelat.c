@@ -21,7 +21,7 @@
 #define PROGRAM_VERSION "unknown"
 #endif
 
-enum { MEASURED = 0, USAGE = 2, NO_BLOCK = 3, SYSTEM = 9 };
+enum { MEASURED = 0, USAGE = 2, NO_BLOCK = 3, NOT_LOCKED = 4, SYSTEM = 9 };
 enum { STEP_NS = 100, STEPS = 700, TRIALS = 400, BLOCK_STEP = 64, FIRST_BLOCK = 1024, LARGEST_BLOCK = 1 << 26 };
 
 /* What is asked for: times in ns, packets that arrive in a microsecond, seconds to measure. */
@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 	if (!from || !to)
 		fail(SYSTEM, "no memory for the blocks", strerror(errno));
 	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
-		fprintf(stderr, "rtgate-queuelat: memory is not locked: %s\n", strerror(errno));
+		fail(NOT_LOCKED, "memory is not locked", strerror(errno));
 	measure(&asked);
 	return fflush(stdout) ? SYSTEM : MEASURED;
 }

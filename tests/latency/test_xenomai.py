@@ -2,7 +2,8 @@
 """How late Cobalt wakes up a periodic thread. Skipped where there is no Cobalt."""
 
 from rtgate.plugin import Measure, cases
-from rtgate.tools.xenomai import XenomaiCyclictest, XenomaiLatency
+from rtgate.tools.xenomai import XenomaiLatency
+from rtgate.tools.xenomai_cyclictest import XenomaiCyclictest
 
 
 @cases(XenomaiLatency(), "idle", "hackbench")
@@ -11,7 +12,7 @@ def test_latency(measure: Measure) -> None:
     measure()
 
 
-@cases(XenomaiCyclictest(), "idle", "hackbench")
+@cases(XenomaiCyclictest(), "idle", "hackbench", named=("stress", "stress-ng", "dd-hackbench"))
 def test_cyclictest(measure: Measure) -> None:
     """The same on every CPU, measured by Xenomai's own cyclictest."""
     measure()

@@ -109,6 +109,17 @@ def test_without_limits_it_is_done_and_nothing_was_judged() -> None:
     assert exit_code([found], allow_unjudged=True) == 0
 
 
+def test_limits_do_not_hold_for_options_of_a_profile_but_policies_on_faults_do() -> None:
+    own = asking(record(SLOW), options={"threads": 4})
+    found = _only(_judge([own], [maximum()]))
+    assert (found.status, found.kind) == (Status.DONE, Kind.UNJUDGED)
+    assert "the profile has options of its own" in found.sentence
+    suites = asking(record(SLOW), options={})
+    assert _only(_judge([suites], [maximum()])).status is Status.FAIL
+    broken = replace(own, faults=(_oops(),))
+    assert Status.FAIL in {one.status for one in _judge([broken], [maximum()])}
+
+
 def test_limits_of_another_flavour_do_not_apply() -> None:
     assert _only(_judge([record()], [replace(maximum(), flavour="generic")])).kind is Kind.UNJUDGED
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record, Thread
 from rtgate.tools import Output, Setting
 from rtgate.tools.cyclictest import JSON, Cyclictest
+from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
@@ -706,3 +707,28 @@ def test_error_counters_that_should_be_there_must_be_read_before_and_after() -> 
     )
     assert "nvme (0000:01:00.0) before the test, nvme" in _failed("aer", evidence(asked, pcie={}))
     assert _check("aer", evidence(asked)).spoils is Spoils.GOOD_NEWS
+
+
+def _tasks(priorities: tuple[int, ...]) -> Check:
+    """Return the check of rt-migrate-test's threads on two CPUs, of which those with these priorities were seen."""
+    expected = RtMigrateTest().expected(Setting(cpus=2, duration_s=10, virtual_time=False))
+    groups = [asdict(group) for group in expected.threads]
+    seen = tuple(
+        Thread(moment="middle", name="rt-migrate-test", policy=1, priority=priority, processor=0)
+        for priority in priorities
+    )
+    made = asking(evidence(record(), threads=seen), threads=groups, seen=expected.seen.value)
+    return _check("threads", made)
+
+
+def test_each_task_of_rt_migrate_test_must_have_its_own_priority() -> None:
+    assert _tasks((2, 3, 4, 5)).held is Held.OK
+    equal = _tasks((2, 3, 3, 5))
+    assert (equal.held, equal.spoils) == (Held.FAILED, Spoils.EVERYTHING)
+    assert "0 of 1 measuring threads ran at SCHED_FIFO 4" in equal.sentence
+    assert _tasks((2, 3, 4)).held is Held.FAILED
+
+
+def test_a_migration_test_that_was_over_before_anybody_looked_keeps_its_failures() -> None:
+    unseen = _tasks(())
+    assert (unseen.held, unseen.spoils) == (Held.FAILED, Spoils.FIGURES)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.threads import Seen, Threads
 from rtgate.tools import Expected, Output, Setting
@@ -395,3 +395,59 @@ def test_lost_wakeups_are_counted_against_the_seconds_that_were_asked_for() -> N
     assert _number(_parse(_capture("2.10/cyclictest-host-idle.json"), asked), "wakeups.lost")[0] == 999
     faster = Cyclictest(interval_us=500)
     assert _number(_parse(_capture("2.10/cyclictest-host-idle.json"), asked, faster), "wakeups.lost")[0] == 2999
+
+
+# `cyclictest -D 1` with two threads, without a histogram: periods of 1000 and 1500 us.
+PLAIN = Cyclictest(range_us=0, threads=2, affinity="none")
+TWO = Setting(cpus=2, duration_s=1.0, virtual_time=False)
+
+
+def test_without_a_histogram_each_thread_has_a_period_of_its_own() -> None:
+    found = _parse(_capture("2.4/cyclictest-duration.json"), TWO, PLAIN)
+    assert {one.name for one in found} == {"latency.min", "latency.avg", "latency.max", "wakeups", "wakeups.lost"}
+    assert [_number(found, "wakeups", cpu)[0] for cpu in (0, 1)] == [1000, 667]
+    assert [_number(found, "wakeups.lost", cpu)[0] for cpu in (0, 1)] == [0, 0]
+    assert [_number(found, "latency.max", cpu)[0] for cpu in (0, 1)] == [314, 626]
+    (count,) = PLAIN.expected(TWO).counts
+    assert count.least <= 667
+
+
+def test_threads_that_share_a_cpu_are_told_apart() -> None:
+    data = json.loads(_capture("2.4/cyclictest-duration.json"))
+    for thread in data["thread"].values():
+        thread["cpu"] = 1
+    text = json.dumps(data, indent=2)
+    with pytest.raises(ParseError, match="not one on each"):
+        _parse(text, TWO, PLAIN)
+    found = _parse(text, TWO, Cyclictest(range_us=0, threads=2, affinity="none", taskset="1"))
+    assert {tuple(sorted(one.labels.items())) for one in found} == {
+        (("cpu", "1"), ("thread", "0")),
+        (("cpu", "1"), ("thread", "1")),
+    }
+
+
+def test_a_number_of_wake_ups_ends_a_run_before_the_duration_does() -> None:
+    counted = Cyclictest(loops=500, interval_us=1000)
+    assert counted.expected(TWO).duration_s == 0.5
+    assert "--loops=500" in counted.argv(TWO)
+    assert not any(word.startswith("--duration") for word in counted.argv(TWO))
+    both = Cyclictest(loops=5000).argv(TWO)
+    assert {"--loops=5000", "--duration=1"} <= set(both)
+
+
+def test_microseconds_may_be_asked_for_on_virtual_time() -> None:
+    plain = Cyclictest(range_us=100, virtual_range_us=0)
+    assert "--histogram=100" in plain.argv(VIRTUAL)
+    assert "--nsecs" not in plain.argv(VIRTUAL)
+
+
+def test_the_wall_clock_must_stand_still_if_it_is_measured_with() -> None:
+    assert Cyclictest(clock="realtime").expected(TWO).clock
+    assert not Cyclictest(clock="monotonic").expected(TWO).clock
+    assert "--clock=1" in Cyclictest(clock="realtime").argv(TWO)
+
+
+@pytest.mark.parametrize("options", [{"clock": "tai"}, {"policy": "other"}, {"affinity": "all"}, {"taskset": "x"}])
+def test_a_text_that_it_does_not_know_is_a_mistake(options: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="allowed"):
+        Cyclictest(**options)  # type: ignore[arg-type]

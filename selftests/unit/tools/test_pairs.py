@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -298,3 +299,22 @@ def test_what_goes_in_comes_out(rows: list[tuple[int, int, int, int]]) -> None:
     setting = Setting(cpus=len(rows), duration_s=0.0, virtual_time=False)
     found = _parse(json.dumps({"thread": threads}), setting)
     assert [one.quantity.value for one in found if one.quantity is not None] == wanted
+
+
+def test_a_number_of_unbound_pairs_with_a_distance_is_read() -> None:
+    tool = Pmqtest(threads=2, affinity=False, priority=1, distance_us=500, loops=100)
+    setting = Setting(cpus=2, duration_s=60, virtual_time=False)
+    data = (DATA / "2.4" / "pmqtest-unbound.json").read_bytes()
+    found = tool.parse(Output(files={"pmqtest.json": data}, exit_code=0, setting=setting))
+    maxima = {one.labels["pair"]: one.quantity.value for one in found if one.name == "latency.max" and one.quantity}
+    assert maxima == {"0": 46, "1": 32}
+    assert tool.expected(setting).duration_s == 0.1
+    assert "--affinity" not in tool.argv(setting)
+    with pytest.raises(ParseError, match="of 101 samples"):
+        replace(tool, loops=101).parse(Output(files={"pmqtest.json": data}, exit_code=0, setting=setting))
+
+
+def test_the_priority_falls_from_pair_to_pair_and_not_below_1() -> None:
+    tool = Svsematest(threads=3, priority=2)
+    setting = Setting(cpus=4, duration_s=1, virtual_time=False)
+    assert [(group.count, group.priority) for group in tool.expected(setting).threads] == [(2, 2), (4, 1)]

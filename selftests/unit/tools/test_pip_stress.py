@@ -94,7 +94,7 @@ def test_the_need_tells_versions_with_the_option(tmp_path: Path, help_text: str,
     program = tmp_path / "pip_stress"
     program.write_text(f"#!/bin/sh\necho '{help_text}'\n", encoding="ascii")
     program.chmod(0o755)
-    (need,) = PipStress.needs
+    (need,) = PipStress().required()
     command = f"{need.test} || echo missing"
     path = f"{tmp_path}:/usr/bin:/bin"
     done = subprocess.run(

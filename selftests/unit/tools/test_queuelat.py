@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -276,6 +277,8 @@ def test_what_the_program_prints_is_read_and_says_that_it_copied(program: Path) 
         done = _run(program, *options)
         if done.returncode != 3:
             break
+    if done.returncode == 4:
+        pytest.skip("this user may not lock memory")
     assert done.returncode == 0, done.stderr
     found = _parse(done.stdout, setting)
     assert set(_values(found)) == {"queue.exceeded", "queue.longest", "loops"}
@@ -285,6 +288,33 @@ def test_what_the_program_prints_is_read_and_says_that_it_copied(program: Path) 
     block = re.search(r"^default_n=(\d+) ", done.stdout, re.MULTILINE)
     assert block is not None
     assert int(block[1]) > 1024
+
+
+def test_memory_that_cannot_be_locked_is_an_error_of_its_own(program: Path) -> None:
+    limited = ["prlimit", "--memlock=0", "setpriv", "--inh-caps=-ipc_lock", "--bounding-set=-ipc_lock"]
+    if not all(map(shutil.which, ("prlimit", "setpriv"))) or os.geteuid() != 0:
+        pytest.skip("needs prlimit, setpriv and root, to take the right away")
+    options = TOOL.argv(Setting(cpus=2, duration_s=1, virtual_time=False))[6:]
+    done = subprocess.run([*limited, program, *options], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "memory is not locked" in done.stderr
+    files = {"tool.out": done.stdout.encode(), "tool.err": done.stderr.encode()}
+    with pytest.raises(ParseError, match="could not lock its memory"):
+        TOOL.parse(Output(files=files, exit_code=4, setting=REAL))
+
+
+def test_a_result_with_memory_that_was_not_locked_is_none() -> None:
+    warning = b"rtgate-queuelat: memory is not locked: Operation not permitted"
+    files = {"tool.out": OURS.encode(), "tool.err": warning}
+    with pytest.raises(ParseError, match="could not lock its memory"):
+        TOOL.parse(Output(files=files, exit_code=0, setting=REAL))
+
+
+def test_an_isolated_cpu_counts_for_the_need() -> None:
+    need = TOOL.needs[0]
+    assert "/proc/cpuinfo" in need.test
+    done = subprocess.run(["taskset", "1", "sh", "-c", need.test], check=False)
+    assert (done.returncode == 0) == (os.sysconf("SC_NPROCESSORS_ONLN") > 1)
 
 
 @pytest.mark.parametrize(

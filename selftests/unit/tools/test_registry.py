@@ -88,7 +88,7 @@ def test_a_tool_says_what_it_is(place: str) -> None:
     assert tool.__doc__
     assert tool.parse.__doc__
     assert tool.image in site.names("target/rootfs")
-    assert all(need.test.strip() and need.reason.strip() for need in tool.needs)
+    assert all(need.test.strip() and need.reason.strip() for need in tool().required())
     assert all(write.path.startswith(("/proc/", "/sys/")) for write in tool.writes)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.threads import Seen
+from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.rt_migrate_test import JSON, RtMigrateTest
 from rtgate.units import Unit
@@ -227,9 +227,10 @@ def test_on_virtual_time_only_a_task_that_got_no_cpu_is_late() -> None:
     assert "--maxerr=100000" in RtMigrateTest(late_us=500).argv(setting)
 
 
-def test_what_must_be_seen_is_all_rounds_and_no_thread_since_a_failed_run_ends_at_once() -> None:
+def test_what_must_be_seen_is_all_rounds_and_each_task_at_its_own_priority() -> None:
     assert TOOL.expected(Setting(cpus=4, duration_s=10, virtual_time=False)) == Expected(
-        threads=(),
+        # Five tasks, and the main thread above them.
+        threads=tuple(Threads(count=1, policy=SCHED_FIFO, priority=priority) for priority in range(2, 8)),
         duration_s=10,
         seen=Seen.SESSION,
         counts=(Count(measurement="rounds", least=50),),
@@ -240,4 +241,4 @@ def test_what_must_be_seen_is_all_rounds_and_no_thread_since_a_failed_run_ends_a
 
 def test_it_needs_two_cpus() -> None:
     assert TOOL.suites == ("scheduling",)
-    assert [need.reason.split(":")[0] for need in TOOL.needs] == ["needs two CPUs"]
+    assert [need.reason.split(":")[0] for need in TOOL.required()] == ["needs two CPUs"]

@@ -14,7 +14,8 @@ from rtgate.errors import ParseError
 from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Setting, Tool
-from rtgate.tools.xenomai import XenomaiCyclictest, XenomaiLatency, XenomaiSmokey, XenomaiSwitchtest
+from rtgate.tools.xenomai import XenomaiLatency, XenomaiSmokey, XenomaiSwitchtest
+from rtgate.tools.xenomai_cyclictest import XenomaiCyclictest
 from rtgate.units import Unit
 
 SETTING = Setting(cpus=2, duration_s=5, virtual_time=False)

@@ -22,6 +22,7 @@ from rtgate.explain.comparing import Compared, Side, compare
 from rtgate.explain.explanation import Explanation, Passage, gains
 from rtgate.kernel import artefacts
 from rtgate.measure import Case
+from rtgate.profiles import profile
 from rtgate.record import Record
 from rtgate.report.text import plain
 from rtgate.tools.registry import TOOLS
@@ -186,7 +187,8 @@ def case_of(record: Record) -> Case:
     tool, _, load = name.partition(":")
     if tool not in TOOLS:
         raise ConfigError(f"{record.case}: unknown tool {tool!r}")
-    return Case(suite=suite, tool=TOOLS[tool](), load=load, **({"tuning": tuned} if tuned else {}))
+    fitted = profile(record.profile, TOOLS).fitted(TOOLS[tool](), suite)
+    return Case(suite=suite, tool=fitted, load=load, **({"tuning": tuned} if tuned else {}))
 
 
 def as_json(made: Compared) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Subject:
 
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
-    limits = thresholds.of(subject.board, subject.flavour, subject.case)
+    limits = _fitting(thresholds.of(subject.board, subject.flavour, subject.case), subject.records)
     findings = [*_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
     for record in subject.records:
         if record.state == "skipped":
@@ -94,6 +94,17 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     if not findings:
         findings.append(_unjudged(subject))
     return tuple(verdict(subject, finding) for finding in findings)
+
+
+def _fitting(limits: Sequence[Threshold], records: Sequence[Record]) -> tuple[Threshold, ...]:
+    """Return the limits that hold for the options of the records: those of figures are for those of the suites."""
+    own = any(_own_options(record) for record in records)
+    return tuple(limit for limit in limits if not own or limit.kind is LimitKind.FAULT)
+
+
+def _own_options(record: Record) -> bool:
+    """Return whether the profile asked for other options than the suites."""
+    return bool(record.evidence.asked.get("options"))
 
 
 def _finding(status: Status, kind: Kind, sentence: str, boot: str = "") -> Finding:
@@ -317,9 +328,9 @@ def _beside(findings: Sequence[Finding], baseline: Sequence[Finding]) -> list[Fi
 
 
 def _unjudged(subject: Subject) -> Finding:
-    return _finding(
-        Status.DONE,
-        Kind.UNJUDGED,
-        f"measured in {len(subject.records)} boots, all valid; thresholds.yaml has no limit for "
-        f"{subject.board}, {subject.flavour or 'unknown flavour'}, {subject.case}",
-    )
+    measured = f"measured in {len(subject.records)} boots, all valid"
+    if any(_own_options(record) for record in subject.records):
+        sentence = f"{measured}; limits are for the suites' options, and the profile has options of its own"
+        return _finding(Status.DONE, Kind.UNJUDGED, sentence)
+    where = f"{subject.board}, {subject.flavour or 'unknown flavour'}, {subject.case}"
+    return _finding(Status.DONE, Kind.UNJUDGED, f"{measured}; thresholds.yaml has no limit for {where}")

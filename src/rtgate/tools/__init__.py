@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Protocol
 
+from rtgate import tuning
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import Need
 from rtgate.pcie import Function
@@ -66,6 +67,7 @@ class Expected:
         bounds: what the board's file demands of its measurements.
         ends_with: the count with which the tool ends its run as soon as it is not 0, so that such a run may be short;
             empty for a tool that always measures to the end.
+        cpus: the CPUs that its options keep the tool on; empty for those of the tuning, or all.
     """
 
     threads: tuple[Threads, ...]
@@ -79,6 +81,7 @@ class Expected:
     health: str = ""
     bounds: tuple[Bound, ...] = ()
     ends_with: str = ""
+    cpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +139,14 @@ class Output:
         return self.files.get(name, b"").decode("utf-8", errors="backslashreplace")
 
 
+def kept_on(cpu_list: str) -> tuple[str, ...]:
+    """Return what goes before a command that is to run on some CPUs, as in `2` or `0-1`; nothing for all of them."""
+    if not cpu_list:
+        return ()
+    # A mask, since toybox's program takes nothing else.
+    return ("taskset", f"{sum(1 << cpu for cpu in tuning.cpus(cpu_list)):x}")
+
+
 def count(name: str, value: float, better: Better, labels: Mapping[str, str] | None = None) -> Measurement:
     """Return a measurement that counts something."""
     return Measurement(name=name, better=better, quantity=Quantity(value, Unit.COUNT), labels=labels or {})
@@ -185,7 +196,7 @@ class Tool(Protocol):
         suites: the suites that it belongs to.
         reports: what it measures: the names that limits may use.
         image: the root filesystem image that has it.
-        needs: what the target must have; a case whose needs are not met is SKIP.
+        needs: what the target must have, whatever the options; a case whose needs are not met is SKIP.
         writes: settings of the target that the tool cannot do without.
         confined: whether its threads stay on the CPUs of `Setting.cpu_list`.
         companion: whether it can run beside another tool, as a load that measures.
@@ -202,6 +213,10 @@ class Tool(Protocol):
     confined: ClassVar[bool] = False
     companion: ClassVar[bool] = False
     devices: ClassVar[tuple[str, ...]] = ()
+
+    def required(self) -> tuple[Need, ...]:
+        """Return what the target must have for these options."""
+        return self.needs
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line; output files are named relative to the results directory."""

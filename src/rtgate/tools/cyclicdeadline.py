@@ -31,6 +31,17 @@ from rtgate.tools.rt_tests import Document, document, ended
 JSON = "cyclicdeadline.json"
 _FAILED = re.compile(r"Thread [0-9]+ failed:")
 _SETUP_CYCLES = 1
+_RUNTIME_PERCENT = 60
+_LEAST_RUNTIME_US = 2000
+_HISTOGRAM = Need(
+    test="cyclicdeadline --help 2>&1 | grep -q -e --histogram",
+    reason="needs cyclicdeadline with --histogram (rt-tests 2.7 or newer)",
+)
+# Both deadline tools write HRTICK_DL into the file, which a kernel has below one of two names (kernel/sched/debug.c).
+HRTICK = Need(
+    test="grep -qs HRTICK_DL /sys/kernel/debug/sched/features /sys/kernel/debug/sched_features",
+    reason="runs of less than 2 ms need the scheduler feature HRTICK_DL in debugfs (CONFIG_SCHED_DEBUG)",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +49,16 @@ class Cyclicdeadline(Tool):
     """Options of cyclicdeadline.
 
     Attributes:
-        interval_us: period and deadline of each thread; below 3334 us the program needs HRTICK_DL.
+        interval_us: period and deadline of the first thread; below 3334 us the program needs HRTICK_DL.
         range_us: values from here on are counted as overflow; 0 for no histogram, for rt-tests before 2.7.
+        threads: how many; 0 for one per CPU.
+        step_us: how much longer the period of each further thread is.
     """
 
     interval_us: int = 4000
     range_us: int = 1000
+    threads: int = 0
+    step_us: int = 0
 
     name: ClassVar[str] = "cyclicdeadline"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
@@ -55,33 +70,34 @@ class Cyclicdeadline(Tool):
         "wakeups": Reports.COUNT,
         "wakeups.lost": Reports.COUNT,
     }
-    needs: ClassVar[tuple[Need, ...]] = (
-        Need(
-            test="cyclicdeadline --help 2>&1 | grep -q -e --histogram",
-            reason="needs cyclicdeadline with --histogram (rt-tests 2.7 or newer)",
-        ),
-    )
+
+    def required(self) -> tuple[Need, ...]:
+        """Return what the target must have: `--histogram` if it is used, and HRTICK_DL for short runs."""
+        short = self.interval_us * _RUNTIME_PERCENT // 100 < _LEAST_RUNTIME_US
+        return (*((_HISTOGRAM,) if self.range_us else ()), *((HRTICK,) if short else ()))
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
-        """Return the command line: one thread per CPU, all with the same period, bound to no CPU.
+        """Return the command line: one thread per CPU, all with the same period, bound to no CPU, unless told.
 
         The text form of the histogram goes nowhere; the JSON has what is in it.
         """
         histogram = (f"--histogram={self.range_us}", "--histfile=/dev/null") if self.range_us else ()
         return (
-            *("cyclicdeadline", "--quiet", f"--threads={setting.cpus}", f"--interval={self.interval_us}", "--step=0"),
-            *(f"--duration={math.ceil(setting.duration_s)}", f"--json={JSON}", *histogram),
+            *("cyclicdeadline", "--quiet", f"--threads={self._threads(setting)}", f"--interval={self.interval_us}"),
+            *(f"--step={self.step_us}", f"--duration={math.ceil(setting.duration_s)}", f"--json={JSON}"),
+            *histogram,
         )
 
     def expected(self, setting: Setting) -> Expected:
-        """Return what must be seen while it runs; without a histogram the wake-ups are counted."""
-        counted = (Count(measurement="wakeups", least=0.95 * self._asked(setting)),)
+        """Return what must be seen while it runs; without a histogram, or a common period, the wake-ups are counted."""
+        counted = (Count(measurement="wakeups", least=0.95 * self._asked(self._threads(setting) - 1, setting)),)
+        alike = self.range_us and (not self.step_us or self._threads(setting) == 1)
         return Expected(
-            threads=(Threads(count=setting.cpus, policy=SCHED_DEADLINE, priority=0),),
+            threads=(Threads(count=self._threads(setting), policy=SCHED_DEADLINE, priority=0),),
             duration_s=math.ceil(setting.duration_s),
             seen=Seen.OWN,
-            interval_us=self.interval_us if self.range_us else 0,
-            counts=() if self.range_us else counted,
+            interval_us=self.interval_us if alike else 0,
+            counts=() if alike else counted,
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
@@ -99,13 +115,18 @@ class Cyclicdeadline(Tool):
         if found.integer("resolution_in_ns") != 0:
             raise ParseError("cyclicdeadline's JSON is not in microseconds")
         threads = found.numbered("thread")
-        if list(threads) != list(range(output.setting.cpus)):
+        asked = self._threads(output.setting)
+        if list(threads) != list(range(asked)):
             numbers = ", ".join(str(number) for number in threads)
-            raise ParseError(f"cyclicdeadline reports threads {numbers}: {output.setting.cpus} were asked for")
+            raise ParseError(f"cyclicdeadline reports threads {numbers}: {asked} were asked for")
         return tuple(one for number, thread in threads.items() for one in self._thread(number, thread, output))
 
-    def _asked(self, setting: Setting) -> int:
-        return int(math.ceil(setting.duration_s) * 1_000_000 / self.interval_us)
+    def _threads(self, setting: Setting) -> int:
+        return self.threads or setting.cpus
+
+    def _asked(self, number: int, setting: Setting) -> int:
+        """Return how many periods a thread has."""
+        return int(math.ceil(setting.duration_s) * 1_000_000 / (self.interval_us + number * self.step_us))
 
     def _thread(self, number: int, thread: Document, output: Output) -> tuple[Measurement, ...]:
         wakeups = thread.integer("cycles") - _SETUP_CYCLES
@@ -120,7 +141,7 @@ class Cyclicdeadline(Tool):
             time("latency.avg", mean, unit, labels),
             time("latency.max", high, unit, labels),
             count("wakeups", wakeups, Better.NEITHER, labels),
-            count("wakeups.lost", max(0, self._asked(output.setting) - wakeups), Better.LOWER, labels),
+            count("wakeups.lost", max(0, self._asked(number, output.setting) - wakeups), Better.LOWER, labels),
         )
 
     def _distribution(self, thread: Document, output: Output, labels: Mapping[str, str]) -> tuple[Measurement, ...]:

@@ -4,7 +4,8 @@
 Facts of rt-tests 2.4 to 2.10 that this module depends on: cyclictest's JSON (`rt_write_json` in src/lib/rt-utils.c)
 does not escape strings, writes `-nan` as the average of no samples, has keys that end in a colon, and leaves out
 histogram overflows: they are the cycles minus the sum of the buckets. Its exit code is 0 even when a break value
-stopped the run, and when a signal did.
+stopped the run, when a signal did, and after a wrong option. `-n` of older versions is one: since 2.0 it sleeps with
+clock_nanosleep unless told otherwise. When one thread has its `--loops`, all end.
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rtgate.errors import ParseError
+from rtgate import tuning
+from rtgate.errors import ConfigError, ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.threads import SCHED_FIFO, Seen, Threads
-from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.threads import SCHED_FIFO, SCHED_RR, Seen, Threads
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kept_on, time
 from rtgate.tools.rt_tests import Document, document, ended
 from rtgate.units import Unit
 
 JSON = "cyclictest.json"
+_DISTANCE_US = 500  # cyclictest's own
+_AFFINITIES = ("each", "none")
+_CLOCKS = ("monotonic", "realtime")  # by cyclictest's numbers
+_SHARE = 0.95  # of the wake-ups that a thread without a histogram must have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,16 +35,49 @@ class Cyclictest(Tool):
     """Options of cyclictest.
 
     Attributes:
-        interval_us: period of each thread.
+        interval_us: period of each thread, of the first one without a histogram.
         priority: SCHED_FIFO priority of all threads (cyclictest gives each the same).
-        range_us: values from here on are counted as overflow.
-        virtual_range_us: the same on virtual time, where each bucket is a nanosecond and costs time to print.
+        range_us: values from here on are counted as overflow; 0 for no histogram.
+        virtual_range_us: the same on virtual time, where each bucket is a nanosecond and costs time to print; 0 for
+            what other boards are asked for, in microseconds.
+        threads: how many; 0 for one per CPU.
+        affinity: `each` for thread N on CPU N, `none` to leave it to cyclictest, which since 2.0 does the same within
+            the CPUs that it may use, or a list of CPUs.
+        distance_us: how much longer the period of each further thread is; a histogram makes all equal.
+        loops: wake-ups of a thread that end the run, if the profile's duration does not end it before; 0 for the
+            duration.
+        clock: `monotonic` or `realtime`, which is the wall clock; empty for the default, `monotonic`.
+        policy: `fifo` or `rr`; empty for the default, `fifo`.
+        smp: ask for a thread on each CPU with `--smp`.
+        mlock: lock the memory.
+        taskset: the CPUs that the whole program is kept on, like `2`; empty for all.
     """
 
     interval_us: int = 1000
     priority: int = 99
     range_us: int = 1000
     virtual_range_us: int = 150
+    threads: int = 0
+    affinity: str = "each"
+    distance_us: int = _DISTANCE_US
+    loops: int = 0
+    clock: str = ""
+    policy: str = ""
+    smp: bool = False
+    mlock: bool = True
+    taskset: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what is text. Raises ConfigError."""
+        for name, allowed in (("clock", ("", *_CLOCKS)), ("policy", ("", "fifo", "rr"))):
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"{name} of cyclictest is {getattr(self, name)!r} (allowed: {_listed(allowed)})")
+        for name, words in (("affinity", _AFFINITIES), ("taskset", ("",))):
+            text = getattr(self, name)
+            if text not in words and not tuning.is_cpu_list(text):
+                raise ConfigError(
+                    f"{name} of cyclictest is {text!r} (allowed: {_listed(words)}, or a list of CPUs like 0,2-3)"
+                )
 
     name: ClassVar[str] = "cyclictest"
     confined: ClassVar[bool] = True
@@ -53,32 +92,81 @@ class Cyclictest(Tool):
     }
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
-        """Return the command line: one thread per CPU, bound to it, memory locked.
+        """Return the command line: one thread per CPU, bound to it, memory locked, unless the options say otherwise.
 
         `--histogram` makes the intervals equal.
 
         On virtual time nanoseconds are exact (an instruction takes 8), so the histogram has one bucket each. Its
         text form, which would be 100 000 lines, goes nowhere; the JSON has what is in it.
         """
-        exact = (f"--histogram={self.virtual_range_us * 1000}", "--histfile=/dev/null", "--nsecs")
         return (
-            *("cyclictest", "--quiet", "--mlockall", f"--priority={self.priority}"),
-            *(f"--threads={setting.cpus}", _affinity(setting), f"--interval={self.interval_us}"),
-            *(f"--duration={math.ceil(setting.duration_s)}", f"--json={JSON}"),
-            *(exact if setting.virtual_time else (f"--histogram={self.range_us}",)),
+            *kept_on(self.taskset),
+            *("cyclictest", "--quiet", *(("--mlockall",) if self.mlock else ()), f"--priority={self.priority}"),
+            *(("--smp",) if self.smp else (f"--threads={self._threads(setting)}", *self._affinity(setting))),
+            f"--interval={self.interval_us}",
+            *((f"--distance={self.distance_us}",) if self.distance_us != _DISTANCE_US else ()),
+            *((f"--clock={_CLOCKS.index(self.clock)}",) if self.clock else ()),
+            *((f"--policy={self.policy}",) if self.policy else ()),
+            *((f"--loops={self.loops}",) if self.loops else ()),
+            *((f"--duration={math.ceil(setting.duration_s)}",) if self._timed(setting) else ()),
+            f"--json={JSON}",
+            *self._histogram(setting),
         )
 
     def expected(self, setting: Setting) -> Expected:
-        """Return what must be seen while it runs."""
+        """Return what must be seen while it runs; without a histogram the wake-ups are counted."""
+        seconds = self._seconds(setting)
+        slowest_us = self._interval_us(self._threads(setting) - 1, setting)
+        counted = Count(measurement="wakeups", least=_SHARE * seconds * 1e6 / slowest_us)
+        policy = SCHED_RR if self.policy == "rr" else SCHED_FIFO
         return Expected(
-            threads=(Threads(count=setting.cpus, policy=SCHED_FIFO, priority=self.priority),),
-            duration_s=math.ceil(setting.duration_s),
+            threads=(Threads(count=self._threads(setting), policy=policy, priority=self.priority),),
+            duration_s=seconds,
             seen=Seen.OWN,
-            interval_us=self.interval_us,
+            interval_us=self.interval_us if self._range(setting) else 0,
+            counts=() if self._range(setting) else (counted,),
+            clock=self.clock == "realtime",
+            cpus=tuning.cpus(self._places) if self._places else (),
         )
+
+    @property
+    def _places(self) -> str:
+        """The CPUs that the options name; empty for none."""
+        return self.taskset if self.affinity in _AFFINITIES else self.affinity
+
+    def _threads(self, setting: Setting) -> int:
+        return setting.cpus if self.smp else self.threads or setting.cpus
+
+    def _affinity(self, setting: Setting) -> tuple[str, ...]:
+        if self.affinity == "none":
+            return ()
+        listed = setting.cpu_list if self.affinity == "each" else self.affinity
+        return (f"--affinity={listed}" if listed else "--affinity",)
+
+    def _histogram(self, setting: Setting) -> tuple[str, ...]:
+        if setting.virtual_time and self.virtual_range_us:
+            return (f"--histogram={self.virtual_range_us * 1000}", "--histfile=/dev/null", "--nsecs")
+        return (f"--histogram={self.range_us}",) if self.range_us else ()
+
+    def _range(self, setting: Setting) -> int:
+        """Return the histogram's range in microseconds; 0 for no histogram."""
+        return self.virtual_range_us or self.range_us if setting.virtual_time else self.range_us
+
+    def _interval_us(self, number: int, setting: Setting) -> int:
+        """Return the period of a thread."""
+        return self.interval_us + (0 if self._range(setting) else number * self.distance_us)
+
+    def _timed(self, setting: Setting) -> bool:
+        """Return whether the duration can end the run."""
+        return not self.loops or self.loops * self.interval_us > setting.duration_s * 1e6
+
+    def _seconds(self, setting: Setting) -> float:
+        return math.ceil(setting.duration_s) if self._timed(setting) else self.loops * self.interval_us / 1e6
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return per CPU: `latency` (histogram), `latency.min`, `.avg`, `.max`, `wakeups`, `wakeups.lost`.
+
+        Without a histogram there is no `latency`. Threads that share CPUs are told apart by their number, too.
 
         Raises:
             ParseError: it failed, was stopped, or its JSON is missing, damaged, or contradicts itself.
@@ -88,18 +176,24 @@ class Cyclictest(Tool):
             raise ParseError("cyclictest broke off at its break value: the run is not complete")
         found = document("cyclictest", output.text(JSON))
         nanoseconds = found.integer("resolution_in_ns") == 1
-        reader = _Threads(
-            unit=_unit(nanoseconds, output.setting), limit=self._limit(nanoseconds, output.setting), tool=self
-        )
-        threads = found.numbered("thread").values()
-        cpus = [thread.integer("cpu") for thread in threads]
-        if len(set(cpus)) != len(cpus):
+        threads = found.numbered("thread")
+        cpus = [thread.integer("cpu") for thread in threads.values()]
+        places = len(tuning.cpus(self._places)) if self._places else output.setting.cpus
+        shared = self.threads > places
+        if len(set(cpus)) != len(cpus) and not shared:
             raise ParseError(f"cyclictest had threads on the CPUs {', '.join(map(str, cpus))}, not one on each")
-        return tuple(measurement for thread in threads for measurement in reader.read(thread, output.setting))
+        reader = _Threads(
+            unit=_unit(nanoseconds, output.setting),
+            limit=self._range(output.setting) * (1000 if nanoseconds else 1),
+            shared=shared,
+        )
+        return tuple(
+            one for number, thread in threads.items() for one in reader.read(thread, number, self._due(number, output))
+        )
 
-    def _limit(self, nanoseconds: bool, setting: Setting) -> int:  # noqa: FBT001 - the JSON's own flag
-        microseconds = self.virtual_range_us if setting.virtual_time else self.range_us
-        return microseconds * (1000 if nanoseconds else 1)
+    def _due(self, number: int, output: Output) -> int:
+        """Return how often a thread was to wake up."""
+        return int(self._seconds(output.setting) * 1_000_000 / self._interval_us(number, output.setting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,29 +202,31 @@ class _Threads:
 
     unit: Unit
     limit: int
-    tool: Cyclictest
+    shared: bool
 
-    def read(self, thread: Document, setting: Setting) -> tuple[Measurement, ...]:
+    def read(self, thread: Document, number: int, due: int) -> tuple[Measurement, ...]:
         cycles = thread.integer("cycles")
         if cycles <= 0:
             raise ParseError("cyclictest reports a thread that never woke up (0 cycles)")
-        labels = {"cpu": str(thread.integer("cpu"))}
-        histogram = thread.histogram(self.unit, self.limit)
+        labels = {"cpu": str(thread.integer("cpu")), **({"thread": str(number)} if self.shared else {})}
         low, high, mean = thread.integer("min"), thread.integer("max"), thread.number("avg")
         if not low <= mean <= high:
             raise ParseError(f"cyclictest's minimum {low}, average {mean} and maximum {high} contradict each other")
-        asked = int(math.ceil(setting.duration_s) * 1_000_000 / self.tool.interval_us)
         numbers = (("latency.min", low), ("latency.avg", mean), ("latency.max", high))
         return (
-            Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels),
+            *(self._distribution(thread, labels) if self.limit else ()),
             *(time(name, value, self.unit, labels) for name, value in numbers),
             count("wakeups", cycles, Better.NEITHER, labels),
-            count("wakeups.lost", max(0, asked - cycles), Better.LOWER, labels),
+            count("wakeups.lost", max(0, due - cycles), Better.LOWER, labels),
         )
 
+    def _distribution(self, thread: Document, labels: Mapping[str, str]) -> tuple[Measurement]:
+        histogram = thread.histogram(self.unit, self.limit)
+        return (Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels),)
 
-def _affinity(setting: Setting) -> str:
-    return f"--affinity={setting.cpu_list}" if setting.cpu_list else "--affinity"
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ", ".join(word or "nothing" for word in words)
 
 
 def _unit(nanoseconds: bool, setting: Setting) -> Unit:  # noqa: FBT001 - the JSON's own flag

@@ -58,12 +58,14 @@ class DeadlineTest(Tool):
         step_us: how much longer the period of each further thread is.
         percent: how much of the CPUs' time all threads together may use.
         run_percent: how much of its runtime a thread uses.
+        threads: how many; 0 for one per CPU, two on one CPU.
     """
 
     interval_us: int = 10_000
     step_us: int = 500
     percent: int = 50
     run_percent: int = 50
+    threads: int = 0
 
     name: ClassVar[str] = "deadline_test"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
@@ -82,16 +84,16 @@ class DeadlineTest(Tool):
         The shell gives it a standard input that it can write its trace markers to.
         """
         command = (
-            f"exec deadline_test -t {_threads(setting)} -i {self.interval_us} -s {self.step_us} "
+            f"exec deadline_test -t {self._threads(setting)} -i {self.interval_us} -s {self.step_us} "
             f"-p {self.percent} -P {self.run_percent} 0>/dev/null"
         )
         return ("sh", "-c", command)
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs."""
-        longest = self._deadline_us(_threads(setting) - 1)
+        longest = self._deadline_us(self._threads(setting) - 1)
         return Expected(
-            threads=(Threads(count=_threads(setting), policy=SCHED_DEADLINE, priority=0),),
+            threads=(Threads(count=self._threads(setting), policy=SCHED_DEADLINE, priority=0),),
             duration_s=_SECONDS,
             seen=Seen.OWN,
             counts=(Count(measurement="periods", least=0.95 * _SECONDS * 1_000_000 / longest),),
@@ -112,12 +114,16 @@ class DeadlineTest(Tool):
         if trouble:
             raise ParseError(f"deadline_test was not set up as asked: {trouble[0][:300]}: {errors[:300]}")
         threads = list(_THREAD.finditer(text))
-        if len(threads) != _threads(output.setting):
+        if len(threads) != self._threads(output.setting):
             raise ParseError(
-                f"deadline_test reports {len(threads)} threads of {_threads(output.setting)}: "
+                f"deadline_test reports {len(threads)} threads of {self._threads(output.setting)}: "
                 f"{errors[:300] or text.strip()[-300:] or 'no output'}"
             )
         return tuple(one for number, thread in enumerate(threads) for one in self._thread(number, thread, output))
+
+    def _threads(self, setting: Setting) -> int:
+        """Return how many threads run: two on one CPU, so that the scheduler has to choose between deadlines."""
+        return self.threads or max(2, setting.cpus)
 
     def _deadline_us(self, number: int) -> int:
         return self.interval_us + number * self.step_us
@@ -144,8 +150,3 @@ class DeadlineTest(Tool):
             count("periods", run + found["deadlines"] + found["periods"], Better.NEITHER, labels),
             *(time(f"runtime.{name}", found[name], output.microsecond, labels) for name in ("min", "avg", "max")),
         )
-
-
-def _threads(setting: Setting) -> int:
-    """Return how many threads run: two on one CPU, so that the scheduler has to choose between deadlines."""
-    return max(2, setting.cpus)

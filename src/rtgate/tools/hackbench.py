@@ -33,15 +33,19 @@ _PRINTED = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hackbench(Tool):
-    """Options of hackbench. There is one group per CPU, so that the work grows with the board.
+    """Options of hackbench. There is one group per CPU, so that the work grows with the board, unless told.
 
     Attributes:
+        groups: how many groups; 0 for one per CPU.
+        process: ask for processes with `--process`, which hackbench takes unasked as well.
         senders: senders of a group; it has as many receivers.
         loops: messages from each sender to each receiver.
         virtual_loops: the same on virtual time: half a virtual second on one CPU.
         size: bytes of a message.
     """
 
+    groups: int = 0
+    process: bool = False
     senders: int = 10
     loops: int = 1000
     virtual_loops: int = 100
@@ -54,8 +58,9 @@ class Hackbench(Tool):
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: a fixed amount of work, however long it takes."""
         return (
-            *("hackbench", "--groups", str(setting.cpus), "--fds", str(self.senders)),
+            *("hackbench", "--groups", str(self._groups(setting)), "--fds", str(self.senders)),
             *("--loops", str(self._loops(setting)), "--datasize", str(self.size)),
+            *(("--process",) if self.process else ()),
         )
 
     def expected(self, setting: Setting) -> Expected:  # noqa: ARG002 - the same on every board
@@ -84,9 +89,12 @@ class Hackbench(Tool):
     def _loops(self, setting: Setting) -> int:
         return self.virtual_loops if setting.virtual_time else self.loops
 
+    def _groups(self, setting: Setting) -> int:
+        return self.groups or setting.cpus
+
     def _check(self, found: re.Match[str], setting: Setting) -> None:
         did = (found["mode"], *(int(found[name]) for name in ("groups", "descriptors", "tasks", "loops", "size")))
-        group = 2 * self.senders
-        asked = ("process", setting.cpus, group, setting.cpus * group, self._loops(setting), self.size)
+        group, groups = 2 * self.senders, self._groups(setting)
+        asked = ("process", groups, group, groups * group, self._loops(setting), self.size)
         if did != asked:
             raise ParseError(f"hackbench did other work than it was asked for: {did}, not {asked}")

@@ -53,6 +53,8 @@ class Hwlatdetect(Tool):
         window_us: a CPU is watched once in this time.
         width_us: how long it is watched, with interrupts off. The tool's own half second would stop everything else
             on a board with one CPU for that long.
+        debug: let it tell what it does, which is not read.
+        watch: let it print gaps as it finds them, too.
         least_s: the shortest run. Python needs 5 s to start on a virtual board, and what runs is looked at half way.
     """
 
@@ -60,6 +62,8 @@ class Hwlatdetect(Tool):
     window_us: int = 100_000
     width_us: int = 50_000
     least_s: int = 16
+    debug: bool = False
+    watch: bool = False
 
     name: ClassVar[str] = "hwlatdetect"
     suites: ClassVar[tuple[str, ...]] = ("latency",)
@@ -82,6 +86,8 @@ class Hwlatdetect(Tool):
         return (
             *("hwlatdetect", f"--duration={self._seconds(setting)}s", "--hardlimit=3600s"),
             *(f"--threshold={self.threshold_us}us", f"--window={self.window_us}us", f"--width={self.width_us}us"),
+            *(("--debug",) if self.debug else ()),
+            *(("--watch",) if self.watch else ()),
         )
 
     def expected(self, setting: Setting) -> Expected:
@@ -130,7 +136,7 @@ def _report(text: str, output: Output) -> tuple[Measurement, ...]:
     if len(reports) != 1:
         raise ParseError(f"hwlatdetect's report is damaged: {len(reports)} of it could be read")
     [report] = reports
-    lines = list(_SAMPLE.finditer(text))
+    lines = list(_SAMPLE.finditer(text, report.end()))  # before it stand those that `--watch` printed
     samples, exceeding = int(report["samples"]), int(report["exceeding"])
     gaps = sum(int(line["count"] or 1) for line in lines)
     largest = max((int(line[part]) for line in lines for part in ("inner", "outer")), default=0)

@@ -35,7 +35,7 @@ from rtgate import tuning
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.needs import Need
-from rtgate.threads import SCHED_FIFO, Seen, Threads
+from rtgate.threads import SCHED_FIFO, SCHED_OTHER, Seen, Threads
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.rt_tests import Document, document, ended
 from rtgate.units import Unit
@@ -52,12 +52,16 @@ class Oslat(Tool):
 
     Attributes:
         priority: SCHED_FIFO priority of the loops, if there is more than one CPU. 1 lets every other real-time thread
-            interrupt them, so that it is seen.
+            interrupt them, so that it is seen; 0 for none.
         buckets: microseconds that the histogram covers; the last one is for all that took longer. 5 to 1024.
+        everywhere: measure on the first CPU, too, which the main thread then shares.
+        least_s: the shortest run, in seconds.
     """
 
     priority: int = 1
     buckets: int = 1000
+    everywhere: bool = False
+    least_s: int = _SHORT_S
 
     name: ClassVar[str] = "oslat"
     confined: ClassVar[bool] = True
@@ -74,21 +78,22 @@ class Oslat(Tool):
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: a loop on each measured CPU, memory locked (oslat does that unasked)."""
-        cpus = _cpus(setting)
+        cpus = self._cpus(setting)
         return (
             *("oslat", "--quiet", "--zero-omit", f"--bucket-size={self.buckets}"),
-            *(f"--cpu-list={','.join(map(str, cpus))}", f"--cpu-main-thread={_main_cpu(setting)}"),
-            *(() if _alone(setting) else (f"--rtprio={self.priority}",)),
-            *(f"--duration={_seconds(setting)}", f"--json={JSON}"),
+            *(f"--cpu-list={','.join(map(str, cpus))}", f"--cpu-main-thread={_main_cpu(cpus, setting)}"),
+            *(() if _alone(setting) or not self.priority else (f"--rtprio={self.priority}",)),
+            *(f"--duration={self._seconds(setting)}", f"--json={JSON}"),
         )
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; on a single CPU, while it gets warm."""
         if _alone(setting):
             return Expected(threads=(), duration_s=_WARM_S / 2, seen=Seen.SESSION)
+        policy = SCHED_FIFO if self.priority else SCHED_OTHER
         return Expected(
-            threads=(Threads(count=len(_cpus(setting)), policy=SCHED_FIFO, priority=self.priority),),
-            duration_s=_WARM_S + _seconds(setting),
+            threads=(Threads(count=len(self._cpus(setting)), policy=policy, priority=self.priority),),
+            duration_s=_WARM_S + self._seconds(setting),
             seen=Seen.SESSION,
         )
 
@@ -104,12 +109,22 @@ class Oslat(Tool):
             raise ParseError(f"oslat does not know this CPU: {output.text('tool.out').strip()[:300]}")
         threads = document("oslat", output.text(JSON)).numbered("thread")
         measured = [thread.integer("cpu") for thread in threads.values()]
-        if measured != list(_cpus(output.setting)):
-            raise ParseError(f"oslat measured on the CPUs {measured}, not on {list(_cpus(output.setting))}")
+        if measured != list(self._cpus(output.setting)):
+            raise ParseError(f"oslat measured on the CPUs {measured}, not on {list(self._cpus(output.setting))}")
         return tuple(one for thread in threads.values() for one in self._thread(thread, output))
 
+    def _cpus(self, setting: Setting) -> tuple[int, ...]:
+        """Return the CPUs to measure on."""
+        if setting.cpu_list:
+            return tuning.cpus(setting.cpu_list)
+        return tuple(range(0 if _alone(setting) or self.everywhere else 1, setting.cpus))
+
+    def _seconds(self, setting: Setting) -> int:
+        short = setting.virtual_time or _alone(setting)
+        return max(self.least_s, math.ceil(min(setting.duration_s, _SHORT_S) if short else setting.duration_s))
+
     def _thread(self, thread: Document, output: Output) -> tuple[Measurement, ...]:
-        asked, took = _seconds(output.setting), thread.number("duration")
+        asked, took = self._seconds(output.setting), thread.number("duration")
         if took < asked * (1 - _TOLERANCE):
             raise ParseError(f"oslat measured for {took} s of the {asked} s asked for")
         histogram = self._histogram(thread, output.microsecond)
@@ -141,19 +156,8 @@ def _alone(setting: Setting) -> bool:
     return setting.cpus == 1 and not setting.cpu_list
 
 
-def _cpus(setting: Setting) -> tuple[int, ...]:
-    """Return the CPUs to measure on."""
-    if setting.cpu_list:
-        return tuning.cpus(setting.cpu_list)
-    return tuple(range(0 if _alone(setting) else 1, setting.cpus))
-
-
-def _main_cpu(setting: Setting) -> int:
+def _main_cpu(measured: tuple[int, ...], setting: Setting) -> int:
     """Return the CPU for the main thread: the first that is not measured on, if there is one."""
-    measured = _cpus(setting)
-    return 0 if _alone(setting) else next(cpu for cpu in range(len(measured) + 1) if cpu not in measured)
-
-
-def _seconds(setting: Setting) -> int:
-    short = setting.virtual_time or _alone(setting)
-    return max(_SHORT_S, math.ceil(min(setting.duration_s, _SHORT_S) if short else setting.duration_s))
+    if len(measured) >= setting.cpus and not setting.cpu_list:
+        return 0
+    return next(cpu for cpu in range(len(measured) + 1) if cpu not in measured)

@@ -31,7 +31,7 @@ from rtgate.tools.rt_tests import Document, document, ended
 from rtgate.units import Unit
 
 _SHARE = 0.95  # of the samples that a pair must have at least
-_SLOWEST_CYCLE = 1.5  # intervals that a sample may take: the interval and two wake-ups; 1.24 is usual on emulation
+_WAKEUPS_US = 500  # that a sample may take beside its interval, for two wake-ups; 240 us are usual on emulation
 _START_S = 1  # more than is asked for: pairs start one after another, in up to 0.4 s on a loaded virtual board
 _SECOND_US = 1_000_000
 _NEAR_SECOND_US = 900_000
@@ -40,22 +40,30 @@ _BROKEN = re.compile(r".*(?:ould not (?:set CPU affinity|receive|send)|mismatch 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs(Tool):
-    """Options of the four tools. There is one pair per CPU, bound to it, and all have the same interval.
+    """Options of the four tools. There is one pair per CPU, bound to it, and all have the same interval, unless told.
 
     Attributes:
         interval_us: how long a receiver sleeps after each sample; below 1 s, because the tools print no more of it.
         priority: SCHED_FIFO priority of the first pair; also of the others if the tool can do that.
+        threads: how many pairs; 0 for one per CPU. A number makes the priority fall by one from pair to pair.
+        affinity: whether a number of pairs is bound, each to its CPU.
+        distance_us: how much longer the interval of each further pair is.
+        loops: samples of a pair that end the run, if the profile's duration does not end it before; 0 for the duration.
         launcher: what goes before the tool's name.
         same_priority: whether the tool has `--smp`; without it, the priority falls by one from pair to pair.
-        loops: whether the run ends after a number of samples of one pair; otherwise after a time.
+        counted: whether the duration is given as a number of samples of one pair; otherwise as a time.
     """
 
     interval_us: int = 1000
     priority: int = 99
+    threads: int = 0
+    affinity: bool = True
+    distance_us: int = 0
+    loops: int = 0
 
     launcher: ClassVar[tuple[str, ...]] = ()
     same_priority: ClassVar[bool] = True
-    loops: ClassVar[bool] = True
+    counted: ClassVar[bool] = True
     reports: ClassVar[Mapping[str, Reports]] = {
         "latency.min": Reports.TIME,
         "latency.avg": Reports.TIME,
@@ -65,13 +73,20 @@ class Pairs(Tool):
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: a pair per CPU, bound to it. The tools lock their memory without being asked."""
-        pairs = ("--smp",) if self.same_priority else (f"--threads={setting.cpus}", "--affinity")
-        seconds = setting.duration_s + _START_S
-        length = f"--loops={self._samples(seconds)}" if self.loops else f"--duration={math.ceil(seconds)}"
+        bound = ("--affinity",) if self.affinity else ()
+        pairs = ("--smp",) if self._smp else (f"--threads={self._pairs(setting)}", *bound)
         return (
             *(*self.launcher, self.name, "--quiet", *pairs, f"--prio={self.priority}"),
-            *(f"--interval={self.interval_us}", "--distance=0", length, f"--json={self.name}.json"),
+            *(f"--interval={self.interval_us}", f"--distance={self.distance_us}", *self._length(setting)),
+            f"--json={self.name}.json",
         )
+
+    def _length(self, setting: Setting) -> tuple[str, ...]:
+        seconds = setting.duration_s + _START_S
+        if self.loops:
+            ends = self._loops_s > setting.duration_s
+            return (f"--loops={self.loops}", *((f"--duration={math.ceil(seconds)}",) if ends else ()))
+        return (f"--loops={self._samples(seconds)}" if self.counted else f"--duration={math.ceil(seconds)}",)
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: sender and receiver of each pair, and their samples.
@@ -79,17 +94,19 @@ class Pairs(Tool):
         The pair that is first at the number of samples ends the run for all, and on a loaded board others are slower.
         That one pair has all its samples is checked when the output is read.
         """
-        least = _SHARE * self._samples(setting.duration_s) / _SLOWEST_CYCLE
+        slowest_us = self.interval_us + (self._pairs(setting) - 1) * self.distance_us
+        seconds = min(setting.duration_s, self._loops_s) if self.loops else setting.duration_s
+        least = _SHARE * seconds * 1e6 / (slowest_us + _WAKEUPS_US)
         return Expected(
             threads=self._threads(setting),
-            duration_s=setting.duration_s,
+            duration_s=seconds,
             seen=Seen.OWN,
             counts=(Count(measurement="samples", least=least),),
             clock=True,
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
-        """Return per CPU: `latency.min`, `latency.avg`, `latency.max`, `samples`.
+        """Return per CPU: `latency.min`, `latency.avg`, `latency.max`, `samples`; per pair, if they are not bound.
 
         Raises:
             ParseError: it failed, was stopped, complained, or its JSON is missing, damaged, or contradicts itself or
@@ -109,22 +126,45 @@ class Pairs(Tool):
 
     def _complete(self, pairs: list[_Pair], setting: Setting) -> None:
         """Check that there was a pair on each CPU, and that one of them did what was asked. Raises ParseError."""
-        cpus = [pair.cpu for pair in pairs]
-        if len(set(cpus)) != len(cpus) or len(cpus) != setting.cpus:
+        cpus, wanted = [pair.cpu for pair in pairs], self._pairs(setting)
+        spread = len(set(cpus)) == min(wanted, setting.cpus)
+        if len(cpus) != wanted or (self.affinity and not spread):
             where = ", ".join(map(str, cpus))
-            raise ParseError(f"{self.name} had pairs on the CPUs {where}, not one on each of {setting.cpus}")
-        most, asked = max(pair.samples for pair in pairs), self._samples(setting.duration_s + _START_S)
-        if self.loops and most < asked:
+            raise ParseError(f"{self.name} had pairs on the CPUs {where}, not one on each of {wanted}")
+        most, asked = max(pair.samples for pair in pairs), self._asked(setting)
+        if most < asked:
             raise ParseError(f"{self.name} ended after {most} of {asked} samples: something stopped it")
+
+    def _asked(self, setting: Setting) -> int:
+        """Return the samples that one pair must have; 0 if a time ends the run."""
+        if self.loops:
+            return self.loops if self._loops_s <= setting.duration_s else 0
+        return self._samples(setting.duration_s + _START_S) if self.counted else 0
+
+    @property
+    def _smp(self) -> bool:
+        return self.same_priority and not self.threads
+
+    @property
+    def _loops_s(self) -> float:
+        """How long the samples of the first pair take at least."""
+        return self.loops * self.interval_us / 1e6
+
+    def _pairs(self, setting: Setting) -> int:
+        return self.threads or setting.cpus
 
     def _samples(self, seconds: float) -> int:
         return math.ceil(seconds * 1e6 / self.interval_us)
 
     def _threads(self, setting: Setting) -> tuple[Threads, ...]:
-        if self.same_priority:
+        if self._smp:
             return (Threads(count=2 * setting.cpus, policy=SCHED_FIFO, priority=self.priority),)
-        priorities = (self.priority - pair for pair in range(setting.cpus))
-        return tuple(Threads(count=2, policy=SCHED_FIFO, priority=priority) for priority in priorities)
+        # It falls to 1 and no further; that of sigwaittest would fall to 0, where no thread is a real-time one.
+        falling = [max(1, self.priority - pair) for pair in range(self._pairs(setting))]
+        return tuple(
+            Threads(count=2 * falling.count(priority), policy=SCHED_FIFO, priority=priority)
+            for priority in dict.fromkeys(falling)
+        )
 
 
 class _Pair:
@@ -133,25 +173,26 @@ class _Pair:
     def __init__(self, tool: Pairs, number: int, pair: Document) -> None:
         self.name = f"{tool.name}'s pair {number}"
         self.sender, self.receiver = pair.object("sender"), pair.object("receiver")
-        self.cpu, self.samples = self._cpu(), self.sender.integer("samples")
+        self.cpu, self.samples = self._cpu(bound=tool.affinity), self.sender.integer("samples")
+        self.labels = {"cpu": str(self.cpu)} if tool.affinity else {"pair": str(number)}
         if self.samples <= 0:
             raise ParseError(f"{self.name} has no samples")
         interval = self.sender.integer("interval")
-        if interval != tool.interval_us:
-            raise ParseError(f"{self.name} had an interval of {interval} us, {tool.interval_us} us were asked for")
+        asked = tool.interval_us + number * tool.distance_us
+        if interval != asked:
+            raise ParseError(f"{self.name} had an interval of {interval} us, {asked} us were asked for")
         # Only pmqtest has it, and only its option --forcetimeout, which is not used here, makes it count.
         if "timeoutcount" in self.receiver and self.receiver.integer("timeoutcount") != 0:
             raise ParseError(f"{self.name} waited in vain {self.receiver.integer('timeoutcount')} times")
 
-    def _cpu(self) -> int:
+    def _cpu(self, *, bound: bool) -> int:
         sender, receiver = self.sender.integer("cpu"), self.receiver.integer("cpu")
-        if sender != receiver or sender < 0:
+        if bound and (sender != receiver or sender < 0):
             raise ParseError(f"{self.name} was not bound to one CPU: it ran on {sender} and {receiver}")
         return sender
 
     def measurements(self, microsecond: Unit) -> tuple[Measurement, ...]:
         """Return what the pair measured. Raises ParseError."""
-        labels = {"cpu": str(self.cpu)}
         low, high = self.receiver.integer("min"), self.receiver.integer("max")
         mean = self.receiver.number("avg")
         if not 0 <= low <= mean <= high < _SECOND_US:
@@ -162,8 +203,8 @@ class _Pair:
                 "more, of which the tool keeps the part below a second"
             )
         return (
-            time("latency.min", low, microsecond, labels),
-            time("latency.avg", mean, microsecond, labels),
-            time("latency.max", high, microsecond, labels),
-            count("samples", self.samples, Better.NEITHER, labels),
+            time("latency.min", low, microsecond, self.labels),
+            time("latency.avg", mean, microsecond, self.labels),
+            time("latency.max", high, microsecond, self.labels),
+            count("samples", self.samples, Better.NEITHER, self.labels),
         )

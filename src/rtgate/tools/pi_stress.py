@@ -35,9 +35,11 @@ class PiStress(Tool):
 
     Attributes:
         round_robin: SCHED_RR for all threads instead of SCHED_FIFO.
+        verbose: let it tell what it does, which is not read.
     """
 
     round_robin: bool = False
+    verbose: bool = False
 
     name: ClassVar[str] = "pi_stress"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
@@ -46,7 +48,12 @@ class PiStress(Tool):
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line."""
         return (
-            *("pi_stress", "--quiet", f"--duration={math.ceil(setting.duration_s)}", f"--groups={_groups(setting)}"),
+            *(
+                "pi_stress",
+                "--verbose" if self.verbose else "--quiet",
+                f"--duration={math.ceil(setting.duration_s)}",
+                f"--groups={_groups(setting)}",
+            ),
             *(f"--json={JSON}", *(("--rr",) if self.round_robin else ())),
         )
 

@@ -23,6 +23,11 @@ from rtgate.tools.rt_tests import ended
 
 _HANDLED = "Successfully used priority inheritance to handle an inversion"
 _NOT_TESTED = "No inversion incurred"
+_OWN_USLEEP_US = 500
+_USLEEP = Need(
+    test="pip_stress --help 2>&1 | grep -q -e --usleep",
+    reason="needs pip_stress with --usleep (rt-tests 2.9 or newer)",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +35,7 @@ class PipStress(Tool):
     """Options of pip_stress.
 
     Attributes:
-        usleep_us: how long the low process sleeps while it holds the mutex; below 1 s.
+        usleep_us: how long the low process sleeps while it holds the mutex; below 1 s. 0 for the tool's own 500 us.
     """
 
     usleep_us: int = 20_000
@@ -38,20 +43,18 @@ class PipStress(Tool):
     name: ClassVar[str] = "pip_stress"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
     reports: ClassVar[Mapping[str, Reports]] = {"failures": Reports.FAILURES}
-    needs: ClassVar[tuple[Need, ...]] = (
-        Need(
-            test="pip_stress --help 2>&1 | grep -q -e --usleep",
-            reason="needs pip_stress with --usleep (rt-tests 2.9 or newer)",
-        ),
-    )
+
+    def required(self) -> tuple[Need, ...]:
+        """Return what the target must have: the option, if it is used."""
+        return (_USLEEP,) if self.usleep_us else ()
 
     def argv(self, setting: Setting) -> tuple[str, ...]:  # noqa: ARG002 - one inversion on every board
         """Return the command line."""
-        return ("pip_stress", f"--usleep={self.usleep_us}")
+        return ("pip_stress", *((f"--usleep={self.usleep_us}",) if self.usleep_us else ()))
 
     def expected(self, setting: Setting) -> Expected:  # noqa: ARG002 - see above
         """Return what must be seen: nothing, its processes (SCHED_FIFO 1, 2 and 3) live for milliseconds."""
-        return Expected(threads=(), duration_s=self.usleep_us / 1e6, seen=Seen.SESSION)
+        return Expected(threads=(), duration_s=(self.usleep_us or _OWN_USLEEP_US) / 1e6, seen=Seen.SESSION)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `failures`: 0, or 1 if the tool never ended because the kernel did not resolve the inversion.

@@ -18,4 +18,4 @@ class Ptsematest(Pairs):
 
     name: ClassVar[str] = "ptsematest"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
-    loops: ClassVar[bool] = False
+    counted: ClassVar[bool] = False

@@ -27,16 +27,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate import tuning
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.needs import Need
-from rtgate.threads import SCHED_FIFO, Seen, Threads
-from rtgate.tools import Expected, Output, Reports, Setting, Tool, count
+from rtgate.threads import SCHED_FIFO, SCHED_OTHER, Seen, Threads
+from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, kept_on
 from rtgate.tools.rt_tests import ended
 from rtgate.units import Unit
 
 _BUCKET_NS = 100
 _LIMIT_NS = 70_000
+_UNLOCKED = "memory is not locked"
 _LEAST = 0.9  # of the time asked for; buckets are counted with their lower ends
 _START = re.compile(r"^default_n=[0-9]{1,10} nr_packets_drain_per_block=[0-9]{1,10}\n", re.MULTILINE)
 _RESULT = re.compile(
@@ -60,13 +61,20 @@ class Queuelat(Tool):
         max_latency_ns: how long a full queue takes to drain; a copy takes half of it.
         packet_ns: how long a packet takes to handle.
         packets_per_us: how many packets arrive in a microsecond.
-        priority: SCHED_FIFO priority. 1 lets every other real-time thread interrupt it, so that it is seen.
+        priority: SCHED_FIFO priority. 1 lets every other real-time thread interrupt it, so that it is seen. 0 for none.
+        cpu: where it runs, like `3`; empty for the last of the measured CPUs.
     """
 
     max_latency_ns: int = 20_000
     packet_ns: int = 100
     packets_per_us: int = 5
     priority: int = 1
+    cpu: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what is text. Raises ConfigError."""
+        if self.cpu and not tuning.is_cpu_list(self.cpu):
+            raise ConfigError(f"cpu of queuelat is {self.cpu!r} (allowed: a list of CPUs like 0,2-3)")
 
     name: ClassVar[str] = "queuelat"
     image: ClassVar[str] = "full"
@@ -79,7 +87,12 @@ class Queuelat(Tool):
         "loops": Reports.COUNT,
     }
     needs: ClassVar[tuple[Need, ...]] = (
-        Need(test='[ "$(nproc)" -gt 1 ]', reason="needs two CPUs: one is busy with it all the time", cpus=2),
+        # Not `nproc`, which leaves out isolated CPUs: it may be one of them that is measured.
+        Need(
+            test='[ "$(grep -c "^processor" /proc/cpuinfo)" -gt 1 ]',
+            reason="needs two CPUs: one is busy with it all the time",
+            cpus=2,
+        ),
         Need(
             test="command -v rtgate-queuelat >/dev/null",
             reason="needs rtgate's own queuelat (image full): the compiler removed what those of rt-tests measure",
@@ -89,15 +102,23 @@ class Queuelat(Tool):
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: on the last of the measured CPUs. It has no options for CPU and priority."""
         return (
-            *("taskset", f"{1 << _cpu(setting):x}", "chrt", "-f", str(self.priority), "rtgate-queuelat"),
-            *(f"--latency={self.max_latency_ns}", f"--packet={self.packet_ns}", f"--packets={self.packets_per_us}"),
+            *kept_on(self.cpu or str(_cpu(setting))),
+            *(("chrt", "-f", str(self.priority)) if self.priority else ()),
+            *(
+                "rtgate-queuelat",
+                f"--latency={self.max_latency_ns}",
+                f"--packet={self.packet_ns}",
+                f"--packets={self.packets_per_us}",
+            ),
             f"--seconds={_seconds(setting)}",
         )
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: one thread, for as long as it measures and searches."""
-        thread = Threads(count=1, policy=SCHED_FIFO, priority=self.priority)
-        return Expected(threads=(thread,), duration_s=_seconds(setting), seen=Seen.SESSION)
+        policy = SCHED_FIFO if self.priority else SCHED_OTHER
+        thread = Threads(count=1, policy=policy, priority=self.priority)
+        cpus = tuning.cpus(self.cpu) if self.cpu else ()
+        return Expected(threads=(thread,), duration_s=_seconds(setting), seen=Seen.SESSION, cpus=cpus)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `queue.exceeded` (how often), `queue.longest`, `loop` (histogram of the copies) and `loops`.
@@ -105,11 +126,13 @@ class Queuelat(Tool):
         A bucket of the histogram holds what took less than 100 ns longer than its value.
 
         Raises:
-            ParseError: it failed, was stopped, did not begin to measure, measured for too short a time, or its output
-                is damaged or contradicts itself.
+            ParseError: it failed, was stopped, could not lock its memory, did not begin to measure, measured for too
+                short a time, or its output is damaged or contradicts itself.
         """
-        ended("queuelat", output)
         text, said = output.text("tool.out"), output.text("tool.err").strip()
+        if _UNLOCKED in said:
+            raise ParseError(f"queuelat could not lock its memory, so page faults would be measured: {said[:300]}")
+        ended("queuelat", output)
         start = _START.search(text)
         if start is None:
             reason = said or (text.strip().splitlines() or ["no output"])[-1]

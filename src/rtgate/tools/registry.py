@@ -30,7 +30,8 @@ from rtgate.tools.signaltest import Signaltest
 from rtgate.tools.sigwaittest import Sigwaittest
 from rtgate.tools.ssdd import Ssdd
 from rtgate.tools.svsematest import Svsematest
-from rtgate.tools.xenomai import XenomaiCyclictest, XenomaiLatency, XenomaiSmokey, XenomaiSwitchtest
+from rtgate.tools.xenomai import XenomaiLatency, XenomaiSmokey, XenomaiSwitchtest
+from rtgate.tools.xenomai_cyclictest import XenomaiCyclictest
 
 _ALL: tuple[type[Tool], ...] = (
     *(Cyclictest, Cyclicdeadline, DeadlineTest, Oslat, Queuelat, Hwlatdetect, RtlaTimerlat, RtlaOsnoise),

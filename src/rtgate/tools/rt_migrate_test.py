@@ -14,7 +14,8 @@ Facts of rt-tests 2.4 to 2.10 that this module depends on (src/rt-migrate-test/r
   well.
 * `--duration` ends like Ctrl-C: exit code 1 after ` Passed!`. A number of rounds ends with 0.
 * The time is `gettimeofday`.
-* A task that could not get its priority goes on with another; only a warning says so.
+* A task that could not get its priority goes on with another; a warning says so, of the first task and the main thread
+  only.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ from typing import ClassVar
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import Need
-from rtgate.threads import Seen
+from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.rt_tests import Document, document, ended
 
 JSON = "rt-migrate-test.json"
+# `nproc` counts those that tasks can move between: isolated ones are none of them.
+_TWO_CPUS = Need(test='[ "$(nproc)" -gt 1 ]', reason="needs two CPUs: on one, no task can move to another", cpus=2)
 _ROUND_S = 0.2
 _FAILED = 255
 _VERDICT = re.compile(r"^ (Passed|Failed)!$", re.MULTILINE)
@@ -49,10 +52,16 @@ class RtMigrateTest(Tool):
             than the highest.
         late_us: how much later than a task of lower priority a task may start. On virtual time it is 100 ms: CPUs take
             turns there, and one that computes keeps the other from starting a task for up to 41 ms.
+        tasks: how many tasks; 0 for one more than there are CPUs.
+        rounds: how many rounds; 0 for as many as the profile's duration has time for.
+        check: let it judge each round. Without, nothing can fail, and there are no `failures`.
     """
 
     priority: int = 2
     late_us: int = 1000
+    tasks: int = 0
+    rounds: int = 0
+    check: bool = True
 
     name: ClassVar[str] = "rt-migrate-test"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
@@ -63,35 +72,42 @@ class RtMigrateTest(Tool):
         "latency.max": Reports.TIME,
         "rounds": Reports.COUNT,
     }
-    needs: ClassVar[tuple[Need, ...]] = (
-        Need(test='[ "$(nproc)" -gt 1 ]', reason="needs two CPUs: on one, no task can move to another", cpus=2),
-    )
+
+    def required(self) -> tuple[Need, ...]:
+        """Return what the target must have: two CPUs, unless it is a single task that is looked at."""
+        return () if self.tasks == 1 and not self.check else (_TWO_CPUS,)
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: a number of rounds, because `--duration` ends with exit code 1."""
         late_us = _TURNS_US if setting.virtual_time else self.late_us
         return (
-            *("rt-migrate-test", "--quiet", "--check", f"--prio={self.priority}", f"--maxerr={late_us}"),
-            *(f"--loops={_rounds(setting)}", f"--json={JSON}", str(_tasks(setting))),
+            *("rt-migrate-test", "--quiet", *(("--check",) if self.check else ()), f"--prio={self.priority}"),
+            *((f"--maxerr={late_us}",) if self.check else ()),
+            *(f"--loops={self._rounds(setting)}", f"--json={JSON}", str(self._tasks(setting))),
         )
 
     def expected(self, setting: Setting) -> Expected:
-        """Return what must be seen while it runs.
+        """Return what must be seen while it runs: each task at a priority of its own, and the main thread above them.
 
-        No threads: a run that fails may be over before anybody looks, and the tool itself says if it could not set
-        their priorities.
+        The tool warns about the first task only, if it could not set a priority. A run that fails may be over before
+        anybody looks: then its `failures` stand and its figures do not.
         """
+        highest = self.priority + self._tasks(setting)
         return Expected(
-            threads=(),
-            duration_s=_rounds(setting) * _ROUND_S,
+            threads=tuple(
+                Threads(count=1, policy=SCHED_FIFO, priority=priority) for priority in range(self.priority, highest + 1)
+            ),
+            duration_s=self._rounds(setting) * _ROUND_S,
             seen=Seen.SESSION,
-            counts=(Count(measurement="rounds", least=_rounds(setting)),),
+            counts=(Count(measurement="rounds", least=self._rounds(setting)),),
             clock=True,
-            ends_with="failures",
+            ends_with="failures" if self.check else "",
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `failures` (0 or 1), `rounds`, and per task `latency.min`, `latency.avg`, `latency.max`.
+
+        Without `check` there are no `failures`.
 
         Raises:
             ParseError: it could not be set up, was stopped, or its text and JSON are missing, damaged, incomplete, or
@@ -103,11 +119,11 @@ class RtMigrateTest(Tool):
             raise ParseError(f"rt-migrate-test's return_code contradicts its exit code {output.exit_code}")
         tasks = found.numbered("thread")
         priorities = [task.integer("prio") for task in tasks.values()]
-        asked = [self.priority + number for number in range(_tasks(output.setting))]
+        asked = [self.priority + number for number in range(self._tasks(output.setting))]
         if list(tasks) != list(range(len(tasks))) or priorities != asked:
             raise ParseError(f"rt-migrate-test ran tasks with the priorities {priorities}, not {asked}")
         return (
-            count("failures", int(failed), Better.LOWER),
+            *((count("failures", int(failed), Better.LOWER),) if self.check else ()),
             count("rounds", rounds, Better.NEITHER),
             *(one for number, task in tasks.items() for one in _latencies(number, task, rounds, output)),
         )
@@ -119,24 +135,22 @@ class RtMigrateTest(Tool):
         if "Warning, can't set" in said:
             raise ParseError(f"rt-migrate-test ran without its priorities: {said[:300]}")
         verdicts = _VERDICT.findall(text)
-        if len(verdicts) != 1 or (verdicts[0] == "Failed") != (output.exit_code == _FAILED):
+        if len(verdicts) != int(self.check) or ("Failed" in verdicts) != (output.exit_code == _FAILED):
             raise ParseError(
                 f"rt-migrate-test ended with exit code {output.exit_code} and the verdict "
                 f"{' and '.join(verdicts) or 'none'}: {said[:300] or 'no message'}"
             )
-        failed, rounds, asked = verdicts[0] == "Failed", len(_ROUND.findall(text)), _rounds(output.setting)
+        failed, rounds, asked = "Failed" in verdicts, len(_ROUND.findall(text)), self._rounds(output.setting)
         if not (1 <= rounds <= asked if failed else rounds == asked):
             raise ParseError(f"rt-migrate-test reports {rounds} rounds of {asked}")
         return failed, rounds
 
+    def _rounds(self, setting: Setting) -> int:
+        return self.rounds or max(1, round(setting.duration_s / _ROUND_S))
 
-def _rounds(setting: Setting) -> int:
-    return max(1, round(setting.duration_s / _ROUND_S))
-
-
-def _tasks(setting: Setting) -> int:
-    """Return how many tasks run: one has to wait, so that priorities matter."""
-    return setting.cpus + 1
+    def _tasks(self, setting: Setting) -> int:
+        """Return how many tasks run: one has to wait, so that priorities matter."""
+        return self.tasks or setting.cpus + 1
 
 
 def _latencies(number: int, task: Document, rounds: int, output: Output) -> tuple[Measurement, ...]:

@@ -18,14 +18,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rtgate.errors import ParseError
+from rtgate import tuning
+from rtgate.errors import ConfigError, ParseError
 from rtgate.measurement import Better, Measurement
 from rtgate.threads import SCHED_FIFO, Seen, Threads
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kept_on, time
 from rtgate.tools.rt_tests import Document, document, ended
 
 JSON = "signaltest.json"
 _FIRST = 0
+_ROUNDS_PER_S = 1600  # that the sleeps of thread 0 allow: 10 ms after every 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +36,24 @@ class Signaltest(Tool):
 
     Attributes:
         priority: SCHED_FIFO priority of all threads (signaltest gives each the same).
+        threads: how many threads are in the ring; 0 for one per CPU, two on one CPU.
+        affinity: ask for each thread on its CPU. signaltest does so unasked, within the CPUs that it may use.
+        mlock: lock the memory.
+        loops: rounds that end the run, if the profile's duration does not end it before; 0 for the duration.
+        taskset: the CPUs that the whole ring is kept on, like `2`; empty for all.
     """
 
     priority: int = 99
+    threads: int = 0
+    affinity: bool = True
+    mlock: bool = True
+    loops: int = 0
+    taskset: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what is text. Raises ConfigError."""
+        if self.taskset and not tuning.is_cpu_list(self.taskset):
+            raise ConfigError(f"taskset of signaltest is {self.taskset!r} (allowed: a list of CPUs like 0,2-3)")
 
     name: ClassVar[str] = "signaltest"
     suites: ClassVar[tuple[str, ...]] = ("signal",)
@@ -50,10 +67,21 @@ class Signaltest(Tool):
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: a ring with one thread per CPU, bound to it, memory locked."""
         return (
-            *("signaltest", "--quiet", "--mlockall", f"--priority={self.priority}"),
-            *(f"--threads={_threads(setting)}", "--affinity"),
-            *(f"--duration={math.ceil(setting.duration_s)}", f"--json={JSON}"),
+            *kept_on(self.taskset),
+            *("signaltest", "--quiet", *(("--mlockall",) if self.mlock else ()), f"--priority={self.priority}"),
+            *(f"--threads={self._threads(setting)}", *(("--affinity",) if self.affinity else ())),
+            *((f"--loops={self.loops}",) if self.loops else ()),
+            *((f"--duration={math.ceil(setting.duration_s)}",) if self._timed(setting) else ()),
+            f"--json={JSON}",
         )
+
+    def _timed(self, setting: Setting) -> bool:
+        """Return whether the duration can end the run: rounds take no less than their share of the sleeps."""
+        return not self.loops or self.loops / _ROUNDS_PER_S > setting.duration_s
+
+    def _threads(self, setting: Setting) -> int:
+        """Return how many threads are in the ring: two on one CPU, since signaltest wants two."""
+        return self.threads or max(2, setting.cpus)
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs.
@@ -61,12 +89,15 @@ class Signaltest(Tool):
         The sleeps alone allow nearly 1600 rounds per second. A tenth is asked for: how long the rounds take is what is
         measured, and on boards that run their CPUs in turns they are long.
         """
-        seconds = math.ceil(setting.duration_s)
+        seconds = math.ceil(setting.duration_s) if self._timed(setting) else self.loops / _ROUNDS_PER_S
+        # The ring stands still when its first thread has all its rounds; the others may lack one.
+        least = 160 * seconds if self._timed(setting) else self.loops - 1
         return Expected(
-            threads=(Threads(count=_threads(setting), policy=SCHED_FIFO, priority=self.priority),),
+            threads=(Threads(count=self._threads(setting), policy=SCHED_FIFO, priority=self.priority),),
             duration_s=seconds,
             seen=Seen.OWN,
-            counts=(Count(measurement="samples", least=160 * seconds),),
+            counts=(Count(measurement="samples", least=least),),
+            cpus=tuning.cpus(self.taskset) if self.taskset else (),
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
@@ -82,17 +113,12 @@ class Signaltest(Tool):
         if "Could not set CPU affinity" in output.text("tool.err"):
             raise ParseError(f"signaltest's threads are not bound: {output.text('tool.err').strip()[:300]}")
         threads = document("signaltest", output.text(JSON)).numbered("thread")
-        asked = _threads(output.setting)
+        asked = self._threads(output.setting)
         if list(threads) != list(range(asked)):
             numbers = ", ".join(str(number) for number in threads)
             raise ParseError(f"signaltest reports threads {numbers}: {asked} were asked for")
         samples = tuple(_samples(number, thread) for number, thread in threads.items())
         return (*_roundtrip(threads[_FIRST], output), *samples)
-
-
-def _threads(setting: Setting) -> int:
-    """Return how many threads are in the ring: two on one CPU, since signaltest wants two."""
-    return max(2, setting.cpus)
 
 
 def _roundtrip(thread: Document, output: Output) -> tuple[Measurement, ...]:

@@ -4,7 +4,7 @@
 They measure Cobalt only because they are linked with its library, so each is looked for where Xenomai installs it.
 
 Facts of Xenomai 3.0 to 3.3 that this module depends on (testsuite/latency/latency.c, testsuite/smokey/main.c,
-lib/smokey, testsuite/switchtest/switchtest.c, demo/posix/cyclictest/cyclictest.c, lib/cobalt/thread.c):
+lib/smokey, testsuite/switchtest/switchtest.c, lib/cobalt/thread.c):
 
 * A thread of Cobalt has the same policy and priority for Linux, so they are in /proc/PID/stat.
 * Cobalt sets timers early by the time in /proc/xenomai/latency, so that a thread may wake up too soon. latency then
@@ -29,17 +29,15 @@ from rtgate.tools.rt_tests import ended
 from rtgate.tuning import Write
 
 _PROGRAMS = ("env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin")
-# cyclictest is a demonstration in Xenomai; Rockchip's images have it elsewhere. Nowhere else: see above.
-_DEMOS = ("env", "PATH=/usr/xenomai/demo:/usr/demo")
-_COBALT = (Need(test="[ -e /proc/xenomai/version ]", reason="no Cobalt core (/proc/xenomai is missing)"),)
-_ON_TIME = (Write(path="/proc/xenomai/latency", value="0", reads="^0$"),)
+COBALT = (Need(test="[ -e /proc/xenomai/version ]", reason="no Cobalt core (/proc/xenomai is missing)"),)
+ON_TIME = (Write(path="/proc/xenomai/latency", value="0", reads="^0$"),)
 _NUMBERS = ("latency.min", "latency.avg", "latency.max")
-_REPORTS = {"latency": Reports.TIMES, **dict.fromkeys(_NUMBERS, Reports.TIME), "wakeups": Reports.COUNT}
-_WHOLE = "[0-9]{1,18}"
+REPORTS = {"latency": Reports.TIMES, **dict.fromkeys(_NUMBERS, Reports.TIME), "wakeups": Reports.COUNT}
+WHOLE = "[0-9]{1,18}"
 _MICROSECONDS = r" *(-?[0-9]{1,15}\.[0-9]{3})"
 
 
-def _said(output: Output) -> str:
+def said(output: Output) -> str:
     """Return what a program said, for a message."""
     return (output.text("tool.err").strip() or output.text("tool.out").strip() or "no message")[:300]
 
@@ -48,11 +46,11 @@ def _only(pattern: re.Pattern[str], output: Output) -> re.Match[str]:
     """Return the only match of what a complete run of latency prints once. Raises ParseError."""
     found = list(pattern.finditer(output.text("tool.out")))
     if len(found) != 1:
-        raise ParseError(f"latency printed {len(found)} results instead of one: {_said(output)}")
+        raise ParseError(f"latency printed {len(found)} results instead of one: {said(output)}")
     return found[0]
 
 
-def _latencies(
+def latencies(
     histogram: Histogram, numbers: tuple[float, float, float], labels: Mapping[str, str]
 ) -> tuple[Measurement, ...]:
     """Return the histogram, and minimum, average and maximum."""
@@ -65,13 +63,13 @@ def _latencies(
 
 # In the order of their numbers for the option -t.
 _MODES = {"user": "periodic user-mode task", "kernel": "in-kernel periodic task", "irq": "in-kernel timer handler"}
-_FIGURES = rf"{_MICROSECONDS}\|{_MICROSECONDS}\|{_MICROSECONDS}\| *({_WHOLE})\| *({_WHOLE})"
+_FIGURES = rf"{_MICROSECONDS}\|{_MICROSECONDS}\|{_MICROSECONDS}\| *({WHOLE})\| *({WHOLE})"
 _RTD = re.compile(rf"^RTD\|{_FIGURES}\|", re.MULTILINE)
 _RTS = re.compile(
-    rf"^RTS\|{_FIGURES}\| *({_WHOLE}):([0-9]{{2}}):([0-9]{{2}})/({_WHOLE}):([0-9]{{2}}):([0-9]{{2}}) *$", re.MULTILINE
+    rf"^RTS\|{_FIGURES}\| *({WHOLE}):([0-9]{{2}}):([0-9]{{2}})/({WHOLE}):([0-9]{{2}}):([0-9]{{2}}) *$", re.MULTILINE
 )
-_CELL = re.compile(rf"^HSD\| +avg\| *({_WHOLE}) *- *{_WHOLE} *\| *({_WHOLE}) *$", re.MULTILINE)
-_CELLS = re.compile(rf"^HSS\| +avg\| *({_WHOLE})\|.*$", re.MULTILINE)
+_CELL = re.compile(rf"^HSD\| +avg\| *({WHOLE}) *- *{WHOLE} *\| *({WHOLE}) *$", re.MULTILINE)
+_CELLS = re.compile(rf"^HSS\| +avg\| *({WHOLE})\|.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +93,9 @@ class XenomaiLatency(Tool):
 
     name: ClassVar[str] = "xenomai-latency"
     suites: ClassVar[tuple[str, ...]] = ("latency",)
-    needs: ClassVar[tuple[Need, ...]] = _COBALT
-    writes: ClassVar[tuple[Write, ...]] = _ON_TIME
-    reports: ClassVar[Mapping[str, Reports]] = _REPORTS | {"overruns": Reports.COUNT, "modeswitches": Reports.COUNT}
+    needs: ClassVar[tuple[Need, ...]] = COBALT
+    writes: ClassVar[tuple[Write, ...]] = ON_TIME
+    reports: ClassVar[Mapping[str, Reports]] = REPORTS | {"overruns": Reports.COUNT, "modeswitches": Reports.COUNT}
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: a histogram with one cell per microsecond, whose last one holds what is beyond."""
@@ -143,7 +141,7 @@ class XenomaiLatency(Tool):
         high = float(top) if top > max(high, -low) else high
         labels = {"cpu": str(self.cpu), "context": self.mode}
         return (
-            *_latencies(histogram, (low, mean, high), labels),
+            *latencies(histogram, (low, mean, high), labels),
             count("overruns", overruns, Better.LOWER, labels),
             count("modeswitches", switches, Better.LOWER, labels),
         )
@@ -174,7 +172,7 @@ def _check_clock(took: list[int], told: list[int], asked_s: int) -> None:
         raise ParseError(f"latency measured for {took_s} s of {told_s} s, and {asked_s} s were asked for")
 
 
-_SWITCHES = re.compile(rf"^RTD\|(?: *({_WHOLE})\|)? *({_WHOLE})\| *({_WHOLE}) *$", re.MULTILINE)
+_SWITCHES = re.compile(rf"^RTD\|(?: *({WHOLE})\|)? *({WHOLE})\| *({WHOLE}) *$", re.MULTILINE)
 _SLEEPERS = re.compile(r" (?:sleeper|switcher)(?:_[a-z]+)*([0-9]*)-[0-9]+\b")
 _BROKEN = re.compile(
     r"^(?:Error after context switch from task|No context switches during one second|fpu stress task failure|"
@@ -192,7 +190,7 @@ class XenomaiSwitchtest(Tool):
 
     name: ClassVar[str] = "xenomai-switchtest"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
-    needs: ClassVar[tuple[Need, ...]] = _COBALT
+    needs: ClassVar[tuple[Need, ...]] = COBALT
     reports: ClassVar[Mapping[str, Reports]] = {"failures": Reports.FAILURES, "switches": Reports.COUNT}
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
@@ -241,7 +239,7 @@ def _check_switches(switches: Mapping[str, int], output: Output) -> None:
     cpus = {str(int(cpu or "0")) for cpu in _SLEEPERS.findall(threads)}
     idle = sorted(cpu for cpu in cpus if not switches.get(cpu))
     if not cpus or idle or set(switches) != cpus:
-        raise ParseError(f"switchtest counted no context switches on CPU {', '.join(idle) or '?'}: {_said(output)}")
+        raise ParseError(f"switchtest counted no context switches on CPU {', '.join(idle) or '?'}: {said(output)}")
 
 
 _TEST = re.compile(
@@ -269,7 +267,7 @@ class XenomaiSmokey(Tool):
 
     name: ClassVar[str] = "xenomai-smokey"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
-    needs: ClassVar[tuple[Need, ...]] = _COBALT
+    needs: ClassVar[tuple[Need, ...]] = COBALT
     reports: ClassVar[Mapping[str, Reports]] = {
         **dict.fromkeys(("test.failed", "tests.failed"), Reports.FAILURES),
         **dict.fromkeys(("tests.passed", "tests.skipped"), Reports.COUNT),
@@ -305,7 +303,7 @@ class XenomaiSmokey(Tool):
                 raise ParseError(f"smokey contradicts itself: {line[word]} {results[line[word]]} and {word}")
         sums = {word: list(results.values()).count(word) for word in ("ok", "skipped", "failed")}
         if not results or (sums["failed"] and not output.exit_code):
-            raise ParseError(f"smokey ended with {output.exit_code} after {sums}: {_said(output)}")
+            raise ParseError(f"smokey ended with {output.exit_code} after {sums}: {said(output)}")
         failed = max(sums["failed"], int(output.exit_code == 1))
         return (
             count("tests.passed", sums["ok"], Better.HIGHER),
@@ -317,84 +315,3 @@ class XenomaiSmokey(Tool):
                 if word != "skipped"
             ),
         )
-
-
-_ROW = re.compile(rf"^({_WHOLE}) ((?:{_WHOLE}\t)*{_WHOLE})$", re.MULTILINE)
-_LINES = ("Total", "Min Latencies", "Avg Latencies", "Max Latencies", "Histogram Overflows")
-_LINE = re.compile(rf"^# ({'|'.join(_LINES)}):((?: [0-9]{{1,20}})+)$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class XenomaiCyclictest(Tool):
-    """Options of the cyclictest that comes with Xenomai, an old one without JSON.
-
-    Attributes:
-        interval_us: period of each thread.
-        priority: SCHED_FIFO priority of all threads.
-        range_us: values from here on are counted as overflow.
-    """
-
-    interval_us: int = 1000
-    priority: int = 99
-    range_us: int = 1000
-
-    name: ClassVar[str] = "xenomai-cyclictest"
-    suites: ClassVar[tuple[str, ...]] = ("latency",)
-    needs: ClassVar[tuple[Need, ...]] = _COBALT
-    writes: ClassVar[tuple[Write, ...]] = _ON_TIME
-    reports: ClassVar[Mapping[str, Reports]] = _REPORTS | {"wakeups.lost": Reports.COUNT}
-
-    def argv(self, setting: Setting) -> tuple[str, ...]:
-        """Return the command line: one thread per CPU, bound to it; the histogram makes their intervals equal."""
-        return (
-            *(*_DEMOS, "cyclictest", "-q", "-m", "-n", f"-p{self.priority}", f"-t{setting.cpus}", "-a"),
-            *(f"-i{self.interval_us}", f"-h{self.range_us}", f"-D{math.ceil(setting.duration_s)}"),
-        )
-
-    def expected(self, setting: Setting) -> Expected:
-        """Return what must be seen while it runs."""
-        return Expected(
-            threads=(Threads(count=setting.cpus, policy=SCHED_FIFO, priority=self.priority),),
-            duration_s=math.ceil(setting.duration_s),
-            seen=Seen.SESSION,
-            interval_us=self.interval_us,
-        )
-
-    def parse(self, output: Output) -> tuple[Measurement, ...]:
-        """Return per CPU: `latency` (histogram), `latency.min`, `.avg`, `.max`, `wakeups`, `wakeups.lost`.
-
-        Raises:
-            ParseError: it failed, was stopped, or its output is missing, damaged, or contradicts itself.
-        """
-        ended("Xenomai's cyclictest", output)
-        text = output.text("tool.out")
-        if "# Break value:" in text:
-            raise ParseError("Xenomai's cyclictest broke off at its break value: the run is not complete")
-        lines = {name: [int(word) for word in values.split()] for name, values in _LINE.findall(text)}
-        rows = [(int(value), [int(word) for word in counts.split("\t")]) for value, counts in _ROW.findall(text)]
-        widths = {len(values) for values in (*lines.values(), *(counts for _, counts in rows))}
-        if set(lines) != set(_LINES) or [value for value, _ in rows] != list(range(self.range_us)):
-            raise ParseError(f"Xenomai's cyclictest printed no whole histogram: {_said(output)}")
-        if widths != {output.setting.cpus}:
-            raise ParseError(f"Xenomai's cyclictest measured with {widths} threads, not {output.setting.cpus}")
-        found: list[Measurement] = []
-        for cpu in range(output.setting.cpus):
-            counts = {value: row[cpu] for value, row in rows if row[cpu]}
-            found += self._thread(cpu, counts, [lines[name][cpu] for name in _LINES], output)
-        return tuple(found)
-
-    def _thread(self, cpu: int, counts: dict[int, int], numbers: list[int], output: Output) -> tuple[Measurement, ...]:
-        inside, low, mean, high, overflow = numbers
-        if max(numbers) >= 2**63:
-            raise ParseError("Xenomai's cyclictest woke up too early: /proc/xenomai/latency was not 0")
-        histogram = Histogram(unit=output.microsecond, counts=counts, overflow=overflow, limit=self.range_us)
-        top = max(counts, default=-1) if overflow == 0 else max(high, self.range_us)
-        if inside != sum(counts.values()) or not low <= mean <= high == top:
-            raise ParseError(
-                f"Xenomai's cyclictest contradicts itself on CPU {cpu}: {sum(counts.values())} of {inside} samples and "
-                f"{overflow} beyond {self.range_us} us, minimum {low}, average {mean}, maximum {high}"
-            )
-        labels = {"cpu": str(cpu)}
-        asked = math.ceil(output.setting.duration_s) * 1_000_000 // self.interval_us
-        lost = count("wakeups.lost", max(0, asked - histogram.total), Better.LOWER, labels)
-        return (*_latencies(histogram, (low, mean, high), labels), lost)
