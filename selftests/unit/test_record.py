@@ -66,6 +66,7 @@ EVIDENCE = Evidence(
     elapsed_s=2.5,
     settings={"/proc/sys/kernel/printk": ("1\t4", "7\t4"), "/sys/x": ("", "two\nlines: é")},
     pcie={"/sys/bus/pci/devices/0000:01:00.0/vendor": ("0x1b36", "")},
+    readings={"/sys/class/thermal/thermal_zone0/temp": ("45000", "")},
     writes={"/sys/x*": r"\[on\]"},
     processes=("init", "Web Content", "\ufffd"),
     log="late",

@@ -127,6 +127,7 @@ class Board:
         undeclared: reasons, by validity check, why a check is not applicable on this board.
         qemu: set for virtual boards only.
         cool_to: degrees Celsius that a board in a lab must have cooled down to before it measures.
+        temperature_limit: degrees Celsius that no thermal zone may be above while it measures; None for no limit.
         lava: set for boards that labs have.
         nvme: storage that measurements may overwrite; None if there is none.
         pcie: the PCI functions that are expected on it, by name; on a virtual board each has the name of a device,
@@ -151,6 +152,7 @@ class Board:
     undeclared: dict[str, str]
     qemu: Qemu | None
     cool_to: int | None = None
+    temperature_limit: int | None = None
     lava: Lava | None = None
     nvme: Storage | None = None
     pcie: Mapping[str, pcie_facts.Function] = field(default_factory=dict)
@@ -172,11 +174,11 @@ class Board:
 _REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console")
 _OPTIONAL = (
     *("build", "command_line", "rootfs", "work_directory", "scratch", "tunings", "cpu_classes", "not_applicable"),
-    *("qemu", "lava", "cool_to", "pcie", "nvme"),
+    *("qemu", "lava", "cool_to", "temperature_limit", "pcie", "nvme"),
 )
 CHECKS = (
     *("flavour", "kernel", "cpus", "log", "threads", "affinity", "cycles", "counts", "duration", "clock", "load"),
-    *("settings", "steady", "health", "aer"),
+    *("settings", "temperature", "steady", "health", "aer"),
 )
 
 
@@ -212,6 +214,7 @@ def read(path: Path) -> Board:
         undeclared=_not_applicable(data),
         qemu=qemu,
         cool_to=data["cool_to"].integer(minimum=0, maximum=120) if "cool_to" in data else None,
+        temperature_limit=_temperature_limit(data),
         lava=_lava(data.get("lava"), console),
         pcie=_pcie(data.get("pcie"), qemu),
         nvme=storage.read(data["nvme"]) if "nvme" in data else None,
@@ -223,6 +226,15 @@ def _memory(value: Value) -> int:
     if match is None:
         value.fail(f"{value.text()!r} is not a size (allowed: a number and MiB or GiB, for example 512 MiB)")
     return int(match[1]) * (1024 if match[2] == "GiB" else 1)
+
+
+def _temperature_limit(data: Keys) -> int | None:
+    if "temperature_limit" not in data:
+        return None
+    limit = data["temperature_limit"].integer(minimum=1, maximum=150)
+    if "cool_to" in data and data["cool_to"].integer() >= limit:
+        data["temperature_limit"].fail(f"{limit} is not above cool_to: the board would begin to measure too hot")
+    return limit
 
 
 def _named(value: Value | None, what: str, kind: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
-from rtgate import companions, links, loads, observed, overwriting, pcie
+from rtgate import companions, links, loads, observed, overwriting, pcie, thermal
 from rtgate.boards import Board, Qemu
 from rtgate.console.faults import FATAL
 from rtgate.environment import Environment
@@ -142,7 +142,18 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         work_directory=arm.board.work_directory,
         devices=_devices(case, arm) if arm.board.qemu else (),
         storage=overwriting.use(case.tools, made),
-        watched=links.WATCHED if _functions(case, arm) else (),
+        watched=_watched(case, arm),
+    )
+
+
+def _watched(case: Case, arm: Arm) -> tuple[str, ...]:
+    """Return what is read before and after measuring beside settings.
+
+    On virtual time nothing of the board's own: a boot there has no sensors, and every read more moves its histogram.
+    """
+    return (
+        *(links.WATCHED if _functions(case, arm) else ()),
+        *(thermal.WATCHED if arm.time != "virtual" else ()),
     )
 
 
@@ -365,7 +376,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
     moments = ("start", "middle", "late", "end")
     expected = case.tool.expected(setting(case, arm))
     around = observed.around(files)
-    state = links.of(around)
+    state, readings = links.of(around), thermal.of(around)
     return Evidence(
         asked={
             **asdict(expected),
@@ -375,14 +386,16 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
             "command_line": arm.tuning.command_line,
             "priorities": dict(arm.tuning.priorities),
             "counters": links.counted(_functions(case, arm)),
+            "temperature_limit": arm.board.temperature_limit,
         },
         load=case.load,
         load_processes=_load(case, arm).processes,
         threads=tuple(thread for moment in moments for thread in observed.threads(files, moment, expected)),
         load_seen=tuple(observed.load_seen(files, moment) for moment in moments if f"processes.{moment}" in files),
         elapsed_s=observed.elapsed_s(files),
-        settings={path: values for path, values in (_UNREAD | around).items() if path not in state},
+        settings={path: values for path, values in (_UNREAD | around).items() if path not in state | readings},
         pcie=state,
+        readings=readings,
         writes={
             write.path: write.reads or f"^{re.escape(write.value)}$"
             for write in (*case.tool.writes, *arm.tuning.writes)

@@ -6,7 +6,8 @@ needs; `planned.json` beside the boots says which were planned; the raw output i
 so that a better parser can read it again.
 
 Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
-name several groups of threads. Records of a soak also have `chunk`, those of boards with PCI functions `evidence.pcie`.
+name several groups of threads. Records of a soak also have `chunk`, those of boards with PCI functions `evidence.pcie`,
+those of live boards `evidence.readings`.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Evidence:
         log: what was read of the kernel's log: `whole`; `late`, without the first lines of a boot that was ours, or
             with lines lost since the chunk before; `some`, of a board that was running before; empty for nothing.
         pcie: what files of PCI functions held, by path, before and after the measurement (see `links`).
+        readings: what the board told of itself by path, before and after the measurement (see `thermal`).
         writes: what settings that were written had to read back as, by path, as regular expressions.
     """
 
@@ -76,6 +78,7 @@ class Evidence:
     kernel_threads: tuple[Thread, ...] = ()
     log: str = ""
     pcie: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    readings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -299,7 +302,8 @@ def _encoded(record: Record) -> dict[str, Any]:
             "load_seen": [_slots(seen) for seen in evidence.load_seen],
             "elapsed_s": evidence.elapsed_s,
             "settings": {path: list(values) for path, values in evidence.settings.items()},
-            **({"pcie": {path: list(values) for path, values in evidence.pcie.items()}} if evidence.pcie else {}),
+            **_states("pcie", evidence.pcie),
+            **_states("readings", evidence.readings),
             "writes": dict(evidence.writes),
             "processes": list(evidence.processes),
             "log": evidence.log,
@@ -317,6 +321,10 @@ _PLAIN = {
     **dict.fromkeys(("case", "board", "arm", "profile", "boot_id", "state", "message"), (str,)),
     "seed": (int, type(None)),
 }
+
+
+def _states(name: str, states: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    return {name: {path: list(values) for path, values in states.items()}} if states else {}
 
 
 def _slots(value: Any) -> dict[str, Any]:
@@ -357,6 +365,7 @@ def _record(data: dict[str, Any], directory: Path | None) -> Record:
             elapsed_s=evidence["elapsed_s"],
             settings={path: (before, after) for path, (before, after) in evidence["settings"].items()},
             pcie={path: (before, after) for path, (before, after) in evidence.get("pcie", {}).items()},
+            readings={path: (before, after) for path, (before, after) in evidence.get("readings", {}).items()},
             writes=_is((dict,), evidence["writes"]),
             processes=tuple(evidence["processes"]),
             log=_is((str,), evidence["log"]),

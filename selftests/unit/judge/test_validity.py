@@ -22,6 +22,9 @@ PRINTK = "/proc/sys/kernel/printk"
 RUNTIME = "/proc/sys/kernel/sched_rt_runtime_us"
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 QUIET = "1\t4\t1\t7"
+# What a board's file has to ask for.
+UNASKED = ["temperature"]
+ZONE = "/sys/class/thermal/thermal_zone0"
 
 
 def _check(name: str, measured: Record) -> Check:
@@ -35,8 +38,10 @@ def _thread(moment: str, policy: int, priority: int) -> Thread:
 
 def _failed(name: str, measured: Record) -> str:
     """Return the sentence of a check that must fail, alone."""
-    failed = [check for check in checks(measured, {}) if check.held is not Held.OK]
+    found = checks(measured, {})
+    failed = [check for check in found if check.held is Held.FAILED]
     assert [check.name for check in failed] == [name]
+    assert {check.name for check in found if check.held is Held.NOT_APPLICABLE} <= {*UNASKED}
     return failed[0].sentence
 
 
@@ -44,7 +49,8 @@ def _failed(name: str, measured: Record) -> str:
 def test_all_checks_of_a_good_record_hold(case: str) -> None:
     found = checks(record(case=case), {})
     assert tuple(check.name for check in found) == CHECKS
-    assert {check.held for check in found} == {Held.OK}
+    assert [check.name for check in found if check.held is Held.NOT_APPLICABLE] == UNASKED
+    assert {check.held for check in found if check.name not in UNASKED} == {Held.OK}
     assert all(check.sentence for check in found)
 
 
@@ -59,6 +65,7 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
         steady="bandwidth",
         health="disk",
         counters=[{"name": "nvme", "where": "0000:01:00.0"}],
+        temperature_limit=85,
     )
     broken = replace(
         evidence(
@@ -69,6 +76,7 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
             settings={PRINTK: (QUIET, "7\t4\t1\t7")},
             processes=(),
             log="",
+            readings={f"{ZONE}/temp": ("45000", "86000")},
         ),
         environment=replace(record().environment, flavour="generic", kernel_release="5.10.0", online="0-7"),
     )
@@ -706,3 +714,44 @@ def test_error_counters_that_should_be_there_must_be_read_before_and_after() -> 
     )
     assert "nvme (0000:01:00.0) before the test, nvme" in _failed("aer", evidence(asked, pcie={}))
     assert _check("aer", evidence(asked)).spoils is Spoils.GOOD_NEWS
+
+
+# --- temperature
+
+
+def _at(before: str, after: str, limit: int | None = 85, **more: tuple[str, str]) -> Record:
+    readings = {f"{ZONE}/temp": (before, after), f"{ZONE}/type": ("soc-thermal",) * 2, **more}
+    return evidence(asking(record(), temperature_limit=limit), readings=readings)
+
+
+def test_a_board_below_its_limit() -> None:
+    found = _check("temperature", _at("45000", "85000"))
+    assert (found.held, found.sentence) == (Held.OK, "at most 85 C, 85 C are allowed")
+
+
+@pytest.mark.parametrize("temperatures", [("85001", "60000"), ("60000", "85001"), ("85001", "")])
+def test_a_board_that_was_too_hot_is_no_measure_of_a_kernel(temperatures: tuple[str, str]) -> None:
+    made = _at(*temperatures, **{"/sys/class/thermal/thermal_zone1/temp": ("40000", "40000")})
+    assert _failed("temperature", made) == "soc-thermal was at 85.001 C; the board's limit is 85 C"
+    # Its latencies are long because its clocks were lowered, which is not the kernel's fault.
+    assert _check("temperature", made).spoils is Spoils.FIGURES
+
+
+@pytest.mark.parametrize("temperatures", [("", "60000"), ("60000", "")])
+def test_a_temperature_that_was_read_once_proves_nothing(temperatures: tuple[str, str]) -> None:
+    assert _failed("temperature", _at(*temperatures)) == "the temperature of soc-thermal was not read before and after"
+    assert _check("temperature", _at(*temperatures)).spoils is Spoils.GOOD_NEWS
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (_at("99000", "99000", None), "the board's file gives no temperature_limit"),
+        (record(), "the board's file gives no temperature_limit"),
+        (asking(record(), temperature_limit=85), "the board has no sensor that told a temperature"),
+        (_at("", ""), "the board has no sensor that told a temperature"),
+    ],
+)
+def test_without_a_limit_or_a_sensor_the_temperature_does_not_apply(made: Record, why: str) -> None:
+    found = _check("temperature", made)
+    assert (found.held, found.sentence) == (Held.NOT_APPLICABLE, why)

@@ -16,7 +16,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from rtgate import links
+from rtgate import links, thermal
 from rtgate.judge.steady import WINDOW, unsteady
 from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record, Thread
@@ -72,7 +72,7 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
     """
     made = (
         *(_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings),
-        *(_steady, _health, _aer),
+        *(_temperature, _steady, _health, _aer),
     )
     found = tuple(check(record) for check in made)
     return tuple(
@@ -85,6 +85,10 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
 
 def _check(name: str, spoils: Spoils, problem: str, fine: str) -> Check:
     return Check(name=name, held=Held.FAILED if problem else Held.OK, spoils=spoils, sentence=problem or fine)
+
+
+def _undeclared(name: str, spoils: Spoils, why: str) -> Check:
+    return Check(name=name, held=Held.NOT_APPLICABLE, spoils=spoils, sentence=why)
 
 
 def _flavour(record: Record) -> Check:
@@ -289,6 +293,22 @@ def _load_problem(record: Record, seen: Mapping[str, LoadSeen]) -> str:
     if all(later.ticks <= earlier.ticks for earlier, later in pairwise(looks)):
         return f"the load {name} used no CPU time while the tool measured"
     return ""
+
+
+def _temperature(record: Record) -> Check:
+    """Check that no thermal zone was above the board's limit: clocks of a chip that is too hot are lowered."""
+    limit, zones = record.evidence.asked.get("temperature_limit"), thermal.zones(record.evidence.readings)
+    if limit is None:
+        return _undeclared("temperature", Spoils.FIGURES, "the board's file gives no temperature_limit")
+    if not zones:
+        return _undeclared("temperature", Spoils.FIGURES, "the board has no sensor that told a temperature")
+    hot = [f"{zone.name} was at {zone.highest:g} C" for zone in zones if zone.highest > limit]
+    if hot:
+        return _check("temperature", Spoils.FIGURES, f"{', '.join(hot)}; the board's limit is {limit} C", "")
+    unread = [zone.name for zone in zones if zone.before is None or zone.after is None]
+    problem = f"the temperature of {', '.join(unread)} was not read before and after" if unread else ""
+    fine = f"at most {max(zone.highest for zone in zones):g} C, {limit} C are allowed"
+    return _check("temperature", Spoils.GOOD_NEWS, problem, fine)
 
 
 def _steady(record: Record) -> Check:
