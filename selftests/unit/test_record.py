@@ -67,6 +67,7 @@ EVIDENCE = Evidence(
     settings={"/proc/sys/kernel/printk": ("1\t4", "7\t4"), "/sys/x": ("", "two\nlines: é")},
     pcie={"/sys/bus/pci/devices/0000:01:00.0/vendor": ("0x1b36", "")},
     readings={"/sys/class/thermal/thermal_zone0/temp": ("45000", "")},
+    suspends=("PM: suspend entry (deep)",),
     writes={"/sys/x*": r"\[on\]"},
     processes=("init", "Web Content", "\ufffd"),
     log="late",
@@ -386,7 +387,14 @@ def test_bounds_come_back_as_what_they_were_and_stay_readable(tmp_path: Path) ->
     assert SMALL.evidence.bounds == ()
 
 
-@pytest.mark.parametrize("key", sorted(records._encoded(SMALL)["evidence"]))
+def test_a_record_from_before_suspends_were_looked_for_is_read(tmp_path: Path) -> None:
+    directory, data = _stored(tmp_path)
+    del data["evidence"]["suspends"]
+    (directory / "record.json").write_text(json.dumps(data))
+    assert records.read(directory).evidence.suspends is None
+
+
+@pytest.mark.parametrize("key", sorted(set(records._encoded(SMALL)["evidence"]) - {"suspends"}))
 def test_evidence_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -> None:
     directory, data = _stored(tmp_path)
     del data["evidence"][key]

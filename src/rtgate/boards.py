@@ -178,7 +178,7 @@ _OPTIONAL = (
 )
 CHECKS = (
     *("flavour", "kernel", "cpus", "log", "threads", "affinity", "cycles", "counts", "duration", "clock", "load"),
-    *("settings", "temperature", "steady", "health", "aer"),
+    *("settings", "suspend", "temperature", "steady", "health", "aer"),
 )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
-from rtgate import companions, links, loads, observed, overwriting, pcie, thermal
+from rtgate import companions, links, loads, observed, overwriting, pcie, suspend, thermal
 from rtgate.boards import Board, Qemu
 from rtgate.console.faults import FATAL
 from rtgate.environment import Environment
@@ -153,7 +153,7 @@ def _watched(case: Case, arm: Arm) -> tuple[str, ...]:
     """
     return (
         *(links.WATCHED if _functions(case, arm) else ()),
-        *(thermal.WATCHED if arm.time != "virtual" else ()),
+        *((*thermal.WATCHED, *suspend.WATCHED) if arm.time != "virtual" else ()),
     )
 
 
@@ -376,7 +376,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
     moments = ("start", "middle", "late", "end")
     expected = case.tool.expected(setting(case, arm))
     around = observed.around(files)
-    state, readings = links.of(around), thermal.of(around)
+    state, readings = links.of(around), thermal.of(around) | suspend.of(around)
     return Evidence(
         asked={
             **asdict(expected),
@@ -402,6 +402,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
         },
         kernel_threads=observed.kernel_threads(files, arm.tuning),
         log=observed.kernel_log(files, ours=arm.time != "real"),
+        suspends=observed.suspends(files),
         processes=tuple(dict.fromkeys(observed.text(files, "processes").splitlines())),
     )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from rtgate import links
+from rtgate import links, suspend
 from rtgate.console.faults import scan
 from rtgate.pcie import Function
 from rtgate.record import FaultSeen, LoadSeen, Thread
@@ -68,6 +68,12 @@ def kernel_log(files: Mapping[str, bytes], *, ours: bool) -> str:
     if log.startswith((LOG_GOES_ON.encode(), LOG_LOST.encode())):
         return "some" if log.startswith(LOG_GOES_ON.encode()) else "late"
     return ("whole" if b"Linux version " in log else "late") if ours else "some"
+
+
+def suspends(files: Mapping[str, bytes]) -> tuple[str, ...] | None:
+    """Return what the kernel's log tells of suspends; None if there is no log."""
+    log = files.get("dmesg", b"").decode("utf-8", errors="replace")
+    return suspend.told(log) if log.strip() else None
 
 
 _STAT = re.compile(r"\d+ \((?P<name>.*)\) (?P<fields>\S(?: -?[0-9]{1,20}){38,})\s*")

@@ -62,7 +62,8 @@ class Evidence:
         log: what was read of the kernel's log: `whole`; `late`, without the first lines of a boot that was ours, or
             with lines lost since the chunk before; `some`, of a board that was running before; empty for nothing.
         pcie: what files of PCI functions held, by path, before and after the measurement (see `links`).
-        readings: what the board told of itself by path, before and after the measurement (see `thermal`).
+        readings: what the board told of itself by path, before and after the measurement (see `thermal`, `suspend`).
+        suspends: lines of the kernel's log that tell of a suspend; None where nobody looked for them.
         writes: what settings that were written had to read back as, by path, as regular expressions.
     """
 
@@ -79,6 +80,7 @@ class Evidence:
     log: str = ""
     pcie: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     readings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    suspends: tuple[str, ...] | None = None
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -308,6 +310,7 @@ def _encoded(record: Record) -> dict[str, Any]:
             "processes": list(evidence.processes),
             "log": evidence.log,
             "kernel_threads": [_slots(thread) for thread in evidence.kernel_threads],
+            **({} if evidence.suspends is None else {"suspends": list(evidence.suspends)}),
         },
         "measurements": [measurement.as_json() for measurement in record.measurements],
         "faults": [_slots(fault) for fault in record.faults],
@@ -370,6 +373,7 @@ def _record(data: dict[str, Any], directory: Path | None) -> Record:
             processes=tuple(evidence["processes"]),
             log=_is((str,), evidence["log"]),
             kernel_threads=tuple(Thread(**thread) for thread in evidence["kernel_threads"]),
+            suspends=tuple(_is((list,), evidence["suspends"])) if "suspends" in evidence else None,
         ),
         measurements=tuple(Measurement.from_json(entry) for entry in data["measurements"]),
         faults=tuple(FaultSeen(**fault) for fault in data["faults"]),

@@ -77,6 +77,7 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
             processes=(),
             log="",
             readings={f"{ZONE}/temp": ("45000", "86000")},
+            suspends=None,
         ),
         environment=replace(record().environment, flavour="generic", kernel_release="5.10.0", online="0-7"),
     )
@@ -755,3 +756,58 @@ def test_a_temperature_that_was_read_once_proves_nothing(temperatures: tuple[str
 def test_without_a_limit_or_a_sensor_the_temperature_does_not_apply(made: Record, why: str) -> None:
     found = _check("temperature", made)
     assert (found.held, found.sentence) == (Held.NOT_APPLICABLE, why)
+
+
+# --- suspend
+
+SUCCESS, FAIL = "/sys/power/suspend_stats/success", "/sys/power/suspend_stats/fail"
+ENTRY = ("PM: suspend entry (deep)",)
+
+
+def _slept(
+    lines: tuple[str, ...] | None, success: tuple[str, str] | None = None, fail: tuple[str, str] | None = None
+) -> Record:
+    counts = {path: values for path, values in ((SUCCESS, success), (FAIL, fail)) if values}
+    return evidence(record(), suspends=lines, readings=counts)
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (_slept((), ("0", "0"), ("0", "0")), "the kernel counted no suspend"),
+        (_slept(ENTRY, ("3", "3"), ("1", "1")), "the kernel counted no suspend"),  # it was before the measurement
+        (_slept(None, ("0", "0"), ("0", "0")), "the kernel counted no suspend"),
+        (_slept(()), "the kernel's log tells of no suspend"),
+    ],
+)
+def test_a_board_that_was_awake(made: Record, why: str) -> None:
+    found = _check("suspend", made)
+    assert (found.held, found.sentence) == (Held.OK, why)
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (_slept((), ("0", "1"), ("0", "0")), "suspended while it measured, or was to be: success 0 to 1"),
+        (_slept((), ("2", "2"), ("0", "4")), "or was to be: fail 0 to 4"),  # all processes stood still
+        (_slept(ENTRY), "the kernel does not count suspends, and its log tells of one: 'PM: suspend entry (deep)'"),
+    ],
+)
+def test_a_board_that_was_suspended_is_no_measure_of_a_kernel(made: Record, why: str) -> None:
+    assert why in _failed("suspend", made)
+    assert _check("suspend", made).spoils is Spoils.FIGURES
+
+
+@pytest.mark.parametrize("made", [_slept((), ("0", ""), ("0", "0")), _slept((), ("", "0"))])
+def test_a_count_of_suspends_that_was_read_once_proves_nothing(made: Record) -> None:
+    assert _failed("suspend", made) == "how often the board was suspended was not read before and after"
+
+
+def test_without_any_log_nobody_knows_of_a_suspend() -> None:
+    found = _check("suspend", evidence(record(), suspends=None, log=""))
+    assert (found.held, found.sentence) == (
+        Held.FAILED,
+        "neither the kernel's count of suspends nor its log was read",
+    )
+    older = _check("suspend", evidence(record(), suspends=None, log="some"))
+    assert (older.held, older.sentence) == (Held.NOT_APPLICABLE, "the record is older than this check")

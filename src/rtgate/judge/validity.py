@@ -16,7 +16,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from rtgate import links, thermal
+from rtgate import links, suspend, thermal
 from rtgate.judge.steady import WINDOW, unsteady
 from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record, Thread
@@ -72,7 +72,7 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
     """
     made = (
         *(_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings),
-        *(_temperature, _steady, _health, _aer),
+        *(_suspend, _temperature, _steady, _health, _aer),
     )
     found = tuple(check(record) for check in made)
     return tuple(
@@ -293,6 +293,26 @@ def _load_problem(record: Record, seen: Mapping[str, LoadSeen]) -> str:
     if all(later.ticks <= earlier.ticks for earlier, later in pairwise(looks)):
         return f"the load {name} used no CPU time while the tool measured"
     return ""
+
+
+def _suspend(record: Record) -> Check:
+    """Check that the board was not suspended: by the kernel's count where it has one, else by its log."""
+    readings, lines = record.evidence.readings, record.evidence.suspends
+    counts = suspend.of(readings)
+    if not all(before and after for before, after in counts.values()):
+        problem = "how often the board was suspended was not read before and after"
+        return _check("suspend", Spoils.GOOD_NEWS, problem, "")
+    if counts:
+        moved = suspend.changed(readings)
+        problem = f"the board was suspended while it measured, or was to be: {moved}" if moved else ""
+        return _check("suspend", Spoils.FIGURES, problem, "the kernel counted no suspend")
+    if lines:
+        problem = f"the kernel does not count suspends, and its log tells of one: {lines[0]!r} (start the board anew)"
+        return _check("suspend", Spoils.FIGURES, problem, "")
+    if lines is None and record.evidence.log:
+        return _undeclared("suspend", Spoils.GOOD_NEWS, "the record is older than this check")
+    problem = "" if lines is not None else "neither the kernel's count of suspends nor its log was read"
+    return _check("suspend", Spoils.GOOD_NEWS, problem, "the kernel's log tells of no suspend")
 
 
 def _temperature(record: Record) -> Check:
