@@ -72,6 +72,25 @@ def test_a_board_may_have_a_temperature_limit(directory: Path) -> None:
         assert message in str(caught.value)
 
 
+def test_a_board_may_pin_its_firmware(directory: Path) -> None:
+    (directory / "rk.yaml").write_text(GOOD)
+    assert boards.board("rk").firmware == {}
+    pins = "firmware:\n  BL31: 'fwver: v1\\.02'\n  L3 partition: cfg-cc33\n"
+    (directory / "rk.yaml").write_text(GOOD + pins)
+    assert boards.board("rk").firmware == {"BL31": r"fwver: v1\.02", "L3 partition": "cfg-cc33"}
+    for before, after, message in (
+        (r"'fwver: v1\.02'", "'(v1'", "rk.yaml:11:9: '(v1' is no regular expression: missing )"),
+        ("cfg-cc33", "''", "rk.yaml:12:17: expected text, found an empty one"),
+        ("cfg-cc33", "3", "rk.yaml:12:17: expected text, found a whole number"),
+        (pins, "firmware: [v1]", "rk.yaml:10:11: expected a mapping, found a list"),
+    ):
+        assert before in pins
+        (directory / "rk.yaml").write_text(GOOD + pins.replace(before, after))
+        with pytest.raises(ConfigError) as caught:
+            boards.board("rk")
+        assert message in str(caught.value)
+
+
 def test_a_virtual_board_is_read(directory: Path) -> None:
     (directory / "v.yaml").write_text(GOOD + VIRTUAL)
     board = boards.board("v")

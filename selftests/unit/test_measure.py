@@ -108,8 +108,8 @@ def test_a_real_boot_becomes_a_valid_record() -> None:
     assert len(found.measurements) == 6
     held = {check.name: check.held for check in checks(found, {})}
     # What a board's file has to ask for.
-    assert {name for name in held if held[name] is Held.NOT_APPLICABLE} == {"temperature"}
-    assert {held[name] for name in held if name != "temperature"} == {Held.OK}
+    assert {name for name in held if held[name] is Held.NOT_APPLICABLE} == {"temperature", "firmware"}
+    assert {held[name] for name in held if name not in {"temperature", "firmware"}} == {Held.OK}
 
 
 def test_the_environment_is_what_target_board_and_host_said() -> None:

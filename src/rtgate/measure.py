@@ -387,6 +387,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
             "priorities": dict(arm.tuning.priorities),
             "counters": links.counted(_functions(case, arm)),
             "temperature_limit": arm.board.temperature_limit,
+            "firmware": dict(arm.board.firmware),
         },
         load=case.load,
         load_processes=_load(case, arm).processes,

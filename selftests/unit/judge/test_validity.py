@@ -23,7 +23,7 @@ RUNTIME = "/proc/sys/kernel/sched_rt_runtime_us"
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 QUIET = "1\t4\t1\t7"
 # What a board's file has to ask for.
-UNASKED = ["temperature"]
+UNASKED = ["temperature", "firmware"]
 ZONE = "/sys/class/thermal/thermal_zone0"
 
 
@@ -66,6 +66,7 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
         health="disk",
         counters=[{"name": "nvme", "where": "0000:01:00.0"}],
         temperature_limit=85,
+        firmware={"BL31": "v1"},
     )
     broken = replace(
         evidence(
@@ -91,7 +92,7 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
 def test_wrong_identity_spoils_everything_and_the_rest_only_good_news() -> None:
     spoils = {check.name: check.spoils for check in checks(record(), {})}
     assert [name for name in spoils if spoils[name] is Spoils.EVERYTHING] == [
-        *("flavour", "kernel", "cpus", "threads", "affinity")
+        *("flavour", "kernel", "cpus", "threads", "affinity", "firmware")
     ]
 
 
@@ -811,3 +812,48 @@ def test_without_any_log_nobody_knows_of_a_suspend() -> None:
     )
     older = _check("suspend", evidence(record(), suspends=None, log="some"))
     assert (older.held, older.sentence) == (Held.NOT_APPLICABLE, "the record is older than this check")
+
+
+# --- firmware
+
+BL31 = "NOTICE:  BL31: v2.3():v2.3-589-g3389cfdda:derrick.huang, fwver: v1.02"
+L3 = "L3 cache partition cfg-cc33"
+PINS = {"BL31": r"BL31: v2\.3.*fwver: v1\.02$", "cache": "(?i)l3 cache partition cfg-cc33"}
+
+
+def _flashed(*told: str, pins: dict[str, str] = PINS) -> Record:
+    made = asking(record(), firmware=pins)
+    return replace(made, environment=replace(made.environment, firmware="; ".join(told)))
+
+
+def test_firmware_as_the_board_s_file_pins_it() -> None:
+    found = _check("firmware", _flashed("U-Boot 2017.09", BL31, L3))
+    assert (found.held, found.sentence) == (Held.OK, "BL31, cache as pinned")
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ((BL31.replace("v1.02", "v1.01"), L3), f"and is {BL31.replace('v1.02', 'v1.01')!r}"),
+        ((BL31 + "1", L3), "BL31 should be 'BL31: v2"),  # an end is an end although other strings follow
+        ((BL31, "L3 cache partition cfg-8421"), "cache should be '(?i)l3 cache partition cfg-cc33' and is 'L3 cache"),
+        ((L3,), "and is not told: the boot told 'L3 cache partition cfg-cc33'"),
+        (("a", "b"), "; cache should be "),
+        (tuple("abcdefgh"), "the boot told 'a', 'b', 'c', 'd', 'e', 'f' and 2 more"),
+    ],
+)
+def test_other_firmware_is_another_board(told: tuple[str, ...], why: str) -> None:
+    assert why in _failed("firmware", _flashed(*told))
+    assert _check("firmware", _flashed(*told)).spoils is Spoils.EVERYTHING
+
+
+def test_firmware_that_nobody_saw_is_not_proven() -> None:
+    assert _failed("firmware", _flashed()) == (
+        "BL31, cache: the board's file pins it, and no log of the boot told any (a LAVA job has one)"
+    )
+    assert _check("firmware", _flashed()).spoils is Spoils.GOOD_NEWS
+
+
+def test_without_pins_any_firmware_will_do() -> None:
+    found = _check("firmware", _flashed(BL31, pins={}))
+    assert (found.held, found.sentence) == (Held.NOT_APPLICABLE, "the board's file pins no firmware")

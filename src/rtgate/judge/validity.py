@@ -16,7 +16,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from rtgate import links, suspend, thermal
+from rtgate import firmware, links, suspend, thermal
 from rtgate.judge.steady import WINDOW, unsteady
 from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record, Thread
@@ -72,7 +72,7 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
     """
     made = (
         *(_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings),
-        *(_suspend, _temperature, _steady, _health, _aer),
+        *(_suspend, _temperature, _firmware, _steady, _health, _aer),
     )
     found = tuple(check(record) for check in made)
     return tuple(
@@ -329,6 +329,17 @@ def _temperature(record: Record) -> Check:
     problem = f"the temperature of {', '.join(unread)} was not read before and after" if unread else ""
     fine = f"at most {max(zone.highest for zone in zones):g} C, {limit} C are allowed"
     return _check("temperature", Spoils.GOOD_NEWS, problem, fine)
+
+
+def _firmware(record: Record) -> Check:
+    """Check that the board's firmware is what its file pins."""
+    pins, told = record.evidence.asked.get("firmware", {}), firmware.strings(record.environment.firmware)
+    if not pins:
+        return _undeclared("firmware", Spoils.EVERYTHING, "the board's file pins no firmware")
+    if not told:
+        problem = f"{', '.join(pins)}: the board's file pins it, and no log of the boot told any (a LAVA job has one)"
+        return _check("firmware", Spoils.GOOD_NEWS, problem, "")
+    return _check("firmware", Spoils.EVERYTHING, firmware.unlike(pins, told), f"{', '.join(pins)} as pinned")
 
 
 def _steady(record: Record) -> Check:
