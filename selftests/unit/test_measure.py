@@ -611,6 +611,12 @@ def test_how_much_of_the_kernel_s_log_there_is(dmesg: bytes | None, time: str, l
     assert _record(measured(dmesg=dmesg), time=time).evidence.log == log
 
 
+@pytest.mark.parametrize(("attached", "log"), [(True, "some"), (False, "late")])
+def test_a_board_that_was_running_before_may_have_lost_its_first_lines(attached: bool, log: str) -> None:
+    made = arm(FakeTarget({None: measured(dmesg=b"[    9.000000] late\n")}), time="host")
+    assert measure(CASE, replace(made, attached=attached), 1)[0].evidence.log == log
+
+
 @pytest.mark.parametrize("state", [State.NO_BOOT, State.FAULT, State.HANG, State.LAB])
 def test_a_boot_that_went_wrong_is_a_record_too(state: State) -> None:
     log = "[    1.0] Kernel panic - not syncing: no init\n"

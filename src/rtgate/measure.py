@@ -67,6 +67,7 @@ class Arm:
         name: `baseline` or `candidate`.
         time: `virtual`, `host` or `real`.
         target: what carries out the plans.
+        attached: whether the board was running before anybody measured, so that its log may have lost its beginning.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Arm:
     time: str
     target: Target
     tuning: Tuning = DEFAULT
+    attached: bool = False
 
 
 def setting(case: Case, arm: Arm) -> Setting:
@@ -402,7 +404,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
             for write in (*case.tool.writes, *arm.tuning.writes)
         },
         kernel_threads=observed.kernel_threads(files, arm.tuning),
-        log=observed.kernel_log(files, ours=arm.time != "real"),
+        log=observed.kernel_log(files, ours=arm.time != "real" and not arm.attached),
         suspends=observed.suspends(files),
         processes=tuple(dict.fromkeys(observed.text(files, "processes").splitlines())),
     )
