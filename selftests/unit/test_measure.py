@@ -29,7 +29,8 @@ from selftests.fake_target import (
 from rtgate import loads
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.judge.validity import Held, checks
+from rtgate.judge.check import Held
+from rtgate.judge.validity import checks
 from rtgate.measure import Case, flavour, measure, plan, setting
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import NEVER, Need, hopeless

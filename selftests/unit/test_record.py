@@ -316,7 +316,7 @@ def test_a_missing_record_is_refused(tmp_path: Path) -> None:
         records.read(tmp_path)
 
 
-@pytest.mark.parametrize("key", sorted(json.loads(json.dumps(records._encoded(SMALL)))))
+@pytest.mark.parametrize("key", sorted(json.loads(json.dumps(records.as_json(SMALL)))))
 def test_a_record_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -> None:
     directory, data = _stored(tmp_path)
     del data[key]
@@ -394,7 +394,7 @@ def test_a_record_from_before_suspends_were_looked_for_is_read(tmp_path: Path) -
     assert records.read(directory).evidence.suspends is None
 
 
-@pytest.mark.parametrize("key", sorted(set(records._encoded(SMALL)["evidence"]) - {"suspends"}))
+@pytest.mark.parametrize("key", sorted(set(records.as_json(SMALL)["evidence"]) - {"suspends"}))
 def test_evidence_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -> None:
     directory, data = _stored(tmp_path)
     del data["evidence"][key]
@@ -406,7 +406,7 @@ def test_evidence_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -
 @settings(max_examples=40, suppress_health_check=SHARED)
 @given(start=st.integers(0, 4000), length=st.integers(0, 200), new=st.binary(max_size=4))
 def test_a_damaged_file_is_read_or_refused(tmp_path: Path, start: int, length: int, new: bytes) -> None:
-    text = json.dumps(records._encoded(SMALL)).encode()
+    text = json.dumps(records.as_json(SMALL)).encode()
     (tmp_path / "record.json").write_bytes(text[:start] + new + text[start + length :])
     with contextlib.suppress(ConfigError):
         assert isinstance(records.read(tmp_path), Record)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from selftests.fake_target import PRINTK, FakeTarget, arm, facts, measured
 
 from rtgate import thermal
-from rtgate.judge.validity import Held, checks
+from rtgate.judge.check import Held
+from rtgate.judge.validity import checks
 from rtgate.measure import Case, measure, plan
 from rtgate.record import Record
 from rtgate.target.outcome import Outcome

@@ -6,8 +6,7 @@ needs; `planned.json` beside the boots says which were planned; the raw output i
 so that a better parser can read it again.
 
 Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
-name several groups of threads. Records of a soak also have `chunk`, those of boards with PCI functions `evidence.pcie`,
-those of live boards `evidence.readings`.
+name several groups of threads. Where there are any, `chunk` of a soak, and `evidence.pcie`, `readings` and `suspends`.
 """
 
 from __future__ import annotations
@@ -201,7 +200,7 @@ def write(record: Record, files: Mapping[str, bytes], console: bytes, records: P
             for name, data in files.items():
                 (staged / "raw" / Path(name).name).write_bytes(data)
             (staged / "console.log").write_bytes(console)
-            (staged / "record.json").write_text(json.dumps(_encoded(record), indent=1) + "\n", encoding="utf-8")
+            (staged / "record.json").write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
             staged.chmod(0o755)
             return _placed(staged, case, record)
         except BaseException:
@@ -218,7 +217,7 @@ def rewrite(record: Record, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
             (record.directory / Path(name).name).write_bytes(data)
         staged = record.directory / ".record.json.writing"
-        staged.write_text(json.dumps(_encoded(record), indent=1) + "\n", encoding="utf-8")
+        staged.write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
         staged.replace(record.directory / "record.json")
     except OSError as error:
         raise InfrastructureError(f"the record in {record.directory} could not be written: {error}") from error
@@ -251,26 +250,19 @@ def read(directory: Path) -> Record:
     path = directory / "record.json"
     try:
         data = json.loads(path.read_text(encoding="utf-8"), parse_constant=int)  # no NaN
-        if data["format"] != FORMAT:
-            raise ConfigError(f"{path}: record format {data['format']}, this rtgate reads {FORMAT}")
-        return _decoded(data, directory)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"{path}: damaged record: {type(error).__name__} {error}") from error
+    return from_json(data, str(path), directory)
 
 
-def as_json(record: Record) -> dict[str, Any]:
-    """Return the record as it stands in `record.json`, for those who keep records in another place."""
-    return _encoded(record)
-
-
-def from_json(data: dict[str, Any], origin: str) -> Record:
+def from_json(data: dict[str, Any], origin: str, directory: Path | None = None) -> Record:
     """Return the record of `as_json`. Raises ConfigError, naming `origin`: it is damaged or of another format."""
     try:
         if data["format"] != FORMAT:
             raise ConfigError(f"{origin}: record format {data['format']}, this rtgate reads {FORMAT}")
-        return _decoded(data, None)
+        return _decoded(data, directory)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"{origin}: damaged record: {type(error).__name__} {error}") from error
 
@@ -287,7 +279,8 @@ def digest_source(record: Record) -> str:
     return json.dumps([measurement.as_json() for measurement in record.measurements], sort_keys=True)
 
 
-def _encoded(record: Record) -> dict[str, Any]:
+def as_json(record: Record) -> dict[str, Any]:
+    """Return the record as it stands in `record.json`."""
     evidence = record.evidence
     return {
         "format": FORMAT,

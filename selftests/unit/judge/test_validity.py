@@ -9,7 +9,8 @@ from selftests.unit.judge.conftest import asking, evidence, number, record
 from selftests.unit.report.conftest import SETTINGS
 
 from rtgate.boards import CHECKS
-from rtgate.judge.validity import Check, Held, Spoils, checks, lost_cpus
+from rtgate.judge.check import Check, Held, Spoils
+from rtgate.judge.validity import checks, lost_cpus
 from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record, Thread
 from rtgate.tools import Output, Setting
@@ -721,8 +722,9 @@ def test_error_counters_that_should_be_there_must_be_read_before_and_after() -> 
 # --- temperature
 
 
-def _at(before: str, after: str, limit: int | None = 85, **more: tuple[str, str]) -> Record:
-    readings = {f"{ZONE}/temp": (before, after), f"{ZONE}/type": ("soc-thermal",) * 2, **more}
+def _at(before: str, after: str, limit: int | None = 85) -> Record:
+    readings = {f"{ZONE}/temp": (before, after), f"{ZONE}/type": ("soc-thermal",) * 2}
+    readings["/sys/class/thermal/thermal_zone1/temp"] = ("40000", "40000") if before and after else ("", "")
     return evidence(asking(record(), temperature_limit=limit), readings=readings)
 
 
@@ -733,7 +735,7 @@ def test_a_board_below_its_limit() -> None:
 
 @pytest.mark.parametrize("temperatures", [("85001", "60000"), ("60000", "85001"), ("85001", "")])
 def test_a_board_that_was_too_hot_is_no_measure_of_a_kernel(temperatures: tuple[str, str]) -> None:
-    made = _at(*temperatures, **{"/sys/class/thermal/thermal_zone1/temp": ("40000", "40000")})
+    made = _at(*temperatures)
     assert _failed("temperature", made) == "soc-thermal was at 85.001 C; the board's limit is 85 C"
     # Its latencies are long because its clocks were lowered, which is not the kernel's fault.
     assert _check("temperature", made).spoils is Spoils.FIGURES

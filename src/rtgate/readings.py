@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+"""Readings: what a live board tells of itself before and after a measurement, and what is no setting of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rtgate import suspend, thermal
+
+
+def watched(time: str) -> tuple[str, ...]:
+    """Return what a plan reads before and after, as patterns of the shell, on a board of this time.
+
+    On virtual time nothing: a boot there has no sensors and is not suspended, and every read moves its histogram.
+    """
+    return () if time == "virtual" else (*thermal.WATCHED, *suspend.WATCHED)
+
+
+def of(around: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """Return the readings among what was read before and after, by path."""
+    return thermal.of(around) | suspend.of(around)
