@@ -143,7 +143,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         work_directory=arm.board.work_directory,
         devices=_devices(case, arm) if arm.board.qemu else (),
         storage=overwriting.use(case.tools, made),
-        watched=(*(links.WATCHED if _functions(case, arm) else ()), *readings.watched(arm.time)),
+        watched=(*(links.WATCHED if _functions(case, arm) else ()), *readings.watched(arm.time, arm.tuning)),
     )
 
 
@@ -346,6 +346,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
             "cpus": list(cpus(arm.tuning.cpus)) if arm.tuning.cpus else [],
             "command_line": arm.tuning.command_line,
             "priorities": dict(arm.tuning.priorities),
+            "irq_affinity": arm.tuning.irq_affinity,
             "counters": links.counted(_functions(case, arm)),
             "temperature_limit": arm.board.temperature_limit,
             "firmware": dict(arm.board.firmware),

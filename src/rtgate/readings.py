@@ -5,17 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rtgate import suspend, thermal
+from rtgate import isolation, suspend, thermal
+from rtgate.tuning import Tuning
 
 
-def watched(time: str) -> tuple[str, ...]:
+def watched(time: str, tuning: Tuning) -> tuple[str, ...]:
     """Return what a plan reads before and after, as patterns of the shell, on a board of this time.
 
     On virtual time nothing: a boot there has no sensors and is not suspended, and every read moves its histogram.
     """
-    return () if time == "virtual" else (*thermal.WATCHED, *suspend.WATCHED)
+    if time == "virtual":
+        return ()
+    return (*thermal.WATCHED, *suspend.WATCHED, *(isolation.WATCHED if tuning.irq_affinity else ()))
 
 
 def of(around: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
     """Return the readings among what was read before and after, by path."""
-    return thermal.of(around) | suspend.of(around)
+    return thermal.of(around) | suspend.of(around) | isolation.of(around)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from rtgate import firmware, links, suspend, thermal
+from rtgate import firmware, isolation, links, suspend, thermal
 from rtgate.judge.check import Check, Spoils, judged, undeclared
 from rtgate.record import Record
 
@@ -12,6 +12,23 @@ _WARNINGS = (
     *("its spare blocks are used up", "its temperature is beyond its limit", "its reliability is degraded"),
     *("it is read-only", "its volatile memory is not backed up", "its persistent memory is read-only"),
 )
+
+
+def isolation_check(record: Record) -> Check:
+    """Check that CPUs and interrupts are isolated as the tuning asks, by what the kernel says and what came."""
+    asked, environment = record.evidence.asked, record.environment
+    there = int(environment.cpus) if environment.cpus.isdecimal() else 1
+    words, interrupts = str(asked["command_line"]), str(asked.get("irq_affinity", ""))
+    has = {"isolated": environment.isolated, "nohz_full": environment.nohz_full}
+    problems = isolation.not_taken(words, has, there)
+    fine = [f"{name} {cpus}" for name, cpus in isolation.asked(words).items()]
+    if interrupts and not record.virtual_time:
+        problems += isolation.astray(interrupts, there, record.evidence.readings)
+        fine.append(f"no interrupt came elsewhere than on {interrupts}")
+        if not problems and not all(record.evidence.readings.get(isolation.INTERRUPTS, ("", ""))):
+            return judged("isolation", Spoils.GOOD_NEWS, "where interrupts came was not read before and after", "")
+    problem = "; ".join(problems)
+    return judged("isolation", Spoils.FIGURES, problem, ", ".join(fine) or "the tuning isolates nothing")
 
 
 def suspend_check(record: Record) -> Check:

@@ -14,7 +14,14 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from rtgate.judge.board_checks import aer_check, firmware_check, health_check, suspend_check, temperature_check
+from rtgate.judge.board_checks import (
+    aer_check,
+    firmware_check,
+    health_check,
+    isolation_check,
+    suspend_check,
+    temperature_check,
+)
 from rtgate.judge.check import Check, Held, Spoils, judged
 from rtgate.judge.steady import WINDOW, unsteady
 from rtgate.measurement import Histogram
@@ -40,7 +47,7 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
     """
     made = (
         *(_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings),
-        *(suspend_check, temperature_check, firmware_check, _steady, health_check, aer_check),
+        *(isolation_check, suspend_check, temperature_check, firmware_check, _steady, health_check, aer_check),
     )
     found = tuple(check(record) for check in made)
     return tuple(
