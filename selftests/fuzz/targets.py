@@ -226,7 +226,7 @@ def _record(path: Path) -> None:
     found = record.read(path.parent)
     for one in found.measurements:
         _finite(one)
-    again = record._decoded(json.loads(json.dumps(record._encoded(found))), path.parent)
+    again = record._decoded(json.loads(json.dumps(record.as_json(found))), path.parent)
     assert again == found, "what is written again is another record"
 
 
@@ -264,7 +264,7 @@ _LOGS = (
 )
 
 _RECORDS = tuple(
-    json.dumps(record._encoded(make(boot))).encode()
+    json.dumps(record.as_json(make(boot))).encode()
     for boot in (Boot(samples=5), Boot(seed=None, board="rk3568-evb1", samples=5, overflow=3, faults=(OOPS,)))
 )
 _BOARDS = _bytes((ROOT / "boards").glob("*.yaml"))

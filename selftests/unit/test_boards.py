@@ -56,6 +56,41 @@ def test_a_board_may_have_to_cool_down(directory: Path) -> None:
     assert boards.board("rk").cool_to == 55
 
 
+def test_a_board_may_have_a_temperature_limit(directory: Path) -> None:
+    (directory / "rk.yaml").write_text(GOOD)
+    assert boards.board("rk").temperature_limit is None
+    (directory / "rk.yaml").write_text(GOOD + "cool_to: 55\ntemperature_limit: 85\n")
+    assert boards.board("rk").temperature_limit == 85
+    for text, message in (
+        ("temperature_limit: hot\n", "rk.yaml:10:20: expected a whole number, found text"),
+        ("temperature_limit: 85000\n", "rk.yaml:10:20: 85000 is out of range (allowed: at least 1 and at most 150)"),
+        ("temperature_limit: 55\ncool_to: 55\n", "rk.yaml:10:20: 55 is not above cool_to: the board would begin to"),
+    ):
+        (directory / "rk.yaml").write_text(GOOD + text)
+        with pytest.raises(ConfigError) as caught:
+            boards.board("rk")
+        assert message in str(caught.value)
+
+
+def test_a_board_may_pin_its_firmware(directory: Path) -> None:
+    (directory / "rk.yaml").write_text(GOOD)
+    assert boards.board("rk").firmware == {}
+    pins = "firmware:\n  BL31: 'fwver: v1\\.02'\n  L3 partition: cfg-cc33\n"
+    (directory / "rk.yaml").write_text(GOOD + pins)
+    assert boards.board("rk").firmware == {"BL31": r"fwver: v1\.02", "L3 partition": "cfg-cc33"}
+    for before, after, message in (
+        (r"'fwver: v1\.02'", "'(v1'", "rk.yaml:11:9: '(v1' is no regular expression: missing )"),
+        ("cfg-cc33", "''", "rk.yaml:12:17: expected text, found an empty one"),
+        ("cfg-cc33", "3", "rk.yaml:12:17: expected text, found a whole number"),
+        (pins, "firmware: [v1]", "rk.yaml:10:11: expected a mapping, found a list"),
+    ):
+        assert before in pins
+        (directory / "rk.yaml").write_text(GOOD + pins.replace(before, after))
+        with pytest.raises(ConfigError) as caught:
+            boards.board("rk")
+        assert message in str(caught.value)
+
+
 def test_a_virtual_board_is_read(directory: Path) -> None:
     (directory / "v.yaml").write_text(GOOD + VIRTUAL)
     board = boards.board("v")

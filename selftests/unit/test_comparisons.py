@@ -138,7 +138,7 @@ def test_what_was_measured_is_complete(kernel: str) -> None:
 
 def test_what_is_kept_is_read_back_as_it_was(tmp_path: Path) -> None:
     before = records(UNPATCHED)[:2]
-    keep("again", [records_file._encoded(record) for record in before], tmp_path)
+    keep("again", [records_file.as_json(record) for record in before], tmp_path)
     after = records("again", tmp_path)
     assert list(map(records_file.digest_source, after)) == list(map(records_file.digest_source, before))
     assert [record.environment for record in after] == [record.environment for record in before]

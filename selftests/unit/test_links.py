@@ -10,9 +10,10 @@ from selftests.fake_target import FakeTarget, arm, facts, measured
 from selftests.unit.test_measure import OnDevices
 
 from rtgate import boards, links
+from rtgate.judge.check import Held
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
-from rtgate.judge.validity import Held, checks
+from rtgate.judge.validity import checks
 from rtgate.judge.verdict import Status
 from rtgate.measure import Case, measure, plan
 from rtgate.pcie import Function

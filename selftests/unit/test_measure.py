@@ -29,7 +29,8 @@ from selftests.fake_target import (
 from rtgate import boards, loads
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.judge.validity import Held, checks
+from rtgate.judge.check import Held
+from rtgate.judge.validity import checks
 from rtgate.measure import Case, measure, plan, setting
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import NEVER, Need, hopeless
@@ -107,7 +108,10 @@ def test_a_real_boot_becomes_a_valid_record() -> None:
     assert found.boot_id == "2bc343bb-0303-4c11-899a-760055fa73c3"
     assert found.line == {"received": 9, "damaged": 1, "repeated": 2}
     assert len(found.measurements) == 6
-    assert {check.held for check in checks(found, {})} == {Held.OK}
+    held = {check.name: check.held for check in checks(found, {})}
+    # What a board's file has to ask for.
+    assert {name for name in held if held[name] is Held.NOT_APPLICABLE} == {"temperature", "firmware"}
+    assert {held[name] for name in held if name not in {"temperature", "firmware"}} == {Held.OK}
 
 
 def test_the_environment_is_what_target_board_and_host_said() -> None:
@@ -607,6 +611,12 @@ def test_cobalt_shows_itself_beside_uname() -> None:
 )
 def test_how_much_of_the_kernel_s_log_there_is(dmesg: bytes | None, time: str, log: str) -> None:
     assert _record(measured(dmesg=dmesg), time=time).evidence.log == log
+
+
+@pytest.mark.parametrize(("attached", "log"), [(True, "some"), (False, "late")])
+def test_a_board_that_was_running_before_may_have_lost_its_first_lines(attached: bool, log: str) -> None:
+    made = arm(FakeTarget({None: measured(dmesg=b"[    9.000000] late\n")}), time="host")
+    assert measure(CASE, replace(made, attached=attached), 1)[0].evidence.log == log
 
 
 @pytest.mark.parametrize("state", [State.NO_BOOT, State.FAULT, State.HANG, State.LAB])

@@ -66,6 +66,8 @@ EVIDENCE = Evidence(
     elapsed_s=2.5,
     settings={"/proc/sys/kernel/printk": ("1\t4", "7\t4"), "/sys/x": ("", "two\nlines: é")},
     pcie={"/sys/bus/pci/devices/0000:01:00.0/vendor": ("0x1b36", "")},
+    readings={"/sys/class/thermal/thermal_zone0/temp": ("45000", "")},
+    suspends=("PM: suspend entry (deep)",),
     writes={"/sys/x*": r"\[on\]"},
     processes=("init", "Web Content", "\ufffd"),
     log="late",
@@ -314,7 +316,7 @@ def test_a_missing_record_is_refused(tmp_path: Path) -> None:
         records.read(tmp_path)
 
 
-@pytest.mark.parametrize("key", sorted(json.loads(json.dumps(records._encoded(SMALL)))))
+@pytest.mark.parametrize("key", sorted(json.loads(json.dumps(records.as_json(SMALL)))))
 def test_a_record_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -> None:
     directory, data = _stored(tmp_path)
     del data[key]
@@ -385,7 +387,14 @@ def test_bounds_come_back_as_what_they_were_and_stay_readable(tmp_path: Path) ->
     assert SMALL.evidence.bounds == ()
 
 
-@pytest.mark.parametrize("key", sorted(records._encoded(SMALL)["evidence"]))
+def test_a_record_from_before_suspends_were_looked_for_is_read(tmp_path: Path) -> None:
+    directory, data = _stored(tmp_path)
+    del data["evidence"]["suspends"]
+    (directory / "record.json").write_text(json.dumps(data))
+    assert records.read(directory).evidence.suspends is None
+
+
+@pytest.mark.parametrize("key", sorted(set(records.as_json(SMALL)["evidence"]) - {"suspends"}))
 def test_evidence_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -> None:
     directory, data = _stored(tmp_path)
     del data["evidence"][key]
@@ -397,7 +406,7 @@ def test_evidence_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -
 @settings(max_examples=40, suppress_health_check=SHARED)
 @given(start=st.integers(0, 4000), length=st.integers(0, 200), new=st.binary(max_size=4))
 def test_a_damaged_file_is_read_or_refused(tmp_path: Path, start: int, length: int, new: bytes) -> None:
-    text = json.dumps(records._encoded(SMALL)).encode()
+    text = json.dumps(records.as_json(SMALL)).encode()
     (tmp_path / "record.json").write_bytes(text[:start] + new + text[start + length :])
     with contextlib.suppress(ConfigError):
         assert isinstance(records.read(tmp_path), Record)

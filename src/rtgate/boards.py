@@ -129,6 +129,8 @@ class Board:
         undeclared: reasons, by validity check, why a check is not applicable on this board.
         qemu: set for virtual boards only.
         cool_to: degrees Celsius that a board in a lab must have cooled down to before it measures.
+        temperature_limit: degrees Celsius that no thermal zone may be above while it measures; None for no limit.
+        firmware: regular expressions by what they pin; one of the strings of a boot must hold each (see `firmware`).
         lava: set for boards that labs have.
         nvme: storage that measurements may overwrite; None if there is none.
         pcie: the PCI functions that are expected on it, by name; on a virtual board each has the name of a device,
@@ -153,6 +155,8 @@ class Board:
     undeclared: dict[str, str]
     qemu: Qemu | None
     cool_to: int | None = None
+    temperature_limit: int | None = None
+    firmware: Mapping[str, str] = field(default_factory=dict)
     lava: Lava | None = None
     nvme: Storage | None = None
     pcie: Mapping[str, pcie_facts.Function] = field(default_factory=dict)
@@ -174,11 +178,11 @@ class Board:
 _REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console")
 _OPTIONAL = (
     *("build", "command_line", "rootfs", "work_directory", "scratch", "tunings", "cpu_classes", "not_applicable"),
-    *("qemu", "lava", "cool_to", "pcie", "nvme"),
+    *("qemu", "lava", "cool_to", "temperature_limit", "firmware", "pcie", "nvme"),
 )
 CHECKS = (
     *("flavour", "kernel", "cpus", "log", "threads", "affinity", "cycles", "counts", "duration", "clock", "load"),
-    *("settings", "steady", "health", "aer"),
+    *("settings", "isolation", "suspend", "temperature", "firmware", "steady", "health", "aer"),
 )
 
 
@@ -214,6 +218,8 @@ def read(path: Path) -> Board:
         undeclared=_not_applicable(data),
         qemu=qemu,
         cool_to=data["cool_to"].integer(minimum=0, maximum=120) if "cool_to" in data else None,
+        temperature_limit=_temperature_limit(data),
+        firmware=_firmware(data.get("firmware")),
         lava=_lava(data.get("lava"), console),
         pcie=_pcie(data.get("pcie"), qemu),
         nvme=storage.read(data["nvme"]) if "nvme" in data else None,
@@ -225,6 +231,28 @@ def _memory(value: Value) -> int:
     if match is None:
         value.fail(f"{value.text()!r} is not a size (allowed: a number and MiB or GiB, for example 512 MiB)")
     return int(match[1]) * (1024 if match[2] == "GiB" else 1)
+
+
+def _temperature_limit(data: Keys) -> int | None:
+    if "temperature_limit" not in data:
+        return None
+    limit = data["temperature_limit"].integer(minimum=1, maximum=150)
+    if "cool_to" in data and data["cool_to"].integer() >= limit:
+        data["temperature_limit"].fail(f"{limit} is not above cool_to: the board would begin to measure too hot")
+    return limit
+
+
+def _firmware(value: Value | None) -> dict[str, str]:
+    return {} if value is None else {name: _pattern(entry.value) for name, entry in value.entries().items()}
+
+
+def _pattern(value: Value) -> str:
+    """Return a regular expression."""
+    try:
+        re.compile(value.text())
+    except re.error as error:
+        value.fail(f"{value.text()!r} is no regular expression: {error}")
+    return value.text()
 
 
 def _named(value: Value | None, what: str, kind: str) -> str:
@@ -313,11 +341,8 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
         required=("device_type", "boot"), optional=("consoles", "dtbs", "prompt", "login", "unconfirmed")
     )
     # `re.escape` would also escape spaces and `#`, which only makes job definitions hard to read.
-    prompt = data.text("prompt", re.sub(r"([][.^$*+?{}()|\\])", r"\\\1", console.prompt))
-    try:
-        re.compile(prompt)
-    except re.error as error:
-        data["prompt"].fail(f"{prompt!r} is no regular expression: {error}")
+    escaped = re.sub(r"([][.^$*+?{}()|\\])", r"\\\1", console.prompt)
+    prompt = _pattern(data["prompt"]) if "prompt" in data else escaped
     return Lava(
         device_type=_device_type(data["device_type"]),
         boot=_named(data["boot"], "way of booting", "lava-jobs"),

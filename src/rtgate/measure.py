@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
-from rtgate import companions, links, loads, observed, overwriting, pcie
+from rtgate import companions, links, loads, observed, overwriting, pcie, readings
 from rtgate.boards import Board, Qemu
 from rtgate.console.faults import FATAL
 from rtgate.environment import Environment
@@ -68,6 +67,7 @@ class Arm:
         time: `virtual`, `host` or `real`.
         target: what carries out the plans.
         configuration: what the kernel was built with, value by symbol; empty if nobody knows.
+        attached: whether the board was running before anybody measured, so that its log may have lost its beginning.
     """
 
     name: str
@@ -78,6 +78,7 @@ class Arm:
     target: Target
     tuning: Tuning = DEFAULT
     configuration: Mapping[str, str] = field(default_factory=dict)
+    attached: bool = False
 
 
 def setting(case: Case, arm: Arm) -> Setting:
@@ -145,7 +146,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         work_directory=arm.board.work_directory,
         devices=_devices(case, arm) if arm.board.qemu else (),
         storage=overwriting.use(case.tools, made),
-        watched=links.WATCHED if _functions(case, arm) else (),
+        watched=(*(links.WATCHED if _functions(case, arm) else ()), *readings.watched(arm.time, arm.tuning)),
     )
 
 
@@ -299,7 +300,7 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         emulator=outcome.machine.get("qemu", ""),
         machine=_machine(qemu, devices) if qemu else "",
         rootfs=outcome.machine.get("rootfs", ""),
-        tools=_tools(facts),
+        tools=observed.tools(facts),
         flavour=observed.flavour(facts),
         kernel_release=facts.get("/proc/sys/kernel/osrelease", ""),
         kernel_version=version,
@@ -308,14 +309,14 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         tuning=arm.tuning.name,
         clocksource=before.get(observed.CLOCK, ""),
         rt_runtime_us=before.get("/proc/sys/kernel/sched_rt_runtime_us", ""),
-        isolated=facts.get(f"{_CPU}/isolated", ""),
-        nohz_full=facts.get(f"{_CPU}/nohz_full", ""),
-        online=facts.get(f"{_CPU}/online", ""),
+        isolated=facts.get(f"{observed.CPU}/isolated", ""),
+        nohz_full=facts.get(f"{observed.CPU}/nohz_full", ""),
+        online=facts.get(f"{observed.CPU}/online", ""),
         model=facts.get("/sys/firmware/devicetree/base/model", "").rstrip("\0"),
-        governors=_by_cpu(facts, r"/cpufreq/scaling_governor"),
-        idle_states=_by_cpu(facts, r"/cpuidle/state\d+/name"),
-        mitigations=_listed(facts, f"{_CPU}/vulnerabilities/"),
-        irq_affinity=_listed(facts, "/proc/irq/", "/smp_affinity_list"),
+        governors=observed.by_cpu(facts, r"/cpufreq/scaling_governor"),
+        idle_states=observed.by_cpu(facts, r"/cpuidle/state\d+/name"),
+        mitigations=observed.listed(facts, f"{observed.CPU}/vulnerabilities/"),
+        irq_affinity=observed.listed(facts, "/proc/irq/", "/smp_affinity_list"),
         storage=overwriting.described(files, board.nvme),
     )
 
@@ -325,40 +326,11 @@ def _machine(qemu: Qemu, devices: tuple[str, ...]) -> str:
     return qemu.machine_with(devices) + (f" with {', '.join(devices)}" if devices else "")
 
 
-_CPU = "/sys/devices/system/cpu"
-
-
-def _listed(facts: Mapping[str, str], start: str, end: str = "") -> str:
-    """Return `NAME VALUE, ...` of the files between two parts of a path."""
-    names = {
-        path.removeprefix(start).removesuffix(end): value
-        for path, value in facts.items()
-        if path.startswith(start) and path.endswith(end)
-    }
-    return ", ".join(f"{name} {value}" for name, value in sorted(names.items()))
-
-
-def _by_cpu(facts: Mapping[str, str], pattern: str) -> str:
-    """Return the different values of a file that each CPU has."""
-    found = [value for path, value in facts.items() if re.fullmatch(rf"{_CPU}/cpu\d+{pattern}", path)]
-    return ", ".join(dict.fromkeys(found))
-
-
-def _tools(facts: Mapping[str, str]) -> str:
-    """Return packages and our own programs as `name version, ...`, from the root filesystem's own list."""
-    try:
-        listed = json.loads(facts.get("/etc/rtgate-rootfs.json", "") or "{}")
-        found = {**listed.get("packages", {}), **listed.get("programs", {})}
-        return ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        return ""
-
-
 def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
     moments = ("start", "middle", "late", "end")
     expected = case.tool.expected(setting(case, arm))
     around = observed.around(files)
-    state = links.of(around)
+    state, told = links.of(around), readings.of(around)
     return Evidence(
         asked={
             **asdict(expected),
@@ -368,21 +340,26 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
             "options": arm.profile.asks(case.tool.name, case.suite, case.load),
             "command_line": arm.tuning.command_line,
             "priorities": dict(arm.tuning.priorities),
+            "irq_affinity": arm.tuning.irq_affinity,
             "counters": links.counted(_functions(case, arm)),
+            "temperature_limit": arm.board.temperature_limit,
+            "firmware": dict(arm.board.firmware),
         },
         load=case.load,
         load_processes=_load(case, arm).processes,
         threads=tuple(thread for moment in moments for thread in observed.threads(files, moment, expected)),
         load_seen=tuple(observed.load_seen(files, moment) for moment in moments if f"processes.{moment}" in files),
         elapsed_s=observed.elapsed_s(files),
-        settings={path: values for path, values in (_UNREAD | around).items() if path not in state},
+        settings={path: values for path, values in (_UNREAD | around).items() if path not in state | told},
         pcie=state,
+        readings=told,
         writes={
             write.path: write.reads or f"^{re.escape(write.value)}$"
             for write in (*case.tool.writes, *arm.tuning.writes)
         },
         kernel_threads=observed.kernel_threads(files, arm.tuning),
-        log=observed.kernel_log(files, ours=arm.time != "real"),
+        log=observed.kernel_log(files, ours=arm.time != "real" and not arm.attached),
+        suspends=observed.suspends(files),
         processes=tuple(dict.fromkeys(observed.text(files, "processes").splitlines())),
     )
 

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 
-from rtgate import links
+from rtgate import links, suspend
 from rtgate.console.faults import scan
 from rtgate.pcie import Function
 from rtgate.record import FaultSeen, LoadSeen, Thread
@@ -17,6 +18,7 @@ from rtgate.tools import Expected
 from rtgate.tuning import Tuning
 
 _FACT = re.compile(r"(?P<path>/sys/bus/pci/devices/[0-9a-f:.]{1,20}/[^:]*|[^:]*):(?P<content>.*)")
+CPU = "/sys/devices/system/cpu"
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
@@ -90,6 +92,12 @@ def kernel_log(files: Mapping[str, bytes], *, ours: bool) -> str:
     return ("whole" if b"Linux version " in log else "late") if ours else "some"
 
 
+def suspends(files: Mapping[str, bytes]) -> tuple[str, ...] | None:
+    """Return what the kernel's log tells of suspends; None if there is no log."""
+    log = files.get("dmesg", b"").decode("utf-8", errors="replace")
+    return suspend.told(log) if log.strip() else None
+
+
 _STAT = re.compile(r"\d+ \((?P<name>.*)\) (?P<fields>\S(?: -?[0-9]{1,20}){38,})\s*")
 
 
@@ -152,3 +160,29 @@ def elapsed_s(files: Mapping[str, bytes]) -> float | None:
     except (IndexError, ValueError):
         return None
     return round(end - start, 2)
+
+
+def listed(facts: Mapping[str, str], start: str, end: str = "") -> str:
+    """Return `NAME VALUE, ...` of the files between two parts of a path."""
+    names = {
+        path.removeprefix(start).removesuffix(end): value
+        for path, value in facts.items()
+        if path.startswith(start) and path.endswith(end)
+    }
+    return ", ".join(f"{name} {value}" for name, value in sorted(names.items()))
+
+
+def by_cpu(facts: Mapping[str, str], pattern: str) -> str:
+    """Return the different values of a file that each CPU has."""
+    found = [value for path, value in facts.items() if re.fullmatch(rf"{CPU}/cpu\d+{pattern}", path)]
+    return ", ".join(dict.fromkeys(found))
+
+
+def tools(facts: Mapping[str, str]) -> str:
+    """Return packages and our own programs as `name version, ...`, from the root filesystem's own list."""
+    try:
+        listed = json.loads(facts.get("/etc/rtgate-rootfs.json", "") or "{}")
+        found = {**listed.get("packages", {}), **listed.get("programs", {})}
+        return ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return ""

@@ -6,7 +6,7 @@ needs; `planned.json` beside the boots says which were planned; the raw output i
 so that a better parser can read it again.
 
 Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
-name several groups of threads. Records of a soak also have `chunk`, those of boards with PCI functions `evidence.pcie`.
+name several groups of threads. Where there are any, `chunk` of a soak, and `evidence.pcie`, `readings` and `suspends`.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ class Evidence:
         log: what was read of the kernel's log: `whole`; `late`, without the first lines of a boot that was ours, or
             with lines lost since the chunk before; `some`, of a board that was running before; empty for nothing.
         pcie: what files of PCI functions held, by path, before and after the measurement (see `links`).
+        readings: what the board told of itself by path, before and after the measurement (see `thermal`, `suspend`).
+        suspends: lines of the kernel's log that tell of a suspend; None where nobody looked for them.
         writes: what settings that were written had to read back as, by path, as regular expressions.
     """
 
@@ -76,6 +78,8 @@ class Evidence:
     kernel_threads: tuple[Thread, ...] = ()
     log: str = ""
     pcie: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    readings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    suspends: tuple[str, ...] | None = None
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -196,7 +200,7 @@ def write(record: Record, files: Mapping[str, bytes], console: bytes, records: P
             for name, data in files.items():
                 (staged / "raw" / Path(name).name).write_bytes(data)
             (staged / "console.log").write_bytes(console)
-            (staged / "record.json").write_text(json.dumps(_encoded(record), indent=1) + "\n", encoding="utf-8")
+            (staged / "record.json").write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
             staged.chmod(0o755)
             return _placed(staged, case, record)
         except BaseException:
@@ -213,7 +217,7 @@ def rewrite(record: Record, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
             (record.directory / Path(name).name).write_bytes(data)
         staged = record.directory / ".record.json.writing"
-        staged.write_text(json.dumps(_encoded(record), indent=1) + "\n", encoding="utf-8")
+        staged.write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
         staged.replace(record.directory / "record.json")
     except OSError as error:
         raise InfrastructureError(f"the record in {record.directory} could not be written: {error}") from error
@@ -246,26 +250,19 @@ def read(directory: Path) -> Record:
     path = directory / "record.json"
     try:
         data = json.loads(path.read_text(encoding="utf-8"), parse_constant=int)  # no NaN
-        if data["format"] != FORMAT:
-            raise ConfigError(f"{path}: record format {data['format']}, this rtgate reads {FORMAT}")
-        return _decoded(data, directory)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"{path}: damaged record: {type(error).__name__} {error}") from error
+    return from_json(data, str(path), directory)
 
 
-def as_json(record: Record) -> dict[str, Any]:
-    """Return the record as it stands in `record.json`, for those who keep records in another place."""
-    return _encoded(record)
-
-
-def from_json(data: dict[str, Any], origin: str) -> Record:
+def from_json(data: dict[str, Any], origin: str, directory: Path | None = None) -> Record:
     """Return the record of `as_json`. Raises ConfigError, naming `origin`: it is damaged or of another format."""
     try:
         if data["format"] != FORMAT:
             raise ConfigError(f"{origin}: record format {data['format']}, this rtgate reads {FORMAT}")
-        return _decoded(data, None)
+        return _decoded(data, directory)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"{origin}: damaged record: {type(error).__name__} {error}") from error
 
@@ -282,7 +279,8 @@ def digest_source(record: Record) -> str:
     return json.dumps([measurement.as_json() for measurement in record.measurements], sort_keys=True)
 
 
-def _encoded(record: Record) -> dict[str, Any]:
+def as_json(record: Record) -> dict[str, Any]:
+    """Return the record as it stands in `record.json`."""
     evidence = record.evidence
     return {
         "format": FORMAT,
@@ -299,11 +297,13 @@ def _encoded(record: Record) -> dict[str, Any]:
             "load_seen": [_slots(seen) for seen in evidence.load_seen],
             "elapsed_s": evidence.elapsed_s,
             "settings": {path: list(values) for path, values in evidence.settings.items()},
-            **({"pcie": {path: list(values) for path, values in evidence.pcie.items()}} if evidence.pcie else {}),
+            **_states("pcie", evidence.pcie),
+            **_states("readings", evidence.readings),
             "writes": dict(evidence.writes),
             "processes": list(evidence.processes),
             "log": evidence.log,
             "kernel_threads": [_slots(thread) for thread in evidence.kernel_threads],
+            **({} if evidence.suspends is None else {"suspends": list(evidence.suspends)}),
         },
         "measurements": [measurement.as_json() for measurement in record.measurements],
         "faults": [_slots(fault) for fault in record.faults],
@@ -317,6 +317,10 @@ _PLAIN = {
     **dict.fromkeys(("case", "board", "arm", "profile", "boot_id", "state", "message"), (str,)),
     "seed": (int, type(None)),
 }
+
+
+def _states(name: str, states: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    return {name: {path: list(values) for path, values in states.items()}} if states else {}
 
 
 def _slots(value: Any) -> dict[str, Any]:
@@ -357,10 +361,12 @@ def _record(data: dict[str, Any], directory: Path | None) -> Record:
             elapsed_s=evidence["elapsed_s"],
             settings={path: (before, after) for path, (before, after) in evidence["settings"].items()},
             pcie={path: (before, after) for path, (before, after) in evidence.get("pcie", {}).items()},
+            readings={path: (before, after) for path, (before, after) in evidence.get("readings", {}).items()},
             writes=_is((dict,), evidence["writes"]),
             processes=tuple(evidence["processes"]),
             log=_is((str,), evidence["log"]),
             kernel_threads=tuple(Thread(**thread) for thread in evidence["kernel_threads"]),
+            suspends=tuple(_is((list,), evidence["suspends"])) if "suspends" in evidence else None,
         ),
         measurements=tuple(Measurement.from_json(entry) for entry in data["measurements"]),
         faults=tuple(FaultSeen(**fault) for fault in data["faults"]),

@@ -44,9 +44,15 @@ class Tuning:
     writes: tuple[Write, ...] = ()
     priorities: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def irq_affinity(self) -> str:
+        """The CPUs of all interrupts that can be moved; empty if they stay where they are."""
+        return next((write.value for write in self.writes if write.path == _INTERRUPTS), "")
+
 
 DEFAULT = Tuning(name="default", description="as the board boots")
 _CPUS = re.compile(r"[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?)*")
+_INTERRUPTS = "/proc/irq/*/smp_affinity_list"
 _OPTIONAL = ("command_line", "cpus", "irq_affinity", "cpu_governor", "memory_governor", "rt_runtime_us", "priorities")
 
 
@@ -76,8 +82,8 @@ def _tuning(name: str, value: Value) -> Tuning:
     if "irq_affinity" in listed:
         mask = _mask(listed["irq_affinity"])
         writes.append(Write(path="/proc/irq/default_smp_affinity", value=mask, reads=f"^[0,]*{mask}$"))
-        # Interrupts of one CPU's own refuse to be moved; which did not move stands in the environment.
-        writes.append(Write(path="/proc/irq/*/smp_affinity_list", value=listed["irq_affinity"], reads="."))
+        # Interrupts of one CPU's own refuse to be moved; `isolation` tells those that came where they should not.
+        writes.append(Write(path=_INTERRUPTS, value=listed["irq_affinity"], reads="."))
     if "cpu_governor" in data:
         governor = data["cpu_governor"].text()
         writes.append(Write(path="/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", value=governor))

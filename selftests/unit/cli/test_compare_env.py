@@ -43,9 +43,49 @@ def test_differences_say_whether_they_forbid_a_comparison(
 def test_people_get_a_table(pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["compare-env", *map(str, pair)])
     shown = capsys.readouterr().out
-    assert "forbids" in shown
+    assert "is refused" in shown
     assert "jiffies" in shown
     assert "soc" not in shown
+    assert "A: latency/cyclictest:idle on virt-arm64, seed 1, " in shown
+    assert "may not be compared: clocksource must be equal." in shown
+
+
+def _compared(tmp_path: Path, capsys: pytest.CaptureFixture[str], a: dict[str, str], b: dict[str, str]) -> str:
+    for name, changes in (("a", a), ("b", b)):
+        write(make(Boot(samples=5, changes=changes)), {}, b"", tmp_path / name)
+    assert 0 == main(["compare-env", str(tmp_path / "a"), str(tmp_path / "b")])
+    return capsys.readouterr().out
+
+
+def test_of_lists_only_what_differs_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tuned = {"command_line": "console=ttyS0 quiet isolcpus=1", "irq_affinity": "1 0-1, 4 0", "isolated": "1"}
+    shown = _compared(tmp_path, capsys, tuned, {"command_line": "console=ttyS0 quiet", "irq_affinity": "1 0-1, 4 0-1"})
+    rows = {
+        row[1].strip(): [cell.strip() for cell in row[2:5]]
+        for line in shown.splitlines()
+        if len(row := line.split("│")) > 4
+    }
+    assert rows["command_line"] == ["... isolcpus=1", "... and nothing else", "is refused"]
+    assert rows["irq_affinity"] == ["... 4 0", "... 4 0-1", "compares it"]
+    assert rows["isolated"] == ["1", "nothing", "is refused"]
+
+
+def test_lists_in_another_order_are_shown_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = _compared(tmp_path, capsys, {"command_line": "a b"}, {"command_line": "b a"})
+    assert "a b" in shown
+    assert "b a" in shown
+
+
+def test_what_is_compared_forbids_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "may be compared: they differ in what" in _compared(tmp_path, capsys, {}, {"kernel_release": "6.99.0"})
+
+
+def test_records_of_the_same_case_are_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, cases in (("a", ("latency/cyclictest:idle", "latency/oslat:idle")), ("b", ("latency/oslat:idle",))):
+        for case in cases:
+            write(make(Boot(case=case, samples=5)), {}, b"", tmp_path / name)
+    assert 0 == main(["compare-env", str(tmp_path / "a"), str(tmp_path / "b")])
+    assert capsys.readouterr().out.count(": latency/oslat:idle on virt-arm64, seed 1, ") == 2
 
 
 def test_a_directory_without_records_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

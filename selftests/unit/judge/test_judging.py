@@ -24,9 +24,10 @@ from selftests.unit.judge.conftest import (
 from selftests.unit.report.conftest import SETTINGS
 
 from rtgate.console.faults import FaultKind
+from rtgate.judge.check import Held, Spoils
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Threshold, Thresholds
-from rtgate.judge.validity import Held, Spoils, checks
+from rtgate.judge.validity import checks
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.record import FaultSeen, LoadSeen, Record, Thread
 from rtgate.units import Unit

@@ -9,7 +9,8 @@ from selftests.unit.judge.conftest import asking, evidence, number, record
 from selftests.unit.report.conftest import SETTINGS
 
 from rtgate.boards import CHECKS
-from rtgate.judge.validity import Check, Held, Spoils, checks, lost_cpus
+from rtgate.judge.check import Check, Held, Spoils
+from rtgate.judge.validity import checks, lost_cpus
 from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record, Thread
 from rtgate.tools import Output, Setting
@@ -23,6 +24,9 @@ PRINTK = "/proc/sys/kernel/printk"
 RUNTIME = "/proc/sys/kernel/sched_rt_runtime_us"
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 QUIET = "1\t4\t1\t7"
+# What a board's file has to ask for.
+UNASKED = ["temperature", "firmware"]
+ZONE = "/sys/class/thermal/thermal_zone0"
 
 
 def _check(name: str, measured: Record) -> Check:
@@ -36,8 +40,10 @@ def _thread(moment: str, policy: int, priority: int) -> Thread:
 
 def _failed(name: str, measured: Record) -> str:
     """Return the sentence of a check that must fail, alone."""
-    failed = [check for check in checks(measured, {}) if check.held is not Held.OK]
+    found = checks(measured, {})
+    failed = [check for check in found if check.held is Held.FAILED]
     assert [check.name for check in failed] == [name]
+    assert {check.name for check in found if check.held is Held.NOT_APPLICABLE} <= {*UNASKED}
     return failed[0].sentence
 
 
@@ -45,7 +51,8 @@ def _failed(name: str, measured: Record) -> str:
 def test_all_checks_of_a_good_record_hold(case: str) -> None:
     found = checks(record(case=case), {})
     assert tuple(check.name for check in found) == CHECKS
-    assert {check.held for check in found} == {Held.OK}
+    assert [check.name for check in found if check.held is Held.NOT_APPLICABLE] == UNASKED
+    assert {check.held for check in found if check.name not in UNASKED} == {Held.OK}
     assert all(check.sentence for check in found)
 
 
@@ -60,6 +67,9 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
         steady="bandwidth",
         health="disk",
         counters=[{"name": "nvme", "where": "0000:01:00.0"}],
+        temperature_limit=85,
+        firmware={"BL31": "v1"},
+        command_line="isolcpus=1",
     )
     broken = replace(
         evidence(
@@ -70,6 +80,8 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
             settings={PRINTK: (QUIET, "7\t4\t1\t7")},
             processes=(),
             log="",
+            readings={f"{ZONE}/temp": ("45000", "86000")},
+            suspends=None,
         ),
         environment=replace(record().environment, flavour="generic", kernel_release="5.10.0", online="0-7"),
     )
@@ -83,7 +95,7 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
 def test_wrong_identity_spoils_everything_and_the_rest_only_good_news() -> None:
     spoils = {check.name: check.spoils for check in checks(record(), {})}
     assert [name for name in spoils if spoils[name] is Spoils.EVERYTHING] == [
-        *("flavour", "kernel", "cpus", "threads", "affinity")
+        *("flavour", "kernel", "cpus", "threads", "affinity", "firmware")
     ]
 
 
@@ -587,6 +599,8 @@ def test_writes_that_do_not_read_back(writes: dict[str, str], settings: dict[str
 
 def test_kernel_arguments_that_the_boot_did_not_have() -> None:
     asked = asking(record(), command_line="isolcpus=2-3 nokaslr nohz_full=2-3")
+    # The board's own arguments may isolate them as well.
+    asked = replace(asked, environment=replace(asked.environment, isolated="2-3", nohz_full="1-3"))
     assert _failed("settings", asked) == (
         "the kernel was not started with isolcpus=2-3; the kernel was not started with nohz_full=2-3"
     )
@@ -732,3 +746,145 @@ def test_each_task_of_rt_migrate_test_must_have_its_own_priority() -> None:
 def test_a_migration_test_that_was_over_before_anybody_looked_keeps_its_failures() -> None:
     unseen = _tasks(())
     assert (unseen.held, unseen.spoils) == (Held.FAILED, Spoils.FIGURES)
+
+
+# --- temperature
+
+
+def _at(before: str, after: str, limit: int | None = 85) -> Record:
+    readings = {f"{ZONE}/temp": (before, after), f"{ZONE}/type": ("soc-thermal",) * 2}
+    readings["/sys/class/thermal/thermal_zone1/temp"] = ("40000", "40000") if before and after else ("", "")
+    return evidence(asking(record(), temperature_limit=limit), readings=readings)
+
+
+def test_a_board_below_its_limit() -> None:
+    found = _check("temperature", _at("45000", "85000"))
+    assert (found.held, found.sentence) == (Held.OK, "at most 85 C, 85 C are allowed")
+
+
+@pytest.mark.parametrize("temperatures", [("85001", "60000"), ("60000", "85001"), ("85001", "")])
+def test_a_board_that_was_too_hot_is_no_measure_of_a_kernel(temperatures: tuple[str, str]) -> None:
+    made = _at(*temperatures)
+    assert _failed("temperature", made) == "soc-thermal was at 85.001 C; the board's limit is 85 C"
+    # Its latencies are long because its clocks were lowered, which is not the kernel's fault.
+    assert _check("temperature", made).spoils is Spoils.FIGURES
+
+
+@pytest.mark.parametrize("temperatures", [("", "60000"), ("60000", "")])
+def test_a_temperature_that_was_read_once_proves_nothing(temperatures: tuple[str, str]) -> None:
+    assert _failed("temperature", _at(*temperatures)) == "the temperature of soc-thermal was not read before and after"
+    assert _check("temperature", _at(*temperatures)).spoils is Spoils.GOOD_NEWS
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (_at("99000", "99000", None), "the board's file gives no temperature_limit"),
+        (record(), "the board's file gives no temperature_limit"),
+        (asking(record(), temperature_limit=85), "the board has no sensor that told a temperature"),
+        (_at("", ""), "the board has no sensor that told a temperature"),
+    ],
+)
+def test_without_a_limit_or_a_sensor_the_temperature_does_not_apply(made: Record, why: str) -> None:
+    found = _check("temperature", made)
+    assert (found.held, found.sentence) == (Held.NOT_APPLICABLE, why)
+
+
+# --- suspend
+
+SUCCESS, FAIL = "/sys/power/suspend_stats/success", "/sys/power/suspend_stats/fail"
+ENTRY = ("PM: suspend entry (deep)",)
+
+
+def _slept(
+    lines: tuple[str, ...] | None, success: tuple[str, str] | None = None, fail: tuple[str, str] | None = None
+) -> Record:
+    counts = {path: values for path, values in ((SUCCESS, success), (FAIL, fail)) if values}
+    return evidence(record(), suspends=lines, readings=counts)
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (_slept((), ("0", "0"), ("0", "0")), "the kernel counted no suspend"),
+        (_slept(ENTRY, ("3", "3"), ("1", "1")), "the kernel counted no suspend"),  # it was before the measurement
+        (_slept(None, ("0", "0"), ("0", "0")), "the kernel counted no suspend"),
+        (_slept(()), "the kernel's log tells of no suspend"),
+    ],
+)
+def test_a_board_that_was_awake(made: Record, why: str) -> None:
+    found = _check("suspend", made)
+    assert (found.held, found.sentence) == (Held.OK, why)
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (_slept((), ("0", "1"), ("0", "0")), "suspended while it measured, or was to be: success 0 to 1"),
+        (_slept((), ("2", "2"), ("0", "4")), "or was to be: fail 0 to 4"),  # all processes stood still
+        (_slept(ENTRY), "the kernel does not count suspends, and its log tells of one: 'PM: suspend entry (deep)'"),
+    ],
+)
+def test_a_board_that_was_suspended_is_no_measure_of_a_kernel(made: Record, why: str) -> None:
+    assert why in _failed("suspend", made)
+    assert _check("suspend", made).spoils is Spoils.FIGURES
+
+
+@pytest.mark.parametrize("made", [_slept((), ("0", ""), ("0", "0")), _slept((), ("", "0"))])
+def test_a_count_of_suspends_that_was_read_once_proves_nothing(made: Record) -> None:
+    assert _failed("suspend", made) == "how often the board was suspended was not read before and after"
+
+
+def test_without_any_log_nobody_knows_of_a_suspend() -> None:
+    found = _check("suspend", evidence(record(), suspends=None, log=""))
+    assert (found.held, found.sentence) == (
+        Held.FAILED,
+        "neither the kernel's count of suspends nor its log was read",
+    )
+    older = _check("suspend", evidence(record(), suspends=None, log="some"))
+    assert (older.held, older.sentence) == (Held.NOT_APPLICABLE, "the record is older than this check")
+
+
+# --- firmware
+
+BL31 = "NOTICE:  BL31: v2.3():v2.3-589-g3389cfdda:derrick.huang, fwver: v1.02"
+L3 = "L3 cache partition cfg-cc33"
+PINS = {"BL31": r"BL31: v2\.3.*fwver: v1\.02$", "cache": "(?i)l3 cache partition cfg-cc33"}
+
+
+def _flashed(*told: str, pins: dict[str, str] = PINS) -> Record:
+    made = asking(record(), firmware=pins)
+    return replace(made, environment=replace(made.environment, firmware="; ".join(told)))
+
+
+def test_firmware_as_the_board_s_file_pins_it() -> None:
+    found = _check("firmware", _flashed("U-Boot 2017.09", BL31, L3))
+    assert (found.held, found.sentence) == (Held.OK, "BL31, cache as pinned")
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ((BL31.replace("v1.02", "v1.01"), L3), f"and is {BL31.replace('v1.02', 'v1.01')!r}"),
+        ((BL31 + "1", L3), "BL31 should be 'BL31: v2"),  # an end is an end although other strings follow
+        ((BL31, "L3 cache partition cfg-8421"), "cache should be '(?i)l3 cache partition cfg-cc33' and is 'L3 cache"),
+        ((L3,), "and is not told: the boot told 'L3 cache partition cfg-cc33'"),
+        (("a", "b"), "; cache should be "),
+        (tuple("abcdefgh"), "the boot told 'a', 'b', 'c', 'd', 'e', 'f' and 2 more"),
+    ],
+)
+def test_other_firmware_is_another_board(told: tuple[str, ...], why: str) -> None:
+    assert why in _failed("firmware", _flashed(*told))
+    assert _check("firmware", _flashed(*told)).spoils is Spoils.EVERYTHING
+
+
+def test_firmware_that_nobody_saw_is_not_proven() -> None:
+    assert _failed("firmware", _flashed()) == (
+        "BL31, cache: the board's file pins it, and no log of the boot told any (a LAVA job has one)"
+    )
+    assert _check("firmware", _flashed()).spoils is Spoils.GOOD_NEWS
+
+
+def test_without_pins_any_firmware_will_do() -> None:
+    found = _check("firmware", _flashed(BL31, pins={}))
+    assert (found.held, found.sentence) == (Held.NOT_APPLICABLE, "the board's file pins no firmware")

@@ -12,6 +12,7 @@ from selftests.fake_target import FakeTarget, arm
 
 from rtgate import boards, planned
 from rtgate import record as records_file
+from rtgate.judge.validity import checks
 from rtgate.lava import boot_log, expected
 from rtgate.lava.boot_log import Told
 from rtgate.lava.expected import Expected
@@ -203,6 +204,27 @@ def test_what_lava_saw_goes_into_the_records_of_its_boot_once(tmp_path: Path) ->
         assert one.directory is not None
         assert b"U-Boot SPL" in (one.directory / "boot.log").read_bytes()
     assert not records(tmp_path)[0].environment.incomparable(records(tmp_path)[-1].environment)
+
+
+def test_pins_hold_for_what_lava_saw(tmp_path: Path) -> None:
+    """What a board's file pins is in the record from the job, what was told comes from LAVA's log."""
+    made = arm(FakeTarget(), time="real")
+    pinned = replace(made.board, firmware={"BL31": r"BL31: v2\.3.*fwver: v1\.02$", "DDR": "^DDR V1.13 "})
+    record, outcome = measure(CASES[0], replace(made, board=pinned), 1)
+    records_file.write(replace(record, machine={"boot": "1"}), outcome.files, outcome.console, tmp_path)
+    assert _pinned(tmp_path) == "failed"
+    expected.with_boots(tmp_path, told(job(FIRMWARE)), "rk3568-07")
+    assert _pinned(tmp_path) == "ok"
+    (record,) = records(tmp_path)
+    changed = replace(record.environment, firmware=record.environment.firmware.replace("v1.02", "v1.01"))
+    records_file.rewrite(replace(record, environment=changed), {})
+    assert _pinned(tmp_path) == "failed"
+
+
+def _pinned(directory: Path) -> str:
+    (record,) = records(directory)
+    (found,) = (check.held.value for check in checks(record, {}) if check.name == "firmware")
+    return found
 
 
 def test_records_of_two_devices_are_not_compared(tmp_path: Path) -> None:

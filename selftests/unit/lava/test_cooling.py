@@ -19,22 +19,6 @@ BOARD = boards.board("virt-arm64")
 PLAN = Plan(case="latency/cyclictest:idle", argv=("true",), load=loads.load("idle", BOARD), seed=1, duration_s=1)
 
 
-@pytest.mark.parametrize(
-    ("text", "degrees"),
-    [
-        ("", None),
-        ("cat: can't open\n", None),
-        ("45000\n61250\n", 61.25),
-        ("-5000\n", -5.0),
-        ("274000\n45000\n", 45.0),
-        ("45000 1 2\n", None),
-        ("[  1.0] usb\n45000\n", 45.0),
-    ],
-)
-def test_the_hottest_sensor_counts(text: str, degrees: float | None) -> None:
-    assert cooling.hottest(text) == degrees
-
-
 class Shell:
     left = 0
 

@@ -136,6 +136,7 @@ def _evidence(boot: Boot) -> Evidence:
         settings=SETTINGS,
         processes=("init", "kthreadd", "sh", "hackbench"),
         log="whole" if boot.virtual else "some",
+        suspends=(),
     )
 
 

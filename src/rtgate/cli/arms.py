@@ -140,7 +140,8 @@ def _attached(request: ArmRequest, board: Board, console: str, stop: threading.E
         kernel=kernel,
         profile=profile(request.profile, TOOLS),
         tuning=board.tuning(request.tuning),
-        time="real",
+        time=time_of(board),
+        attached=True,
         target=Revived(
             live=LiveTarget.attached(board, console, stop),
             cycle=PowerCycle(request.power_cycle) if request.power_cycle else None,

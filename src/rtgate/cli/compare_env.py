@@ -15,13 +15,15 @@ from rich.text import Text
 from rtgate import record as records_file
 from rtgate.environment import COMPARED
 from rtgate.errors import ConfigError
+from rtgate.firmware import SEPARATOR
 from rtgate.record import Record
 from rtgate.report.text import plain
 
 _DESCRIPTION = """\
 Show how the environments of two measurements differ: kernel, command line, tuning, tools, emulator. A and B are
-directories with a record.json, or with records somewhere below, of which the first that measured is taken.
-A difference marked "forbids" keeps the two from being compared; the others are what a comparison compares.
+directories with a record.json, or with records somewhere below: then the first that measured, of a case that both have.
+Of lists (command line, interrupts, tools) only the parts that differ are shown, after "...". "is refused" marks what
+keeps the two from being compared; the others are what a comparison compares.
 
 examples:
   rtgate compare-env report/records ../yesterday/report/records
@@ -44,7 +46,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    mine, theirs = _first(arguments.a), _first(arguments.b)
+    mine, theirs = _alike(_found(arguments.a), _found(arguments.b))
     before, after = _fields(mine), _fields(theirs)
     different = {name: (before[name], after[name]) for name in before if before[name] != after[name]}
     if arguments.json:
@@ -52,19 +54,53 @@ def run(arguments: argparse.Namespace) -> int:
             json.dumps({name: {"a": a, "b": b, "forbids": name not in _COMPARED} for name, (a, b) in different.items()})
         )
         return 0
+    console = Console()
+    for name, record in (("A", mine), ("B", theirs)):
+        console.print(Text(f"{name}: {plain(_named(record))}"), soft_wrap=True)
     if not different:
-        print(f"the environments are equal in all {len(before)} fields")
+        console.print(f"the environments are equal in all {len(before)} fields")
         return 0
-    table = Table("field", f"A: {mine.case} {mine.boot}", f"B: {theirs.case} {theirs.boot}", "comparison")
-    for name, (a, b) in different.items():
-        table.add_row(
-            name,
-            Text(plain(a) or "unknown"),
-            Text(plain(b) or "unknown"),
-            "compared" if name in _COMPARED else "forbids",
-        )
-    Console().print(table)
+    table = Table("field", "A", "B", "a comparison")
+    for name, values in different.items():
+        a, b = (Text(plain(text) or "nothing") for text in _told_apart(name, values))
+        table.add_row(name, a, b, "compares it" if name in _COMPARED else "is refused")
+    console.print(table)
+    console.print(_conclusion([name for name in different if name not in _COMPARED]), soft_wrap=True)
     return 0
+
+
+def _named(record: Record) -> str:
+    return f"{record.case} on {record.board}, {record.boot}, {record.directory}"
+
+
+def _conclusion(forbidding: list[str]) -> str:
+    if not forbidding:
+        return "Measurements of the two may be compared: they differ in what a comparison compares."
+    return f"Measurements of the two may not be compared: {', '.join(forbidding)} must be equal."
+
+
+# Fields that are lists, by what stands between their parts.
+_LISTS = {"command_line": " ", "irq_affinity": ", ", "mitigations": ", ", "tools": ", ", "firmware": SEPARATOR}
+
+
+def _told_apart(name: str, values: tuple[str, str]) -> tuple[str, str]:
+    """Return two values without the parts that both have, where the field is a list."""
+    if name not in _LISTS:
+        return values
+    between = _LISTS[name]
+    a, b = (value.split(between) if value else [] for value in values)
+    left = [part for part in a if part not in b], [part for part in b if part not in a]
+    if not any(left):
+        return values  # the same parts in another order, or another number of times
+    first, second = (_rest(own, rest, between) for own, rest in zip((a, b), left, strict=True))
+    return first, second
+
+
+def _rest(own: list[str], rest: list[str], between: str) -> str:
+    """Return the parts that the other has not, behind three dots for those that it has."""
+    if not rest:
+        return "... and nothing else" if own else ""
+    return between.join(rest) if len(rest) == len(own) else f"... {between.join(rest)}"
 
 
 _KERNEL = ("image_sha256", "source")
@@ -77,11 +113,19 @@ def _fields(record: Record) -> dict[str, str]:
     return {**record.environment.as_mapping(), **kernel}
 
 
-def _first(path: Path) -> Record:
+def _alike(mine: list[Record], theirs: list[Record]) -> tuple[Record, Record]:
+    """Return the first records of the same case; the first of all where no case is in both."""
+    both = {record.case for record in mine} & {record.case for record in theirs}
+    first, second = ([record for record in found if record.case in both] or found for found in (mine, theirs))
+    return first[0], next((record for record in second if record.case == first[0].case), second[0])
+
+
+def _found(path: Path) -> list[Record]:
+    """Return the records of a directory that measured. Raises ConfigError: there is none."""
     if (path / "record.json").is_file():
-        return records_file.read(path)
-    found = (records_file.read(record.parent) for record in sorted(path.rglob("record.json")))
-    for record in found:
-        if record.state == "measured":
-            return record
-    raise ConfigError(f"{path} holds no record of a boot that measured")
+        return [records_file.read(path)]
+    every = (records_file.read(record.parent) for record in sorted(path.rglob("record.json")))
+    found = [record for record in every if record.state == "measured"]
+    if not found:
+        raise ConfigError(f"{path} holds no record of a boot that measured")
+    return found

@@ -16,7 +16,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from rtgate.errors import ConfigError
 from rtgate.history import encoding, schema
 from rtgate.history.database import History
-from rtgate.judge.validity import Held, checks
+from rtgate.judge.check import Held
+from rtgate.judge.validity import checks
 from rtgate.record import Record
 
 # Records of one transaction: others wait while it lasts, some 20 ms.

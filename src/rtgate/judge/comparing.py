@@ -15,6 +15,7 @@ from typing import Protocol
 
 from rtgate.judge import looks, pairing, summaries
 from rtgate.judge.boot_figures import BootFigure, boot_figures
+from rtgate.judge.check import Check, Held, Spoils
 from rtgate.judge.comparable import differences
 from rtgate.judge.judging import Subject, verdict
 from rtgate.judge.limits import Finding
@@ -23,7 +24,7 @@ from rtgate.judge.pairing import BoardRecords, Known
 from rtgate.judge.phase_findings import Compared, findings
 from rtgate.judge.phases import decided, shifts
 from rtgate.judge.placebos import Placebos
-from rtgate.judge.validity import Check, Held, Spoils, checks
+from rtgate.judge.validity import checks
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.record import Record, digest_source
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from rtgate.console.faults import FaultKind
 from rtgate.explained import Explained
 from rtgate.judge import bounds
+from rtgate.judge.check import Check, Held, Spoils
 from rtgate.judge.comparable import differences
 from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
-from rtgate.judge.validity import Check, Held, Spoils, checks, lost_cpus
+from rtgate.judge.validity import checks, lost_cpus
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.record import FaultSeen, Record
 from rtgate.tools import Reports

@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from rtgate import links
+from rtgate.judge.board_checks import (
+    aer_check,
+    firmware_check,
+    health_check,
+    isolation_check,
+    suspend_check,
+    temperature_check,
+)
+from rtgate.judge.check import Check, Held, Spoils, judged
 from rtgate.judge.steady import WINDOW, unsteady
 from rtgate.measurement import Histogram
 from rtgate.record import LoadSeen, Record, Thread
@@ -29,38 +35,7 @@ _PRINTK = "/proc/sys/kernel/printk"
 _CLOCK_KEEPERS = frozenset(
     {"chronyd", "ntpd", "ntpsec", "openntpd", "phc2sys", "ptp4l", "systemd-timesyn", "timemaster"}
 )
-# Bits of an NVMe disk's critical warning (NVMe base specification, SMART / Health Information).
-_WARNINGS = (
-    *("its spare blocks are used up", "its temperature is beyond its limit", "its reliability is degraded"),
-    *("it is read-only", "its volatile memory is not backed up", "its persistent memory is read-only"),
-)
 _EDGE_CYCLES = 3  # the first wake-up comes one interval late, and the signal that ends the run comes at any time
-
-
-class Held(Enum):
-    """How a check came out."""
-
-    OK = "ok"
-    FAILED = "failed"
-    NOT_APPLICABLE = "not applicable"
-
-
-class Spoils(Enum):
-    """What a failed check takes away."""
-
-    EVERYTHING = "everything"
-    FIGURES = "figures"  # what a tool found broken stands
-    GOOD_NEWS = "good news"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One validity check of one record."""
-
-    name: str
-    held: Held
-    spoils: Spoils
-    sentence: str
 
 
 def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
@@ -72,7 +47,7 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
     """
     made = (
         *(_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings),
-        *(_steady, _health, _aer),
+        *(isolation_check, suspend_check, temperature_check, firmware_check, _steady, health_check, aer_check),
     )
     found = tuple(check(record) for check in made)
     return tuple(
@@ -81,10 +56,6 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
         else check
         for check in found
     )
-
-
-def _check(name: str, spoils: Spoils, problem: str, fine: str) -> Check:
-    return Check(name=name, held=Held.FAILED if problem else Held.OK, spoils=spoils, sentence=problem or fine)
 
 
 def _flavour(record: Record) -> Check:
@@ -96,23 +67,23 @@ def _flavour(record: Record) -> Check:
         problem = "nobody said which flavour the kernel should be"
     elif asked != ran:
         problem = f"the kernel should be {asked} and is {ran}: uname -v says {record.environment.kernel_version!r}"
-    return _check("flavour", Spoils.EVERYTHING, problem, f"{ran} by uname -v")
+    return judged("flavour", Spoils.EVERYTHING, problem, f"{ran} by uname -v")
 
 
 def _kernel(record: Record) -> Check:
     """Check that the kernel that ran is the one that is judged, by its release, where both are known."""
     named, ran = record.kernel.release, record.environment.kernel_release
     problem = f"the kernel to measure is {named}, and {ran} was running" if named and ran and named != ran else ""
-    return _check("kernel", Spoils.EVERYTHING, problem, ran or "its release is not known")
+    return judged("kernel", Spoils.EVERYTHING, problem, ran or "its release is not known")
 
 
 def _cpus(record: Record) -> Check:
     """Check that the CPUs that are online are as many as the board has."""
     online, there = record.environment.online, record.environment.cpus
     if not online:
-        return _check("cpus", Spoils.GOOD_NEWS, "which CPUs were online was not read", "")
+        return judged("cpus", Spoils.GOOD_NEWS, "which CPUs were online was not read", "")
     problem = f"CPUs {online} were online, and the board has {there}" if str(_count(online)) != there else ""
-    return _check("cpus", Spoils.EVERYTHING, problem, f"CPUs {online} were online")
+    return judged("cpus", Spoils.EVERYTHING, problem, f"CPUs {online} were online")
 
 
 def lost_cpus(record: Record) -> bool:
@@ -130,14 +101,14 @@ def _log(record: Record) -> Check:
     """Check that the kernel's log was read: most faults stand nowhere else while the console is silent."""
     problems = {"": "the kernel's log was not read", "late": "the kernel's log has lost its beginning"}
     problem = problems.get(record.evidence.log, "")
-    return _check("log", Spoils.GOOD_NEWS, problem, f"{record.evidence.log} kernel log")
+    return judged("log", Spoils.GOOD_NEWS, problem, f"{record.evidence.log} kernel log")
 
 
 def _threads(record: Record) -> Check:
     asked = record.evidence.asked
     groups = [(int(group["count"]), (int(group["policy"]), int(group["priority"]))) for group in asked["threads"]]
     if not groups:
-        return _check("threads", Spoils.EVERYTHING, "", "the tool has no real-time thread of its own")
+        return judged("threads", Spoils.EVERYTHING, "", "the tool has no real-time thread of its own")
     needed = sum(count for count, _ in groups)
     moments = {thread.moment for thread in record.evidence.threads}
     unseen = "" if "middle" in moments else "no thread of the tool was seen in the middle of its run"
@@ -155,8 +126,8 @@ def _threads(record: Record) -> Check:
     text = ", ".join(f"{count} measuring threads at {_policy(wanted)}" for count, wanted in groups)
     if unseen and not problem:
         # A stress test ends with the first failure of the kernel, before anybody looks.
-        return _check("threads", Spoils.FIGURES, unseen, "")
-    return _check("threads", Spoils.EVERYTHING, problem, f"{text}, at {len(moments)} moments")
+        return judged("threads", Spoils.FIGURES, unseen, "")
+    return judged("threads", Spoils.EVERYTHING, problem, f"{text}, at {len(moments)} moments")
 
 
 def _affinity(record: Record) -> Check:
@@ -168,7 +139,7 @@ def _affinity(record: Record) -> Check:
     text = ", ".join(map(str, sorted(allowed)))
     problem = f"measuring threads ran on CPU {', '.join(map(str, astray))}, not only on {text}" if astray else ""
     fine = f"on CPU {text}" if allowed else "on all CPUs"
-    return _check("affinity", Spoils.EVERYTHING, problem if allowed else "", fine)
+    return judged("affinity", Spoils.EVERYTHING, problem if allowed else "", fine)
 
 
 def _policy(wanted: tuple[int, int]) -> str:
@@ -186,7 +157,7 @@ def _cycles(record: Record) -> Check:
     asked = record.evidence.asked
     interval = int(asked["interval_us"])
     if not interval:
-        return _check("cycles", Spoils.GOOD_NEWS, "", "the tool has no period to account for")
+        return judged("cycles", Spoils.GOOD_NEWS, "", "the tool has no period to account for")
     problem = ""
     for measurement in record.measurements:
         if measurement.histogram is None:
@@ -201,7 +172,7 @@ def _cycles(record: Record) -> Check:
             )
     if not any(measurement.histogram for measurement in record.measurements):
         problem = "no histogram was measured"
-    return _check("cycles", Spoils.GOOD_NEWS, problem, "every wake-up is accounted for")
+    return judged("cycles", Spoils.GOOD_NEWS, problem, "every wake-up is accounted for")
 
 
 def _explained(histogram: Histogram, interval_us: int, maximum: Quantity) -> int:
@@ -225,7 +196,7 @@ def _duration(record: Record) -> Check:
         problem = "the length of the run was not read"
     elif took < asked * 0.99 and not _ended_early(record):
         problem = f"the run took {took:g} s of the {asked:g} s asked for"
-    return _check("duration", Spoils.GOOD_NEWS, problem, f"{took} s for {asked:g} s asked")
+    return judged("duration", Spoils.GOOD_NEWS, problem, f"{took} s for {asked:g} s asked")
 
 
 def _ended_early(record: Record) -> bool:
@@ -245,13 +216,13 @@ def _counts(record: Record) -> Check:
         elif min(values) < least and not _ended_early(record):
             problem = f"{name} was {min(values):g}, at least {least:g} are needed"
         fine.append(f"{name} at least {least:g}")
-    return _check("counts", Spoils.GOOD_NEWS, problem, ", ".join(fine) or "the tool has nothing to count")
+    return judged("counts", Spoils.GOOD_NEWS, problem, ", ".join(fine) or "the tool has nothing to count")
 
 
 def _clock(record: Record) -> Check:
     """Check that nothing moved the wall clock of a tool that measures with it."""
     if not record.evidence.asked["clock"]:
-        return _check("clock", Spoils.GOOD_NEWS, "", "the tool does not measure with the wall clock")
+        return judged("clock", Spoils.GOOD_NEWS, "", "the tool does not measure with the wall clock")
     names = record.evidence.processes
     problem = "" if names else "the target's processes were not read, so nobody knows whether its clock was set"
     found = sorted({name for name in names if name in _CLOCK_KEEPERS})
@@ -259,17 +230,17 @@ def _clock(record: Record) -> Check:
         problem = (
             f"the tool measures with the wall clock, and {', '.join(found)} may have set it: stop it on the target"
         )
-    return _check("clock", Spoils.GOOD_NEWS, problem, "no time synchronisation was running")
+    return judged("clock", Spoils.GOOD_NEWS, problem, "no time synchronisation was running")
 
 
 def _load(record: Record) -> Check:
     name = record.evidence.load
     if name == "idle":
-        return _check("load", Spoils.GOOD_NEWS, "", "no load was asked for")
+        return judged("load", Spoils.GOOD_NEWS, "", "no load was asked for")
     seen = {entry.moment: entry for entry in record.evidence.load_seen}
     problem = _load_problem(record, seen)
     ticks = max(entry.ticks for entry in seen.values()) - seen["start"].ticks if not problem else 0
-    return _check("load", Spoils.GOOD_NEWS, problem, f"{name} ran all the time and used {ticks} clock ticks of CPU")
+    return judged("load", Spoils.GOOD_NEWS, problem, f"{name} ran all the time and used {ticks} clock ticks of CPU")
 
 
 def _load_problem(record: Record, seen: Mapping[str, LoadSeen]) -> str:
@@ -295,27 +266,12 @@ def _steady(record: Record) -> Check:
     """Check that what was measured in rounds had become steady."""
     name = str(record.evidence.asked.get("steady", ""))
     if not name:
-        return _check("steady", Spoils.GOOD_NEWS, "", "the tool does not measure in rounds")
+        return judged("steady", Spoils.GOOD_NEWS, "", "the tool does not measure in rounds")
     found = [one for one in record.measurements if one.name == f"round.{name}" and one.quantity is not None]
     rounds = [one.quantity.value for one in sorted(found, key=lambda one: one.labels["round"]) if one.quantity]
     measured = [one.quantity.value for one in record.measurements if one.name == name and one.quantity is not None]
     problem = unsteady(rounds, measured[0]) if measured else f"{name} was not measured"
-    return _check("steady", Spoils.FIGURES, problem, f"the last {WINDOW} of {len(rounds)} rounds were steady")
-
-
-def _health(record: Record) -> Check:
-    """Check that the disk was well before and after."""
-    start = str(record.evidence.asked.get("health", ""))
-    if not start:
-        return _check("health", Spoils.GOOD_NEWS, "", "the tool has no disk")
-    found = {one.name: one.quantity.value for one in record.measurements if one.quantity}
-    warning, errors = found.get(f"{start}.critical_warning"), found.get(f"{start}.media_errors")
-    if warning is None or errors is None:
-        return _check("health", Spoils.GOOD_NEWS, "the disk's health was not read before and after", "")
-    told = [word for bit, word in enumerate(_WARNINGS) if int(warning) >> bit & 1]
-    problems = [f"the disk warns: {', '.join(told) or f'code {warning:g}'}"] if warning else []
-    problems += [f"the disk counted {errors:g} new media errors"] if errors else []
-    return _check("health", Spoils.EVERYTHING, "; ".join(problems), "no warning and no new media error")
+    return judged("steady", Spoils.FIGURES, problem, f"the last {WINDOW} of {len(rounds)} rounds were steady")
 
 
 def _settings(record: Record) -> Check:
@@ -340,16 +296,7 @@ def _settings(record: Record) -> Check:
         if word not in words
     ]
     problems += _priorities(record)
-    return _check("settings", Spoils.GOOD_NEWS, "; ".join(problems), "as asked, and unchanged")
-
-
-def _aer(record: Record) -> Check:
-    """Check that the error counters of PCI functions that should be there were read before and after."""
-    counted = record.evidence.asked.get("counters", [])
-    missing = links.unread(record.evidence.pcie, counted)
-    problem = f"the AER counters of {', '.join(missing)} were not read (CONFIG_PCIEAER?)" if missing else ""
-    fine = ", ".join(str(entry["name"]) for entry in counted)
-    return _check("aer", Spoils.GOOD_NEWS, problem, f"read of {fine}" if fine else "the board's file asks for none")
+    return judged("settings", Spoils.GOOD_NEWS, "; ".join(problems), "as asked, and unchanged")
 
 
 def _priorities(record: Record) -> list[str]:

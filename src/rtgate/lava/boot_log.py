@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from rtgate.console.faults import Fault, scan
+from rtgate.firmware import SEPARATOR
 from rtgate.lava.phases import Boot
 from rtgate.lava.plain import plain
 from rtgate.record import FaultSeen, Record
@@ -90,7 +91,7 @@ def merged(record: Record, boot: Told, device: str) -> Record:
     """Return a record with what LAVA saw of its boot, made on this device of the lab."""
     known = {fault.line for fault in record.faults}
     new = {fault.line: fault for fault in boot.faults if fault.line not in known}
-    environment = replace(record.environment, firmware="; ".join(boot.firmware), device=plain(device))
+    environment = replace(record.environment, firmware=SEPARATOR.join(boot.firmware), device=plain(device))
     return replace(
         record,
         environment=environment,

@@ -7,7 +7,6 @@ before anything is measured in a boot. A board without sensors is measured as it
 
 from __future__ import annotations
 
-import re
 import time
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
@@ -15,23 +14,14 @@ from typing import TYPE_CHECKING
 from rtgate.deadline import Deadline
 from rtgate.errors import HangError, InfrastructureError, TargetError, TransportError
 from rtgate.target.session import Session
+from rtgate.thermal import SENSORS, hottest
 
 if TYPE_CHECKING:
     from rtgate.target.live import LiveTarget
     from rtgate.target.plan import Plan
 
 LONGEST_S = 600.0
-SENSORS = "/sys/class/thermal/thermal_zone*/temp"
 _EVERY_S = 10.0
-
-
-def hottest(text: str) -> float | None:
-    """Return the highest temperature, in degrees Celsius, of what sensors print; None for no sensor.
-
-    A kernel prints thousandths of a degree. What no chip survives is no temperature.
-    """
-    values = [int(line) / 1000 for line in re.findall(r"^(-?[0-9]{1,6})\s*$", text, re.MULTILINE)]
-    return max((value for value in values if -100 < value < 200), default=None)
 
 
 def cool(live: LiveTarget, plan: Plan, limit_c: float) -> None:

@@ -30,7 +30,7 @@ from rtgate.console.frames import FrameReader
 from rtgate.errors import ConfigError
 from rtgate.lava import cases as cases_file
 from rtgate.lava import environment, signals
-from rtgate.lava.cooling import LONGEST_S, SENSORS
+from rtgate.lava.cooling import LONGEST_S
 from rtgate.lava.expected import Expected
 from rtgate.lava.frames import frames
 from rtgate.lava.plain import plain
@@ -41,6 +41,7 @@ from rtgate.record import Place
 from rtgate.target.outcome import LineQuality, Outcome, State, collected, last_lines
 from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.session import PROGRAMS
+from rtgate.thermal import SENSORS
 from rtgate.tools.registry import TOOLS
 
 COPIES = 3

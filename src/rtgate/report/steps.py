@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rtgate.judge.check import Check, Held
 from rtgate.judge.limits import shown
-from rtgate.judge.validity import Check, Held, checks
+from rtgate.judge.validity import checks
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.record import FaultSeen, Record
 from rtgate.report import latency

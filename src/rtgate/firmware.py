@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""Pinned firmware: versions that a board's firmware and boot loader must tell while it boots.
+
+Latencies of a board differ with its firmware (memory training, secure monitor, cache partition), which a kernel cannot
+help. The board's file pins a version with a regular expression, found somewhere in one of the strings that the boot
+told; whoever changed the firmware changes the pin, or the measurements are invalid.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+SEPARATOR = "; "  # between the strings of a boot in `Environment.firmware`
+_SHOWN = 6
+
+
+def strings(told: str) -> list[str]:
+    """Return the strings of a boot as the environment holds them."""
+    return [part for part in told.split(SEPARATOR) if part]
+
+
+def unlike(pins: Mapping[str, str], told: Sequence[str]) -> str:
+    """Return which pins no string of the boot satisfies, with what was told instead; empty for none."""
+    wrong = [name for name, pattern in pins.items() if not any(re.search(pattern, one) for one in told)]
+    return "; ".join(f"{name} should be {pins[name]!r} and is {_instead(name, told)}" for name in wrong)
+
+
+def _instead(name: str, told: Sequence[str]) -> str:
+    """Return what the boot told about this name, as far as that can be seen; else all that it told."""
+    about = [one for one in told if name.lower() in one.lower()]
+    if about:
+        return " and ".join(map(repr, about[:_SHOWN]))
+    more = f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+    return f"not told: the boot told {', '.join(map(repr, told[:_SHOWN]))}{more}"

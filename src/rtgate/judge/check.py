@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""A validity check of a record: how it came out, and what it takes away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Held(Enum):
+    """How a check came out."""
+
+    OK = "ok"
+    FAILED = "failed"
+    NOT_APPLICABLE = "not applicable"
+
+
+class Spoils(Enum):
+    """What a failed check takes away."""
+
+    EVERYTHING = "everything"
+    FIGURES = "figures"  # what a tool found broken stands
+    GOOD_NEWS = "good news"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One validity check of one record."""
+
+    name: str
+    held: Held
+    spoils: Spoils
+    sentence: str
+
+
+def judged(name: str, spoils: Spoils, problem: str, fine: str) -> Check:
+    """Return a check that failed if there is a problem."""
+    return Check(name=name, held=Held.FAILED if problem else Held.OK, spoils=spoils, sentence=problem or fine)
+
+
+def undeclared(name: str, spoils: Spoils, why: str) -> Check:
+    """Return a check that does not apply."""
+    return Check(name=name, held=Held.NOT_APPLICABLE, spoils=spoils, sentence=why)
