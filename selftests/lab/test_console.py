@@ -8,11 +8,16 @@ RTGATE_LAB_FLOOD_MIB=50 has all of it; selftests/integration/test_hub.py has 50 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from selftests.lab.jobs import boot, deploy, in_container, job
-from selftests.lab.lab import STATE, Lab
+from selftests.lab.lab import PORT, ROOT, STATE, Lab
 
 pytestmark = pytest.mark.long
 
@@ -46,17 +51,66 @@ print("<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=whole RESULT=%s>" % ("pass" if whole e
 """
 
 
-def test_much_output_does_not_stall_although_lava_reads_little(lab: Lab, files: dict[str, Path]) -> None:
+def flooded(lab: Lab, files: dict[str, Path]) -> None:
+    """Have the board print much, and check that a reader beside LAVA gets all of it in time."""
     flood = in_container(FLOOD.format(mib=MIB), seconds=400)
     number = lab.submit(job(BOARD, deploy(files, BOARD), boot(BOARD), flood))
     done = lab.wait(number, 600)
-    assert "Complete" == done["health"], lab.log(number)[-20:]
+    assert done["health"] == "Complete", lab.log(number)[-20:]
     results = lab.results(number)
     measured = {name.partition("/")[2]: float(one["measurement"] or 0) for name, one in results.items()}
     print(measured)
-    assert "pass" == results["0_p/whole"]["result"]
+    assert results["0_p/whole"]["result"] == "pass"
     assert measured["bytes"] >= MIB << 20
     assert measured["longest_pause"] < 5
+
+
+def test_much_output_does_not_stall_although_lava_reads_little(lab: Lab, files: dict[str, Path]) -> None:
+    flooded(lab, files)
     # LAVA's own client is the one that lost something, and the hub says so.
     log = (STATE / "log" / "lab-virt-arm64-01.console").read_text(errors="replace")
     assert "does not read; what is older than" in log
+
+
+@pytest.fixture
+def serial_line(lab: Lab, tmp_path: Path) -> Iterator[Path]:
+    """Put a serial port, ser2net and a hub behind it in the place of the board's own hub; yield the hub's log."""
+    if shutil.which("ser2net") is None or shutil.which("socat") is None:
+        pytest.skip("Debian's packages ser2net and socat are not installed")
+    device, log, board = tmp_path / "ttyS7", tmp_path / "hub.log", f"{BOARD}-01"
+    port, raw, telnet = (int(PORT) + offset for offset in (90, 12, 11))
+    (tmp_path / "ser2net.yaml").write_text(SER2NET.format(port=port, device=device))
+    hub = ["--telnet", str(telnet), "--raw", str(raw), "--log", str(log)]
+    programs = (
+        ["socat", f"PTY,link={device},rawer", f"UNIX-CONNECT:{STATE}/run/{board}.console"],
+        ["ser2net", "-n", "-u", "-c", str(tmp_path / "ser2net.yaml")],
+        [sys.executable, "-m", "rtgate.cli.hub", f"tcp:127.0.0.1:{port}", *hub],
+    )
+    lab.service("stop", f"hub-{board}")
+    children = []
+    try:
+        for argv in programs:
+            children.append(subprocess.Popen(argv, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}))
+            time.sleep(1)
+            assert children[-1].poll() is None, argv
+        yield log
+        assert [child.poll() for child in children] == [None] * 3
+    finally:
+        for child in reversed(children):
+            child.terminate()
+            child.wait(timeout=20)
+        lab.service("start", f"hub-{board}")
+
+
+# As docs/how-to/share-a-console.md has it.
+SER2NET = """\
+connection: &board1
+  accepter: tcp,127.0.0.1,{port}
+  connector: serialdev,{device},1500000n81,local
+"""
+
+
+def test_a_serial_port_behind_ser2net_and_a_hub(lab: Lab, files: dict[str, Path], serial_line: Path) -> None:
+    """The port is a pseudo-terminal: it has no baud rate to get wrong, and loses nothing."""
+    flooded(lab, files)
+    assert "target# " in serial_line.read_text(errors="replace")

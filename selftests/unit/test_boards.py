@@ -91,6 +91,16 @@ def test_a_board_may_pin_its_firmware(directory: Path) -> None:
         assert message in str(caught.value)
 
 
+def test_a_board_may_say_how_long_its_silence_is_no_hang(directory: Path) -> None:
+    (directory / "rk.yaml").write_text(GOOD)
+    assert boards.board("rk").console.silence_s is None
+    (directory / "rk.yaml").write_text(GOOD.replace("baud: 1500000", "baud: 1500000, silence: 20 s"))
+    assert boards.board("rk").console.silence_s == 20
+    (directory / "rk.yaml").write_text(GOOD.replace("baud: 1500000", "baud: 1500000, silence: 1 s"))
+    with pytest.raises(ConfigError, match=r"1 s of silence is too short or too long \(allowed: 5 s to 600 s\)"):
+        boards.board("rk")
+
+
 def test_a_virtual_board_is_read(directory: Path) -> None:
     (directory / "v.yaml").write_text(GOOD + VIRTUAL)
     board = boards.board("v")
@@ -236,7 +246,7 @@ IMAGES = ", ".join(site.names("target/rootfs"))
         ("2 GiB", "0 GiB", "5:9", "'0 GiB' is not a size"),
         ("2 GiB", "2", "5:9", "expected text, found a whole number"),
         ("baud: 1500000", "baud: 9", "6:32", "9 is out of range (allowed: at least 1200)"),
-        ("baud: 1500000", "rate: 9", "6:26", "unknown key 'rate' (allowed: baud, device, prompt)"),
+        ("baud: 1500000", "rate: 9", "6:26", "unknown key 'rate' (allowed: baud, device, prompt, silence)"),
         (", baud: 1500000", "", "6:10", "missing key 'baud'"),
         ("generic", "genetic", "7:8", f"unknown build 'virt-arm64-genetic' (allowed: {BUILDS})"),
         ("threads: no", "treads: no", "8:18", f"unknown key 'treads' (allowed: {CHECKS})"),

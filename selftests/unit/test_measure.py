@@ -547,6 +547,18 @@ def test_a_tool_that_never_ended_was_left_waiting_by_the_kernel() -> None:
 
 
 @pytest.mark.parametrize(
+    ("time", "host_wait", "expected"),
+    [("host", None, "lab"), ("host", 0.5, "lab"), ("host", 0.1, "hang"), ("real", None, "hang")],
+)
+def test_a_tool_that_never_ended_on_an_emulated_board_of_a_lab_blames_nobody(
+    time: str, host_wait: float | None, expected: str
+) -> None:
+    found = _record(replace(measured(tool_deadline=b"after 24 s\n"), host_wait=host_wait), time=time)
+    assert found.state == expected
+    assert "cyclictest was stopped after 24 s" in found.message
+
+
+@pytest.mark.parametrize(
     ("state", "host_wait", "expected"),
     [
         (State.HANG, 0.5, "lab"),

@@ -14,6 +14,7 @@ from rtgate.storage import Storage
 from rtgate.strict_yaml import Mapping as Keys
 from rtgate.strict_yaml import Value, load
 from rtgate.tuning import DEFAULT, Tuning
+from rtgate.units import Quantity, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -75,11 +76,16 @@ class Qemu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Console:
-    """The serial console as the kernel names it."""
+    """The serial console as the kernel names it.
+
+    Attributes:
+        silence_s: seconds without an answer after which the target hangs; None for what is usual.
+    """
 
     device: str
     baud: int
     prompt: str
+    silence_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,12 +278,23 @@ def _cpu_classes(value: Value | None) -> dict[str, tuple[int, ...]]:
 
 
 def _console(value: Value) -> Console:
-    data = value.mapping(required=("device", "baud"), optional=("prompt",))
+    data = value.mapping(required=("device", "baud"), optional=("prompt", "silence"))
     return Console(
         device=data["device"].text(),
         baud=data["baud"].integer(minimum=1200),
         prompt=data.text("prompt", "# "),
+        silence_s=_silence(data["silence"]) if "silence" in data else None,
     )
+
+
+def _silence(value: Value) -> float:
+    try:
+        seconds = Quantity.parse(value.text()).to(Unit.S).value
+    except ValueError as error:
+        value.fail(str(error))
+    if not 5 <= seconds <= 600:
+        value.fail(f"{value.text()} of silence is too short or too long (allowed: 5 s to 600 s)")
+    return seconds
 
 
 def _not_applicable(data: Keys) -> dict[str, str]:

@@ -186,5 +186,5 @@ def test_a_server_that_is_away_is_the_labs_fault(
     server: LavaServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hasty = Patience(total=0.1, first=0.01)
-    monkeypatch.setattr(lava_tool, "Lava", lambda access: Lava(access, hasty))
+    monkeypatch.setattr(lava_tool, "Lava", lambda access, **more: Lava(access, hasty, **more))
     assert lava_tool.main(["job-status", "http://127.0.0.1:9", "1"]) == 3

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -68,6 +69,17 @@ def test_no_board_steers_a_terminal(text: str, level: str) -> None:
     watch = JobWatch(verbose=True, stream=stream)
     watch.seen(LogLine(0, "2026-11-21T12:00:00", level, text, ""))
     assert all(letter.isprintable() or letter in "\n\t" for letter in stream.getvalue() if ord(letter) < 0xA0)
+
+
+def test_the_same_state_again_means_waiting() -> None:
+    stream = io.StringIO()
+    watch = JobWatch(stream=stream)
+    waiting = replace(job("Unknown"), state="Submitted")
+    watch.state(waiting)
+    watch.state(waiting)
+    first, second = stream.getvalue().splitlines()
+    assert first.endswith("job 7: Submitted")
+    assert second.endswith("job 7: Submitted for 0 min, no board is free yet")
 
 
 def test_states() -> None:

@@ -76,7 +76,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> FakeLab:
     made = FakeLab(
         types={"rk3568-evb1": (device("evb-01"),)}, checks=("rk3568-evb1",), dictionaries={"evb-01": DICTIONARY}
     )
-    monkeypatch.setattr(lab_check, "Lava", lambda _: made)
+    monkeypatch.setattr(lab_check, "Lava", lambda _, **more: made)
     monkeypatch.setattr(lab_check, "access", lambda _: made.access)
     return made
 

@@ -96,6 +96,7 @@ def test_from_kernel_to_verdict(server: LavaServer, tmp_path: Path, capsys: pyte
     summary = json.loads((tmp_path / "report/lava/job-1.json").read_text())
     assert (summary["blame"], summary["device"]) == ("nobody", "board-01")
     assert {verdict["case"] for verdict in verdicts()} == {"latency/cyclictest:idle"}
+    assert 'name="latency/cyclictest:idle"' in (tmp_path / "report/junit.xml").read_text()
 
 
 def test_the_job_holds_no_secret(server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,6 +247,25 @@ def test_mistakes_are_found_before_anything_is_submitted(
     assert told in said
     assert "secret" not in said
     assert server.jobs == {}
+
+
+def test_without_a_token_nothing_is_asked(
+    server: LavaServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("RTGATE_LAVA_TOKEN")
+    assert main.main(WAIT) == 2
+    assert "takes no job without a token: name its file with RTGATE_LAVA_TOKEN_FILE" in capsys.readouterr().err
+    assert server.requests == []
+
+
+def test_a_server_that_is_away_is_said_at_once(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.moods.append(("GET", "version", "503"))
+    server.stories.append(story(tmp_path))
+    assert main.main(WAIT) in {0, 5}
+    said = capsys.readouterr().err
+    assert said.index("asking again, for 300 s at most") < said.index("answers again") < said.index("boards usable")
 
 
 def test_every_board_is_away(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:

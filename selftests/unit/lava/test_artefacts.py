@@ -230,6 +230,24 @@ def test_urls_that_are_refused(url: str) -> None:
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["private_token", "job_token", "access-token", "PASSWORD", "client_secret"])
+def test_a_url_with_a_secret_in_its_query_never_gets_into_a_job(key: str) -> None:
+    with pytest.raises(ConfigError, match="looks like a secret") as caught:
+        artefacts.given(f"https://h/Image?x=1&{key}=hidden")
+    assert "hidden" not in str(caught.value)
+    assert artefacts.given("https://h/Image?X-Amz-Signature=1").endswith("=1")
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://h/x", "h/x", "https://u:hidden@h/x", "https://h/x?sig=hidden", "https://h/x#hidden", "https:///x"]
+)
+def test_what_is_no_storage(url: str) -> None:
+    with pytest.raises(ConfigError, match="--put") as caught:
+        artefacts.storage(url)
+    assert "hidden" not in str(caught.value)
+    assert artefacts.storage("https://h/x") == "https://h/x"
+
+
 def test_what_is_not_there_is_found_before_the_job(url: str) -> None:
     check([url, url, "file:///only/the/worker/sees/this"], Http(patience=HASTY))
     with pytest.raises(ConfigError, match="HTTP 404: the lab could not fetch it either"):

@@ -83,6 +83,14 @@ def test_no_board_becomes_free(lava: Lava, server: LavaServer) -> None:
     assert (found.queue, found.job.health) == (True, "Canceled")
 
 
+def test_waiting_is_told_now_and_then(lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rtgate.lava.following._REMIND_S", 0.05)
+    server.stories.append(Story(queued=10**6))
+    _, seen = follow(lava, Waits(queue=0.3, ending=1.0, busy=0.01, idle=0.01))
+    assert 3 <= seen.states.count("Submitted") < 10
+    assert seen.states[-1] == "Finished"
+
+
 def test_every_board_has_gone_bad_meanwhile(lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rtgate.lava.following._LOOK_S", 0.05)
     server.stories.append(Story(queued=10**6))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 import yaml
@@ -70,6 +71,20 @@ def test_a_clock_that_runs_twice_as_fast_is_seen() -> None:
 @pytest.mark.parametrize(("passed", "good"), [(20.0, True), (20.03, True), (19.97, True), (20.1, False), (0.0, False)])
 def test_a_clock_s_tolerance(passed: float, good: bool) -> None:
     assert health.clock((0.0, 1.0), (20.0, 1.0 + passed)).good is good
+
+
+@pytest.mark.parametrize(
+    ("late", "good"),
+    [((0.05, 0.05, 0.05), True), ((0.2, 0.4, 0.6), False)],
+    ids=["a worker that asks late", "a clock that is wrong"],
+)
+def test_clocks_that_differ_are_compared_for_longer(
+    late: tuple[float, ...], monkeypatch: pytest.MonkeyPatch, *, good: bool
+) -> None:
+    shown = iter([(0.0, 100.0), *((20.0 * turn, 100.0 + 20.0 * turn + late[turn - 1]) for turn in (1, 2, 3))])
+    monkeypatch.setattr(health, "_uptime", lambda _: next(shown))
+    monkeypatch.setattr("rtgate.lava.health.time.sleep", lambda _: None)
+    assert health.compared(cast("Shell", None)).good is good
 
 
 LINE = b"%d:the quick brown fox jumps over the lazy dog 0123456789:%d\r\n"

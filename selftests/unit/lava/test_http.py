@@ -34,6 +34,18 @@ def test_a_server_in_trouble_is_asked_again(server: LavaServer, trouble: str) ->
     assert server.requests == ["GET system/version/"] * 4
 
 
+def test_an_outage_is_told_once_and_so_is_its_end(server: LavaServer) -> None:
+    said: list[str] = []
+    asking = Http(patience=HASTY, told=said.append)
+    for _ in range(2):
+        server.moods += [("GET", "version", "503")] * 3
+        asking.repeat("GET", at(server, "system/version/"))
+    assert len(said) == 4
+    assert said[0].endswith("is in trouble: HTTP 503; asking again, for 3 s at most")
+    assert said[1] == f"{server.url} answers again"
+    assert said[:2] == said[2:]
+
+
 def test_patience_has_an_end(server: LavaServer) -> None:
     server.moods += [("GET", "version", "503")] * 1000
     with pytest.raises(InfrastructureError, match=r"HTTP 503; tried for 3 s"):

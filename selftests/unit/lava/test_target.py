@@ -150,3 +150,6 @@ def test_the_board_of_a_job_is_behind_its_console() -> None:
     assert (made.live.boots, made.live.machine) == (False, {"console": "tcp:h:1"})
     real = JobTarget.of(replace(BOARD, qemu=None, soc="RK3568"), job, profile("smoke"), threading.Event())
     assert made.live.waits.hang > real.live.waits.hang
+    brisk = replace(BOARD, console=replace(BOARD.console, silence_s=15.0))
+    waits = JobTarget.of(brisk, job, profile("smoke"), threading.Event()).live.waits
+    assert (waits.hang, waits.spare, waits.target) == (15.0, 15.0, made.live.waits.target)

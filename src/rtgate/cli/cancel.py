@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from rtgate.cli.job_watch import JobWatch
 from rtgate.cli.jobs import add_selection, select
 from rtgate.errors import ConfigError
 from rtgate.lava.access import access
@@ -34,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     if bool(arguments.job) == bool(arguments.metadata):
         raise ConfigError("which jobs? Name numbers, or --metadata KEY=TEXT")
-    lava = Lava(access(arguments.server))
+    lava = Lava(access(arguments.server), told=JobWatch().say)
     numbers = arguments.job or [job.number for job in select(lava, arguments.metadata, active=True)]
     for number in numbers:
         before = lava.job(number)

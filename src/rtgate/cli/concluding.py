@@ -16,7 +16,7 @@ from rtgate.cli.verdicts import compared, limits, planned_in, subjects, write_ve
 from rtgate.errors import InfrastructureError
 from rtgate.judge.judging import judge
 from rtgate.judge.verdict import Verdict, exit_code
-from rtgate.report import allure, html, terminal
+from rtgate.report import allure, html, junit, terminal
 from rtgate.run import stored
 
 
@@ -40,7 +40,7 @@ class Asked:
 
 
 def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
-    """Judge what `output`/records holds; write `verdict.json` and the report there; return the exit code.
+    """Judge what `output`/records holds; write `verdict.json`, `junit.xml` and the report there; return the exit code.
 
     `others` are verdicts that are not about a case that was asked for.
 
@@ -68,6 +68,7 @@ def _report(output: Path, verdicts: Sequence[Verdict], *, allow_unjudged: bool) 
     read = list(records_file.read_all(output / "records"))
     code, made = exit_code(verdicts, allow_unjudged=allow_unjudged), None
     allure.write(read, verdicts, output / "allure-results")
+    junit.write(read, verdicts, output / "junit.xml")
     try:
         made = html.generate(output / "allure-results", output)
     except InfrastructureError as error:

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     output = arguments.output.absolute()
     check_ours(output)
     watch = JobWatch(verbose=arguments.verbose)
-    lava = Lava(access(arguments.server))
+    lava = Lava(access(arguments.server), told=watch.say)
     order = orders.read(lava.job(arguments.job).definition, f"job {arguments.job}")
     attempt = _ended(lava, arguments, watch)
     with ours_alone(output):

@@ -19,7 +19,7 @@ from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import KernelBuild
 from rtgate.lava import template
 from rtgate.lava.access import Token
-from rtgate.lava.artefacts import Storage, Store, check, given, is_url, serving
+from rtgate.lava.artefacts import Storage, Store, check, given, is_url, serving, storage
 from rtgate.lava.http import Http, Patience
 from rtgate.lava.job import Files, family_of, lava_of
 from rtgate.record import KernelIdentity
@@ -204,4 +204,4 @@ def _store(way: Way, stack: ExitStack) -> Store:
         return stack.enter_context(serving(way.serve, way.server))
     secret = os.environ.get(PUT_TOKEN)
     token = Token(secret.strip(), f"${PUT_TOKEN}") if secret else None
-    return Storage(given(way.put), Http(token, scheme="Bearer"))
+    return Storage(storage(way.put), Http(token, scheme="Bearer"))

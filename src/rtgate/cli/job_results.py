@@ -47,7 +47,8 @@ def keep(order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatc
         watch.say(note)
     merge(part, output / "records")
     watch.say(
-        f"job {last.job.number}: {fetched.measured} records" + f", {fetched.broken} boots broke" * bool(fetched.broken)
+        f"job {last.job.number}: {fetched.measured} records"
+        + f", {fetched.broken} cases of boots that broke" * bool(fetched.broken)
     )
 
 

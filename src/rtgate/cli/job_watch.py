@@ -35,6 +35,8 @@ class JobWatch:
         self._fold = bool(os.environ.get("GITLAB_CI"))
         self._open = ""
         self._phase = Phase.BEFORE
+        self._state = (0, "")
+        self._since = 0.0
 
     def say(self, text: str) -> None:
         """Print a sentence."""
@@ -42,11 +44,16 @@ class JobWatch:
         self._print(f"rtgate: {plain(text)}")
 
     def state(self, job: Job) -> None:
-        """Print a job's new state."""
+        """Print a job's state; the same one again means that it still waits."""
         self._close()
         where = f" on {job.device}" if job.device and job.state == "Running" else ""
         health = f" {job.health}" if job.finished else ""
-        self._print(f"{_now()} job {job.number}: {plain(job.state + health + where)}")
+        if (job.number, job.state) != self._state:
+            self._state, self._since = (job.number, job.state), time.monotonic()
+            more = ""
+        else:
+            more = f" for {(time.monotonic() - self._since) / 60:.0f} min, no board is free yet"
+        self._print(f"{_now()} job {job.number}: {plain(job.state + health + where)}{more}")
 
     def seen(self, line: LogLine) -> None:
         """Print a line of the log, if it tells something."""

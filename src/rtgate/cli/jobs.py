@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rtgate.cli.job_watch import JobWatch
 from rtgate.errors import ConfigError
 from rtgate.lava import order as orders
 from rtgate.lava.access import access
@@ -42,7 +43,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    lava = Lava(access(arguments.server))
+    lava = Lava(access(arguments.server), told=JobWatch().say)
     found = select(lava, arguments.metadata, active=arguments.active, everybody=arguments.all)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("job", "state", "health", "device", "submitted", "name"):

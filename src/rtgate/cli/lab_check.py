@@ -12,6 +12,7 @@ from typing import Any
 
 from rtgate import boards, site
 from rtgate.boards import Board
+from rtgate.cli.job_watch import JobWatch
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava import check, health, template
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.health_check:
         print(_health_check(arguments), end="")
         return 0
-    server = Lava(access(arguments.server))
+    server = Lava(access(arguments.server), told=JobWatch().say)
     version = server.version()
     print(f"{server.access.url}: LAVA {version[0]}.{version[1]:02}, {server.whoami() or 'not logged in'}")
     for finding in check.server(version):

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except RtgateError as error:
-        print(f"lava-tool: {error}", file=sys.stderr)
+        print(f"lava-tool: {plain(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("lava-tool: interrupted", file=sys.stderr)
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _lava(server: str) -> Lava:
     """Return the server. `http://user@host/RPC2`, as lava-tool wanted it, loses the user's name."""
-    return Lava(access(re.sub(r"^(https?://)[A-Za-z0-9_.+-]+@", r"\1", server)))
+    return Lava(access(re.sub(r"^(https?://)[A-Za-z0-9_.+-]+@", r"\1", server)), told=JobWatch().say)
 
 
 def _submit(arguments: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ from rtgate.cli.soak import seconds
 from rtgate.errors import ConfigError
 from rtgate.lava import cases as cases_file
 from rtgate.lava import devices, on_board
-from rtgate.lava.access import access
+from rtgate.lava.access import TOKEN_FILE, access
 from rtgate.lava.classify import Blame
 from rtgate.lava.client import Lava
 from rtgate.lava.devices import Lab
@@ -38,7 +38,8 @@ from rtgate.tools.registry import TOOLS
 
 _DESCRIPTION = """\
 Measure a kernel on a board of a LAVA lab: submit one job, follow it, fetch its records, judge them. Without --wait the
-job is left to itself, and `rtgate fetch JOB` does the rest later, on any machine. Ctrl-C cancels the job.
+job is left to itself, and `rtgate fetch JOB` does the rest later, on any machine. Ctrl-C cancels the job. What boards a
+lab has, and what it lacks for them, says `rtgate lab-check`; exit codes are those of `rtgate --help`.
 
 The server and its token: RTGATE_LAVA_URL and RTGATE_LAVA_TOKEN_FILE (or RTGATE_LAVA_TOKEN), or lavacli's identities.
 
@@ -224,7 +225,9 @@ def _prepared(
 ) -> _Job:
     """Look at the lab, say what it has, publish the files: they are served until `stack` ends."""
     board = boards.board(arguments.board)
-    lava = Lava(access(arguments.server))
+    lava = Lava(access(arguments.server), told=watch.say)
+    if lava.access.token is None:
+        raise ConfigError(f"{lava.access.url} takes no job without a token: name its file with {TOKEN_FILE}")
     lab = devices.look(lava, lava_of(board).device_type, arguments.tag)
     watch.say(lab.summary(lava.access.url))
     for entry in lava_of(board).unconfirmed:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.http import Http
@@ -29,6 +29,7 @@ from rtgate.lava.http import Http
 _LOG = logging.getLogger(__name__)
 _BLOCK = 1 << 18
 _SOCKET_S = 120.0  # a worker that reads nothing for so long has gone
+_SECRET = re.compile(r"token|passw|secret", re.IGNORECASE)  # a signature that expires is another matter
 _URL = re.compile(r"(?:https?|ftp|file|scp)://[\x21-\x7e]{1,2000}")
 
 
@@ -256,7 +257,26 @@ def given(text: str) -> str:
     parts = urlsplit(text)
     if parts.password or (parts.username and parts.scheme != "scp"):
         raise ConfigError(f"a URL in a job is public: no password in it ({parts.scheme}://...@{parts.hostname})")
+    named = next((key for key, _ in parse_qsl(parts.query, keep_blank_values=True) if _SECRET.search(key)), "")
+    if named:
+        raise ConfigError(
+            f"a URL in a job is public, and {named!r} in that of {parts.hostname} looks like a secret: the lab must be "
+            "able to fetch the file without it"
+        )
     return text
+
+
+def storage(text: str) -> str:
+    """Return the URL of a storage that files are uploaded to, or raise ConfigError; the message repeats no secret."""
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ConfigError("--put needs a URL of http or https")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ConfigError(
+            "--put: no user, password, query or fragment in the URL, it becomes part of the job: a token comes from "
+            "RTGATE_PUT_TOKEN"
+        )
+    return given(text)
 
 
 def is_url(text: str) -> bool:

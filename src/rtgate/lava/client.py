@@ -17,7 +17,7 @@ from rtgate import strict_yaml
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.access import Access
-from rtgate.lava.http import Http, NoAnswer, NotSent, Patience, Reply
+from rtgate.lava.http import Http, NoAnswer, NotSent, Patience, Reply, nobody
 
 FINISHED = "Finished"
 QUEUED = frozenset({"Submitted", "Scheduling", "Scheduled"})
@@ -90,15 +90,17 @@ class Lava:
 
     Attributes:
         settle_s: seconds to look for a submission whose answer got lost.
+        told: is told when the server is away and when it is back.
     """
 
     access: Access
     patience: Patience = field(default_factory=Patience)
     settle_s: float = _SETTLE_S
+    told: Callable[[str], None] = nobody
     _http: Http = field(init=False)
 
     def __post_init__(self) -> None:
-        self._http = Http(self.access.token, patience=self.patience)
+        self._http = Http(self.access.token, patience=self.patience, told=self.told)
 
     def version(self) -> tuple[int, int]:
         """Return year and month of the server's release."""

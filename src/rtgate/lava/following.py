@@ -20,6 +20,7 @@ from rtgate.lava.log import LogLine
 from rtgate.lava.phases import Phase, section
 
 _LOOK_S = 30.0  # between two looks at the devices
+_REMIND_S = 300.0  # between two words about a job that waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ class Following:
 
     Attributes:
         seen: told of each line of the log, once, as it comes.
-        state: told of the job whenever its state has changed.
+        state: told of the job whenever its state has changed, and every few minutes while it waits.
     """
 
     lava: Lava
@@ -80,6 +81,7 @@ class Following:
     _died: Deadline | None = None
     _look: Deadline = field(default_factory=lambda: Deadline.after(_LOOK_S))
     _away: Deadline | None = None
+    _remind: Deadline = field(default_factory=lambda: Deadline.after(_REMIND_S))
 
     def follow(self) -> Followed:
         """Return the job when it has ended.
@@ -127,7 +129,8 @@ class Following:
 
     def _job(self, before: str) -> Job:
         job = self.lava.job(self.number)
-        if job.state != before:
+        if job.state != before or (job.queued and self._remind.expired):
+            self._remind = Deadline.after(_REMIND_S)
             self.state(job)
         return job
 

@@ -25,6 +25,7 @@ from rtgate.strict_yaml import dump
 LINES = 2000
 _LINE = "the quick brown fox jumps over the lazy dog 0123456789"
 _CLOCK_S = 20.0
+_CLOCK_TURNS = 3
 _CLOCK_PPM = (
     2000.0  # a crystal has 50; a wrong clock tree is off by percents, and asking over a line costs milliseconds
 )
@@ -106,7 +107,7 @@ def proved(shell: Shell) -> Iterator[Proved]:
     """
     yield _power(shell)
     yield _line(shell)
-    yield _clock(shell)
+    yield compared(shell)
 
 
 def _power(shell: Shell) -> Proved:
@@ -134,10 +135,15 @@ def intact(said: bytes) -> int:
     return len({first for first, last in found if first == last and int(first) < LINES})
 
 
-def _clock(shell: Shell) -> Proved:
+def compared(shell: Shell) -> Proved:
+    """Compare both clocks, and again over a longer time when they differ: a busy worker asks late."""
     before = _uptime(shell)
-    time.sleep(_CLOCK_S)
-    return clock(before, _uptime(shell))
+    for _ in range(_CLOCK_TURNS):
+        time.sleep(_CLOCK_S)
+        found = clock(before, _uptime(shell))
+        if found.good:
+            break
+    return found
 
 
 def clock(before: tuple[float, float], after: tuple[float, float]) -> Proved:

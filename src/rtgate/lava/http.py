@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,17 +87,24 @@ class _TokenHeader(requests.auth.AuthBase):
         return request
 
 
+def nobody(_: str) -> None:
+    """Tell nobody."""
+
+
 @dataclass(slots=True)
 class Http:
     """Sends requests.
 
     Attributes:
         scheme: of the header `Authorization`.
+        told: is told once when nobody answers, and once when somebody does again: minutes of silence help no one.
     """
 
     token: Token | None = None
     scheme: str = "Token"
     patience: Patience = field(default_factory=Patience)
+    told: Callable[[str], None] = nobody
+    _away: bool = False
 
     def repeat(self, method: str, url: str, **more: Any) -> Reply:
         """Send a request that may be carried out twice, until it is answered.
@@ -111,12 +118,26 @@ class Http:
             if hasattr(more.get("data"), "seek"):
                 more["data"].seek(0)  # a file that was sent in part is sent whole
             try:
-                return self.once(method, url, **more)
+                reply = self.once(method, url, **more)
             except (NotSent, NoAnswer) as error:
                 if deadline.remaining <= wait:
                     raise InfrastructureError(f"{error}; tried for {deadline.allowed:.0f} s") from error
+                self._is_away(f"{error}; asking again, for {deadline.allowed:.0f} s at most")
                 time.sleep(wait)
+            else:
+                self._is_back(url)
+                return reply
         raise AssertionError  # waits() never ends
+
+    def _is_away(self, text: str) -> None:
+        if not self._away:
+            self._away = True
+            self.told(text)
+
+    def _is_back(self, url: str) -> None:
+        if self._away:
+            self._away = False
+            self.told(f"{'/'.join(url.split('/')[:3])} answers again")
 
     def once(self, method: str, url: str, *, follow: bool = False, **more: Any) -> Reply:
         """Send a request once, with `params`, `json`, `data`, `headers` as for requests.

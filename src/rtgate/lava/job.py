@@ -141,7 +141,9 @@ def render(request: JobRequest) -> str:
 def lava_of(board: Board) -> Lava:
     """Return how LAVA boots a board. Raises ConfigError for a board that no lab has."""
     if board.lava is None:
-        raise ConfigError(f"{board.path}: {board.name} has no `lava:`, so no lab can boot it")
+        raise ConfigError(
+            f"{board.path}: {board.name} has no `lava:`, so no lab can boot it (what a lab has: rtgate lab-check)"
+        )
     return board.lava
 
 

@@ -18,7 +18,7 @@ from rtgate.errors import InfrastructureError
 from rtgate.lava.cooling import cool
 from rtgate.lava.environment import InJob
 from rtgate.profiles import Profile
-from rtgate.target.live import NO_SHELL, LiveTarget
+from rtgate.target.live import NO_SHELL, LiveTarget, waits_of
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 
@@ -76,7 +76,9 @@ class JobTarget:
     def of(cls, board: Board, job: InJob, profile: Profile, stop: threading.Event) -> JobTarget:
         """Return the board of this job."""
         live = LiveTarget.attached(board, job.console, stop)
-        return cls(live if time_of(board) == "real" else replace(live, waits=_PATIENT), job, profile)
+        if time_of(board) != "real":
+            live = replace(live, waits=waits_of(board, _PATIENT))
+        return cls(live, job, profile)
 
     def run(self, plan: Plan) -> Outcome:
         """Carry out a plan. Raises Interrupted as `LiveTarget.run`."""

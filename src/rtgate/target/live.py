@@ -44,6 +44,12 @@ Opener = Callable[[ExitStack, Plan], Transport]
 Rootfs = Callable[[Plan], RootfsImage]
 
 
+def waits_of(board: Board, usual: Waits) -> Waits:
+    """Return how long to wait for what on a board: as usual, but for the silence that its file allows."""
+    silence = board.console.silence_s
+    return usual if silence is None else replace(usual, hang=silence, spare=silence)
+
+
 def _known(host_wait: float | None) -> dict[str, str]:
     """Return what a record says of the host: nothing, where nothing is known."""
     return {} if host_wait is None else {"host_wait": f"{host_wait:.3f}"}
@@ -96,7 +102,14 @@ class LiveTarget:
             stack.callback(transport.close)
             return transport
 
-        return cls(board=board, open=opener, stop=stop, boots=False, machine={"console": console})
+        return cls(
+            board=board,
+            open=opener,
+            stop=stop,
+            boots=False,
+            machine={"console": console},
+            waits=waits_of(board, Waits()),
+        )
 
     def run(self, plan: Plan) -> Outcome:
         """Carry out the plan and return what came of it. Raises Interrupted when `stop` was set."""
