@@ -165,6 +165,17 @@ class Record:
         """Whether the figures are virtual time."""
         return self.environment.time == "virtual"
 
+    @property
+    def pair(self) -> int | None:
+        """Which pair of a comparison on a board the boot is of, counted from 1; None if nobody said."""
+        named = self.machine.get("pair", "")
+        return int(named) if named.isdecimal() else None
+
+    @property
+    def screening(self) -> bool:
+        """Whether the boot is compared with the history only, and is of no pair."""
+        return self.machine.get("stage", "") == "screen"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
