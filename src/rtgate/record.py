@@ -193,11 +193,7 @@ class Place:
 
 
 def write(record: Record, files: Mapping[str, bytes], console: bytes, records: Path) -> Path:
-    """Write a record with its raw output, whole or not at all, and return its directory.
-
-    Raises:
-        InfrastructureError: the disk is full or not writable.
-    """
+    """Write a record with its raw output, whole or not at all, and return its directory. Raises InfrastructureError."""
     case = Place(records=records, board=record.board, arm=record.arm, case=record.case).directory
     try:
         case.mkdir(parents=True, exist_ok=True)
@@ -389,11 +385,7 @@ def _is(kinds: tuple[type, ...], value: Any) -> Any:
 
 
 def has_room(directory: Path, needed_mib: int = 64) -> None:
-    """Check that a directory's disk has room before an hour of measuring starts.
-
-    Raises:
-        InfrastructureError: it has not.
-    """
+    """Check that a directory's disk has room before an hour of measuring starts. Raises InfrastructureError."""
     place = directory
     while not place.exists():
         place = place.parent

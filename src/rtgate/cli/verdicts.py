@@ -158,10 +158,10 @@ def ended(path: Path, *, code: int, whole: bool) -> None:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return
-    outcome = Status(document["outcome"])
-    if code == InfrastructureError.exit_code and outcome.rank > Status.MISS.rank:
-        outcome = Status.MISS
-    _write({**document, "outcome": outcome.value, "exit_code": code, "whole": whole}, path)
+    outcome = document["outcome"]
+    if code == InfrastructureError.exit_code and outcome not in {Status.FAIL.value, Status.ERROR.value}:
+        outcome = Status.MISS.value
+    _write({**document, "outcome": outcome, "exit_code": code, "whole": whole}, path)
 
 
 def _write(document: Mapping[str, object], path: Path) -> None:
