@@ -3,7 +3,8 @@
 
 `bench/rates.py` prints the table: each placebo is judged with what the *other* placebos showed, so that no kernel
 judges itself; each harmful kernel with what all placebos showed. Two naive gates stand beside it. No boots.
-`bench/rates.py learn` writes placebos.yaml from the same measurements.
+`bench/rates.py spikes` shows whether the largest boots of harmless kernels come in images, which the test of spikes
+rules out. `bench/rates.py learn` writes placebos.yaml from the same measurements.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ sys.path.insert(0, str(ROOT))
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 from selftests.comparisons import MEASURED, UNPATCHED, changes  # noqa: E402
-from selftests.rates import MAXIMUM, NAIVE, Boots, Place, measured, placebos_of, placebos_yaml, verdicts  # noqa: E402
+from selftests.rates import (  # noqa: E402
+    MAXIMUM,
+    NAIVE,
+    Boots,
+    Place,
+    clustering,
+    measured,
+    placebos_of,
+    placebos_yaml,
+    verdicts,
+)
 
 from rtgate.judge.boot_figures import boot_figures  # noqa: E402
 from rtgate.judge.limits import interval  # noqa: E402
@@ -78,14 +89,25 @@ def _summary(console: Console, place: Place, kernels: Mapping[str, Boots], count
 def main(words: Sequence[str]) -> int:
     """Print the table, or write placebos.yaml."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("show", "learn"), default="show")
+    parser.add_argument("what", nargs="?", choices=("show", "spikes", "learn"), default="show")
     parser.add_argument("--results", type=Path, default=MEASURED, help="default: %(default)s")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "placebos.yaml", help="default: %(default)s")
     arguments = parser.parse_args(words)
     if arguments.what == "learn":
         arguments.output.write_text(placebos_yaml(arguments.results), encoding="utf-8")
         return 0
-    return _show(arguments.results)
+    return _spikes(arguments.results) if arguments.what == "spikes" else _show(arguments.results)
+
+
+def _spikes(directory: Path) -> int:
+    console = Console(width=170 if not sys.stdout.isatty() else None)
+    table = Table("case", "figure", "images", "largest boots", "most of one image", "clustering", "p")
+    for place, kernels in measured(directory).items():
+        for one in clustering(kernels) if len(placebos_of(kernels)) > 4 else ():
+            numbers = (str(one.images), str(one.largest), str(one.most), f"{one.ratio:.2f}", f"{one.p:.3f}")
+            table.add_row(" ".join(place), one.figure, *numbers)
+    console.print(table)
+    return 0
 
 
 if __name__ == "__main__":

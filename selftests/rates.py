@@ -8,7 +8,9 @@ what all placebos showed. Two naive gates stand beside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,10 +18,11 @@ from selftests.comparisons import UNPATCHED, changes, records
 
 from rtgate import record as records_file
 from rtgate.judge.boot_figures import boot_figures
-from rtgate.judge.comparing import Grounds, compare
+from rtgate.judge.comparing import compare
+from rtgate.judge.grounds import Grounds
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.phases import Placebo, learnt
-from rtgate.judge.placebos import Learnt, Placebos
+from rtgate.judge.placebos import Learnt, Placebos, version
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Verdict
 from rtgate.record import Record
@@ -80,6 +83,60 @@ def figures_of(kernels: Mapping[str, Boots], without: str = "") -> Mapping[str, 
         return {}
     reference = [boot_figures(record) for record in kernels[UNPATCHED].records]
     return learnt(reference, [[boot_figures(record) for record in boots.records] for boots in teachers.values()])
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """How the largest boots of harmless kernels lie among their images.
+
+    Attributes:
+        images: kernels with data of their own.
+        largest: how many boots are looked at.
+        most: of one image among them.
+        ratio: of the sum of squared counts by image to what chance gives; 1 for boots that do not know their image.
+        p: that chance gives at least as much.
+    """
+
+    figure: str
+    images: int
+    largest: int
+    most: int
+    ratio: float
+    p: float
+
+
+def clustering(kernels: Mapping[str, Boots], trials: int = 2000) -> list[Clustering]:
+    """Return for each figure of a case whether the largest boots come in images.
+
+    The test of spikes takes the boots of all images for exchangeable. If an image had spikes of its own, the largest
+    boots would come from few images.
+    """
+    own = {boots.data: boots for boots in (kernels[UNPATCHED], *placebos_of(kernels).values())}
+    figures = [[boot_figures(record) for record in boots.records] for boots in own.values()]
+    found = []
+    for name in figures[0][0]:
+        values = [[boot[name].value for boot in image] for image in figures]
+        ordered = sorted((value for image in values for value in image), reverse=True)
+        for top in (5, 10, 20):
+            counts = [sum(value >= ordered[top - 1] for value in image) for image in values]
+            if top <= sum(counts) <= 2 * top:  # otherwise ties leave nothing to be seen
+                found.append(_clustering(name, counts, [len(image) for image in values], trials))
+    return found
+
+
+def _clustering(name: str, counts: Sequence[int], sizes: Sequence[int], trials: int) -> Clustering:
+    chance, largest = random.Random(name), sum(counts)
+    owners = [image for image, size in enumerate(sizes) for _ in range(size)]
+    drawn = [sum(count**2 for count in Counter(chance.sample(owners, largest)).values()) for _ in range(trials)]
+    squares = sum(count**2 for count in counts)
+    return Clustering(
+        figure=name,
+        images=len(sizes),
+        largest=largest,
+        most=max(counts),
+        ratio=squares * trials / sum(drawn),
+        p=(1 + sum(one >= squares for one in drawn)) / (1 + trials),
+    )
 
 
 def verdicts(place: Place, kernels: Mapping[str, Boots], name: str) -> list[Verdict]:
@@ -160,8 +217,12 @@ def _entry(case: str, one: Record, teachers: Mapping[str, Boots], figures: Mappi
     yield f"    {case}:"
     yield f"      command: {' '.join(one.argv)}"
     yield f'      source: "{len(teachers)} placebos, {distinct} different sets of data; {NOTE}"'
+    yield f'      qemu: "{version(one.environment.emulator)}"'
+    yield f'      linux: "{version(one.environment.kernel_release)}"'
     yield f"      kernels: {distinct}"
     yield f"      boots: {boots}"
     yield "      figures:"
     for name, placebo in figures.items():
-        yield f"        {name}: {{move: {_up(placebo.move, 5)}, spike: {_up(placebo.spike, 4)}}}"
+        beside = {"move_by": placebo.move_by, "spike_at": placebo.spike_at}
+        more = "".join(f", {key}: {_up(value, 4)}" for key, value in beside.items() if value)
+        yield f"        {name}: {{move: {_up(placebo.move, 5)}, spike: {_up(placebo.spike, 4)}{more}}}"

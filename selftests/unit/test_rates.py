@@ -75,3 +75,21 @@ def test_the_shipped_file_is_what_these_kernels_teach(tmp_path: Path) -> None:
     written.write_text(rates.placebos_yaml(MEASURED))
     assert written.read_text() == (site.shipped() / "placebos.yaml").read_text()
     assert load_placebos([written], ["virt-arm64", "virt-arm64-smp2"]).cases
+
+
+def test_the_largest_boots_of_harmless_kernels_do_not_come_in_images() -> None:
+    """The test of spikes takes all boots for exchangeable; an image with spikes of its own would show here."""
+    found = [
+        one
+        for kernels in measured().values()
+        if len(rates.placebos_of(kernels)) > 4
+        for one in rates.clustering(kernels)
+    ]
+    assert len(found) > 30
+    assert min(one.p for one in found) > 0.05 / len(found)
+    assert sum(one.p < 0.05 for one in found) <= 0.1 * len(found)
+
+
+def test_an_image_with_spikes_of_its_own_shows() -> None:
+    counts = [5] + [0] * 30
+    assert rates._clustering("latency maximum", counts, [12] * 31, 2000).p < 0.001

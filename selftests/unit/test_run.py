@@ -125,7 +125,10 @@ def test_a_live_board_boots_one_at_a_time_the_arms_in_turns(tmp_path: Path) -> N
     run = _run(tmp_path, arm(noted("b"), "baseline", time="host"), arm(noted("c"), time="host"), seeds=(1, 2))
     assert run.jobs == 1
     run.measure(CASE, _ignore)
-    assert log == ["b1", "c1", "b2", "c2"]
+    assert log == ["b1", "c1", "c2", "b2"]
+    assert {(one.arm, one.pair) for one in records.read_all(tmp_path)} == {
+        (name, number) for name in ("baseline", "candidate") for number in (1, 2)
+    }
 
 
 def test_virtual_boots_use_all_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

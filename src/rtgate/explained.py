@@ -55,12 +55,18 @@ class Explained:
         return f"of {both} functions that differ {len(most)} ran" + (f": {', '.join(most[:3])}" if most else "")
 
 
+def as_json(explained: Explained) -> dict[str, Any]:
+    """Return what was seen as it stands in files."""
+    data = {name: getattr(explained, name) for name in Explained.__slots__}
+    return {**data, "executed": dict(explained.executed)}
+
+
 def write(directory: Path, explained: Explained) -> None:
     """Write down what was seen into the directory of the case, whole or not at all. Raises InfrastructureError."""
-    data = {"format": FORMAT, **{name: getattr(explained, name) for name in Explained.__slots__}}
     try:
         staged = directory / f".{_NAME}.writing"
-        staged.write_text(json.dumps({**data, "executed": dict(explained.executed)}, indent=1) + "\n", encoding="utf-8")
+        text = json.dumps({"format": FORMAT, **as_json(explained)}, indent=1)
+        staged.write_text(f"{text}\n", encoding="utf-8")
         staged.replace(directory / _NAME)
     except OSError as error:
         raise InfrastructureError(f"{directory} cannot be written: {error}") from error

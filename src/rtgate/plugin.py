@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from rtgate import planned
+from rtgate import planned, schedule
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.progress import Progress
 from rtgate.cli.verdicts import compared, harmless, limits, planned_in, subjects, write_verdicts
@@ -40,6 +40,7 @@ from rtgate.tools.registry import TOOLS
 
 Measure = Callable[[], None]
 _PROFILE = "mr"
+_MOST_BOOTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)")
     group.addoption("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
-    group.addoption("--boots", type=int, metavar="N", help="boots of any other board, instead of the profile's")
+    group.addoption("--boots", metavar="N|A-B", help="boots of any other board, or their numbers, not the profile's")
+    group.addoption("--looks", metavar="N:SHARE,...", help="the looks that `rtgate gate` plans at pairs of boots")
+    group.addoption("--screen", action="store_true", help="boots that are compared with the history only")
     group.addoption("--records", metavar="DIR", default="records", help="where records go (default: %(default)s)")
     group.addoption("--replay", metavar="DIR", help="judge the records in DIR again; no board is needed")
     group.addoption("--no-judge", action="store_true", help="measure only; no limits")
@@ -219,7 +222,21 @@ def _run(config: pytest.Config, board: str, records: Path) -> Run:
         power_cycle=config.getoption("--power-cycle"),
     )
     arms, stop = make_arms(request)
-    return Run(arms=arms, seeds=_boots(config, virtual=arms[0].time == "virtual"), records=records, stop=stop)
+    return Run(
+        arms=arms,
+        seeds=_boots(config, virtual=arms[0].time == "virtual"),
+        records=records,
+        looks=_looks(config.getoption("--looks")),
+        screen=config.getoption("--screen"),
+        stop=stop,
+    )
+
+
+def _looks(text: str | None) -> schedule.Steps:
+    try:
+        return schedule.parsed(text) if text else ()
+    except ValueError as error:
+        raise ConfigError(f"--looks {text}: {error}") from error
 
 
 def _boots(config: pytest.Config, *, virtual: bool) -> tuple[int, ...]:
@@ -231,9 +248,11 @@ def _boots(config: pytest.Config, *, virtual: bool) -> tuple[int, ...]:
         raise ConfigError("--boots is for boards that do not run on virtual time: name seeds with --seeds")
     if not virtual and named:
         raise ConfigError("--seeds is for virtual time: say how many boots with --boots")
-    if count is not None and count < 1:
-        raise ConfigError(f"--boots {count}: expected at least 1")
-    return seeds(named) if named else tuple(range(1, (count or 0) + 1))
+    if count is not None and "-" in count[1:]:
+        return seeds(count)
+    if count is not None and not (count.isdecimal() and 0 < int(count) <= _MOST_BOOTS):
+        raise ConfigError(f"--boots {count}: expected at least 1 (and at most {_MOST_BOOTS}), or numbers like 4-6")
+    return seeds(named) if named else tuple(range(1, int(count or 0) + 1))
 
 
 def _kernels(config: pytest.Config) -> dict[str, Path]:
@@ -367,7 +386,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         if case.name not in judged:
             sentence = "the test ended without a verdict: see its own output"
             ours.verdicts.append(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
-    write_verdicts(ours.verdicts, Path(session.config.getoption("--verdict") or ours.records / "verdict.json"))
+    path = Path(session.config.getoption("--verdict") or ours.records / "verdict.json")
+    write_verdicts(ours.verdicts, path, ours.subjects)
     if session.exitstatus == pytest.ExitCode.OK and any(one.status is Status.FAIL for one in ours.compared):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -169,6 +169,17 @@ class Record:
         """Whether the figures are virtual time."""
         return self.environment.time == "virtual"
 
+    @property
+    def pair(self) -> int | None:
+        """Which pair of a comparison on a board the boot is of, counted from 1; None if nobody said."""
+        named = self.machine.get("pair", "")
+        return int(named) if named.isdecimal() else None
+
+    @property
+    def screening(self) -> bool:
+        """Whether the boot is compared with the history only, and is of no pair."""
+        return self.machine.get("stage", "") == "screen"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -186,11 +197,7 @@ class Place:
 
 
 def write(record: Record, files: Mapping[str, bytes], console: bytes, records: Path) -> Path:
-    """Write a record with its raw output, whole or not at all, and return its directory.
-
-    Raises:
-        InfrastructureError: the disk is full or not writable.
-    """
+    """Write a record with its raw output, whole or not at all, and return its directory. Raises InfrastructureError."""
     case = Place(records=records, board=record.board, arm=record.arm, case=record.case).directory
     try:
         case.mkdir(parents=True, exist_ok=True)
@@ -384,11 +391,7 @@ def _is(kinds: tuple[type, ...], value: Any) -> Any:
 
 
 def has_room(directory: Path, needed_mib: int = 64) -> None:
-    """Check that a directory's disk has room before an hour of measuring starts.
-
-    Raises:
-        InfrastructureError: it has not.
-    """
+    """Check that a directory's disk has room before an hour of measuring starts. Raises InfrastructureError."""
     place = directory
     while not place.exists():
         place = place.parent

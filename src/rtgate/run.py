@@ -7,13 +7,14 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate import planned
 from rtgate import record as records_file
 from rtgate.measure import Arm, Case, measure
 from rtgate.record import Place, Record
+from rtgate.schedule import Steps
 
 Seen = Callable[[Record], None]
 
@@ -25,12 +26,16 @@ class Run:
     Attributes:
         seeds: boots of a virtual-time board, or numbers of boots of any other; empty for those of the profile.
         records: the directory that gets the records.
+        looks: when somebody is going to look at the pairs of a board; empty if not before all are measured.
+        screen: whether the boots are compared with the history only.
         stop: set to end all boots now.
     """
 
     arms: tuple[Arm, ...]
     records: Path
     seeds: tuple[int, ...] = ()
+    looks: Steps = ()
+    screen: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -77,11 +82,16 @@ class Run:
         """Write down which records of a case are going to come. Raises InfrastructureError."""
         for arm in self.arms:
             place = Place(records=self.records, board=arm.board.name, arm=arm.name, case=case.name)
-            planned.plan(place, self.boots(case), virtual=arm.time == "virtual")
+            virtual = arm.time == "virtual"
+            planned.plan(place, self.boots(case), virtual=virtual, steps=self.looks, screen=self.screen)
 
     def one(self, case: Case, arm: Arm, seed: int) -> Record:
         """Measure a case on one boot and write its record. Raises as `measure`."""
         record, outcome = measure(case, arm, seed)
+        # In a job the boot has a number there, and who fetches it knows the pair.
+        if arm.time != "virtual" and "boot" not in record.machine:
+            mark = {"stage": "screen"} if self.screen else {"pair": str(seed)}
+            record = replace(record, machine={**record.machine, **mark})
         directory = records_file.write(record, outcome.files, outcome.console, self.records)
         return records_file.read(directory)
 
@@ -101,7 +111,9 @@ class Beside:
         run.prepare(case)
         futures = self._begun.setdefault(case.name, [])
         for seed in run.boots(case):
-            for arm in run.arms:
+            # On a clock the order within the pair changes from pair to pair, so that drift hits both kernels alike.
+            swapped = seed % 2 == 0 and any(arm.time != "virtual" for arm in run.arms)
+            for arm in reversed(run.arms) if swapped else run.arms:
                 futures.append(self._pool.submit(run.one, case, arm, seed))
 
     def end(self, case: Case, seen: Seen) -> tuple[Record, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rtgate import record
-from rtgate.cli import build, demo, gate, main
+from rtgate.cli import build, demo, gate, main, measuring
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel import source
@@ -140,7 +140,7 @@ class Steps:
 
 def _steps(patch: pytest.MonkeyPatch, *verdicts: tuple[Status, Kind], measured: int = 0) -> Steps:
     made = Steps(verdicts, measured)
-    patch.setattr(gate, "_pytest", made)
+    patch.setattr(measuring, "pytest", made)
     return made
 
 
@@ -300,7 +300,7 @@ def test_the_suites_do_not_fail_for_their_log(lab: Lab, tmp_path: Path) -> None:
     """Their output is read to its end on a full disk too: a pipe that nobody reads would stop them."""
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as said, os.fdopen(writing, "wb") as suites:
-        keeping = threading.Thread(target=gate._keep, args=(said, Path("/dev/full")))
+        keeping = threading.Thread(target=measuring.keep, args=(said, Path("/dev/full")))
         keeping.start()
         suites.write(b"a line\n" * 100_000)
         suites.close()

@@ -4,10 +4,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from selftests.unit.history.conftest import origin
+from selftests.unit.history.conftest import record as in_history
 from selftests.unit.judge.test_summaries import exponential, long
 
 from rtgate import record as records_file
 from rtgate.cli import main
+from rtgate.history.database import History
+from rtgate.history.store import add
 
 
 def planned(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -97,3 +101,18 @@ def test_too_few_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     code, _, err = planned(capsys, "--detect", "+20%", "--records", str(tmp_path))
     assert code == 2
     assert "no two boots of one kernel" in err
+
+
+def test_a_change_from_a_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path}/history.db"
+    with History.open(url, create=True) as history:
+        scales = [1.0, 1.02, 0.99, 1.0, 1.01, 1.0]
+        add(history, [in_history(number, scale=scale) for number, scale in enumerate(scales, 1)], origin())
+    code, out, _ = planned(capsys, "--detect", "+20%", "--board", "bench", "--history", url)
+    assert code == 0
+    assert "body" in out
+    assert planned(capsys, "--detect", "+20%", "--history", url)[0] == 2
+    assert planned(capsys, "--detect", "+20%", "--board", "bench", "--history", url, "--sd", "0.1")[0] == 2
+    code, _, err = planned(capsys, "--detect", "+20%", "--board", "rk3568-evb1", "--history", url)
+    assert code == 2
+    assert "no pair of boots of a good kernel on rk3568-evb1" in err

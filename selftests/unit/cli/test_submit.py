@@ -18,10 +18,15 @@ from selftests.lava_records import printed
 from selftests.lava_server import TOKEN, LavaServer, Story, lava_server
 from selftests.unit.lava.test_classify import PANIC
 
-from rtgate import strict_yaml
+from rtgate import planned, record, strict_yaml
 from rtgate.cli import main, suites
+from rtgate.cli.looking import Stored
+from rtgate.judge.looks import RELEASE
+from rtgate.judge.procedures import Measure
 from rtgate.lava.artefacts import serving
 from rtgate.measure import Case
+from rtgate.record import Place
+from rtgate.schedule import Schedule
 from rtgate.tools.cyclictest import Cyclictest
 
 BOARD = "one-cpu"
@@ -314,3 +319,79 @@ def test_a_signal_cancels_the_job(server: LavaServer, tmp_path: Path, number: si
     assert child.returncode == 130, said
     assert "job 1 is cancelled" in said
     assert server.jobs[1].state in {"Canceling", "Finished"}
+
+
+# --- two kernels, in looks
+
+
+def compared(tmp_path: Path, arms: tuple[str, ...]) -> Story:
+    log = [deploy(1)]
+    for number, arm in enumerate(arms, 1):
+        place = tmp_path / f"sent-{len(list(tmp_path.glob('sent-*')))}"
+        lines = printed(place, CASES, boot=number, name=arm, board=BOARD)
+        log += [booted(2 * number), lava_log.shell(2 * number + 1, lines)]
+    return Story(log=[*log, ended()])
+
+
+TURNS = ("baseline", "candidate", "candidate", "baseline", "baseline", "candidate")
+LOOKS = (*WAIT, "--baseline", "kernel")
+
+
+def test_equal_boots_end_at_the_first_look_and_it_is_written_down(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.stories.append(compared(tmp_path, TURNS))
+    assert main.main(LOOKS) == 5  # nobody has qualified the board
+    assert len(server.jobs) == 1
+    for arm in ("baseline", "candidate"):
+        place = Place(records=Path("report/records"), board=BOARD, arm=arm, case=CASES[0].name)
+        assert planned.read(place).schedule == Schedule(steps=RELEASE.steps, taken=(3,))
+        assert sorted(one.pair or 0 for one in record.read_all(Path("report/records")) if one.arm == arm) == [1, 2, 3]
+    (said,) = [one["sentence"] for one in verdicts() if one["kind"] == "not compared"]
+    assert " in 3 pairs" in said
+
+
+def test_what_is_open_gets_a_further_job(
+    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = [Measure((CASES[0].name,), 3), None]
+    monkeypatch.setattr(Stored, "wanted", lambda _self: answers.pop(0))
+    server.stories += [compared(tmp_path, TURNS), compared(tmp_path, TURNS)]
+    main.main(LOOKS)
+    assert len(server.jobs) == 2
+    assert f"measuring on: 3 more pairs of {CASES[0].name}" in capsys.readouterr().err
+    found = list(record.read_all(Path("report/records")))
+    assert sorted((one.arm, one.pair or 0) for one in found) == [
+        (arm, pair) for arm in ("baseline", "candidate") for pair in range(1, 7)
+    ]
+    place = Place(records=Path("report/records"), board=BOARD, arm="candidate", case=CASES[0].name)
+    assert (planned.read(place).boots, planned.read(place).schedule.taken) == (6, (3, 6))
+    assert planned.missing(place, [one for one in found if one.arm == "candidate"]) == ()
+
+
+def test_the_budget_of_the_board_allows_no_further_job(
+    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Stored, "wanted", lambda _self: Measure((CASES[0].name,), 3))
+    server.stories.append(compared(tmp_path, TURNS))
+    main.main([*LOOKS, "--budget", "1"])
+    assert len(server.jobs) == 1
+    assert "board-minutes more; " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--budget", "soon"), "45m or 2h"),
+        (
+            ("--baseline", "kernel", "--procedure", "screened"),
+            "needs --baseline, --wait, --history URL, and no --boots",
+        ),
+    ],
+)
+def test_looks_that_cannot_be_are_refused(
+    server: LavaServer, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], told: str
+) -> None:
+    assert main.main([*WAIT, *options]) == 2
+    assert told in capsys.readouterr().err
+    assert server.jobs == {}

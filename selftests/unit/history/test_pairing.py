@@ -136,3 +136,12 @@ def test_a_comparison_borrows_levels_variance_spikes_and_sessions(fill: Fill, hi
 
 def test_nothing_is_borrowed_from_an_empty_history(history: History) -> None:
     assert borrow(history, record(1)) == Borrowed()
+
+
+def test_a_run_that_is_judged_again_lends_itself_nothing(fill: Fill, history: History) -> None:
+    fill("night-1", [1.0, 1.0, 1.1, 1.0])
+    fill("mine", [1.0, 1.4], first=50)
+    mine = [record(number, scale=scale) for number, scale in ((50, 1.0), (51, 1.4))]
+    assert borrow(history, mine[0]).runs == ("night-1", "mine")
+    assert borrow(history, mine[0], mine[1:]).runs == ("night-1",)
+    assert borrow(history, mine[0], [record(77)]).runs == ("night-1", "mine")

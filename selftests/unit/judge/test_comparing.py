@@ -10,14 +10,16 @@ from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, evidence, record
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.explained import Explained
-from rtgate.judge.comparing import Grounds, NoPast, Past, compare
+from rtgate.judge.comparing import compare
+from rtgate.judge.grounds import Grounds, NoPast, Past
 from rtgate.judge.judging import Subject
 from rtgate.judge.phases import Placebo
 from rtgate.judge.placebos import Learnt, Placebos
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.measurement import Histogram
+from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.record import LoadSeen, Record
-from rtgate.units import Unit
+from rtgate.schedule import Schedule
+from rtgate.units import Quantity, Unit
 
 FIGURES = (*(f"latency {name}" for name in ("mean", "p50", "p90", "p99", "maximum")), "wakeups", "wakeups.lost")
 COMMAND = " ".join(record().argv)
@@ -170,11 +172,14 @@ def test_a_board_that_nobody_qualified_judges_nothing() -> None:
     assert "worse than the baseline" in verdict.sentence
 
 
-def test_host_time_is_not_compared() -> None:
+def test_host_time_is_compared_by_pairs_and_judged_where_somebody_qualified_it() -> None:
     def host(records: list[Record]) -> list[Record]:
         return [replace(one, environment=replace(one.environment, time="host")) for one in records]
 
-    assert told(host(arm("candidate", slower=2)), host(arm("baseline"))) == []
+    (verdict,) = told(host(arm("candidate", slower=2)), host(arm("baseline")))
+    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_COMPARED)
+    assert "worse than the baseline in 12 pairs" in verdict.sentence
+    assert "rtgate qualify" in verdict.sentence
 
 
 def traced(executed: dict[str, int], *, resting: tuple[str, ...] = (), sentence: str = "") -> Explained:
@@ -192,7 +197,7 @@ ASLEEP = traced({}, resting=("nfs_lookup", "nfs_open"))
 AWAKE = traced({"hrtimer_wakeup": 900}, sentence="+90 instructions in hrtimer_wakeup")
 
 
-def with_trace(candidate: list[Record], explained: Explained) -> list[Verdict]:
+def with_trace(candidate: list[Record], explained: Explained, placebos: Placebos = PLACEBOS) -> list[Verdict]:
     subject = Subject(
         case=CASE,
         board=BOARD,
@@ -202,7 +207,7 @@ def with_trace(candidate: list[Record], explained: Explained) -> list[Verdict]:
         baseline=arm("baseline"),
         explained=explained,
     )
-    return list(compare([subject], Grounds(placebos=PLACEBOS)))
+    return list(compare([subject], Grounds(placebos=placebos)))
 
 
 def test_a_change_that_did_not_run_is_never_good() -> None:
@@ -270,3 +275,52 @@ def test_a_regression_says_where_the_instructions_went() -> None:
 
 def test_a_change_that_did_not_run_and_shows_is_a_regression_all_the_same() -> None:
     assert with_trace(arm("candidate", slower=1.1), ASLEEP)[0].kind is Kind.REGRESSION
+
+
+def test_another_qemu_than_the_placebos_is_told_and_takes_good_news_away() -> None:
+    strange = Placebos({key: replace(one, qemu="1.0") for key, one in PLACEBOS.cases.items()})
+    (verdict,) = with_trace(arm("candidate"), AWAKE, strange)
+    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NO_WORSE)
+    assert verdict.sentence.endswith(", placebos were on 1.0")
+    worse = with_trace(arm("candidate", slower=1.1), AWAKE, strange)
+    assert any(one.status is Status.FAIL for one in worse)
+    assert all("measured with QEMU " in one.sentence for one in worse)
+
+
+def test_a_third_look_on_virtual_time_is_refused() -> None:
+    def looked(*taken: int) -> Verdict:
+        subject = Subject(
+            case=CASE,
+            board=BOARD,
+            arm="candidate",
+            flavour=FLAVOUR,
+            records=arm("candidate", slower=1.1),
+            baseline=arm("baseline"),
+            schedule=Schedule(taken=taken),
+        )
+        return compare([subject], Grounds(placebos=PLACEBOS))[0]
+
+    assert looked(6, 12).status is Status.FAIL
+    third = looked(4, 8, 12)
+    assert (third.status, third.kind) == (Status.DONE, Kind.NOT_COMPARED)
+    assert "the false alarms allowed are for 2 looks" in third.sentence
+
+
+def throughput(records: list[Record], factor: float) -> list[Record]:
+    def made(one: Record) -> Record:
+        number = Measurement(
+            name="loops", better=Better.HIGHER, quantity=Quantity(factor * (1000 + (one.seed or 0)), Unit.PER_S)
+        )
+        return replace(one, measurements=(*one.measurements, number))
+
+    return [made(one) for one in records]
+
+
+def test_a_throughput_that_falls_has_a_minus() -> None:
+    learnt = {"loops": Placebo(move=0.01, spike=1.5, kernels=30, boots=12)}
+    known = {key: replace(one, figures={**one.figures, **learnt}) for key, one in PLACEBOS.cases.items()}
+    found = told(throughput(arm("candidate"), 0.9), throughput(arm("baseline"), 1.0), Placebos(known))
+    (worse,) = [one for one in found if one.status is Status.FAIL]
+    assert worse.sentence.startswith("loops -10.0%: 1006.5 /s before, 905.85 /s now"), worse.sentence
+    assert "up to -5.0% passes" in worse.sentence
+    assert not worse.value.startswith("-")

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rtgate.judge.paired import BoardPairs, Estimate, Margin, Prior, Series, SpikeSeries, estimate, margin, pooled
+from rtgate.judge.margins import Margin, margin
+from rtgate.judge.paired import BoardPairs, Estimate, Prior, Series, SpikeSeries, estimate, pooled
 from rtgate.judge.summaries import Spikes
 
 CASE = "latency/cyclictest:idle"

@@ -9,8 +9,9 @@ import pytest
 from selftests.unit.judge.conftest import CASE, record
 from selftests.unit.judge.test_summaries import US, exponential, long
 
+from rtgate.judge import looks
 from rtgate.judge.looks import Comparison, Outcome, compare
-from rtgate.judge.paired import Prior, Series, SpikeSeries
+from rtgate.judge.paired import BoardPairs, Prior, Series, SpikeSeries
 from rtgate.judge.pairing import BoardRecords, Known, evidence, finding
 from rtgate.judge.summaries import Spikes, levels
 from rtgate.judge.verdict import Kind, Status
@@ -126,3 +127,16 @@ def test_the_order_of_pairs_does_not_matter(order: list[int]) -> None:
     wanted = compared(base, candidate, known)
     assert found.outcome is wanted.outcome
     assert found.decisive.adjusted == pytest.approx(wanted.decisive.adjusted)
+
+
+def test_a_throughput_that_falls_is_told_as_a_fall() -> None:
+    series = Series(
+        case=CASE,
+        metric="throughput bandwidth",
+        boards=(BoardPairs("one", (0.11, 0.10, 0.09, 0.10, 0.11, 0.09), Prior(0.0001, 12)),),
+    )
+    found = finding(compare([series], looks.once(6))[0])
+    assert (found.status, found.value) == (Status.FAIL, "x0.905")
+    assert "throughput bandwidth x0.905 (between x0.89" in found.sentence
+    level = replace(series, boards=(BoardPairs("one", (0.0, 0.01, -0.01, 0.0, 0.01, -0.01), Prior(0.0001, 12)),))
+    assert "which would have shown throughput bandwidth x0.9" in finding(compare([level], looks.once(6))[0]).sentence

@@ -161,3 +161,26 @@ def test_an_outcome_is_never_decided_twice() -> None:
     (one, _) = shifts(boots(ordinary()), boots(ordinary()), LEARNT)
     assert isinstance(one, Shift)
     assert one.outcome is Outcome.INCONCLUSIVE
+
+
+def counted(values: Sequence[float]) -> Boots:
+    return [{"lost": BootFigure(name="lost", part=Part.NUMBER, value=value, unit=Unit.COUNT)} for value in values]
+
+
+def test_what_placebos_move_counts_where_the_median_is_zero_too() -> None:
+    """A share of nothing is nothing: the move is kept in the figure's own unit."""
+    harmless = [counted([0.0] * 7 + [9.0] * 5), counted([4.0] * 12)]
+    taught = learnt(counted([0.0] * 12), harmless)
+    assert (taught["lost"].move_by, taught["lost"].spike_at) == (4.0, 9.0)
+    five, seven = counted([5.0] * 12), counted([7.0] * 12)
+    assert outcomes(counted([0.0] * 12), five, taught)["lost"] is not Outcome.REGRESSION
+    assert outcomes(counted([0.0] * 12), seven, taught)["lost"] is Outcome.REGRESSION
+
+
+def test_placebos_that_move_too_much_leave_a_figure_blind() -> None:
+    noisy = {"latency p50": replace(PLACEBO, move=0.06)}  # 9 % with the factor; 8 % must not be missed
+    found = decided(shifts(boots(ordinary()), boots(ordinary(seed=2)), noisy))[0]
+    assert found.blind
+    assert found.must_see < found.practical
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert outcomes(boots(ordinary()), boots(ordinary(factor=1.2)), noisy)["latency p50"] is Outcome.REGRESSION

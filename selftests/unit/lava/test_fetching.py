@@ -143,7 +143,7 @@ def test_parts_become_one(boots: list[list[str]], tmp_path: Path) -> None:
     for name in ("baseline", "candidate"):
         place = Place(records=into, board=BOARD, arm=name, case=CASES[0].name)
         mine = [record for record in records if (record.arm, record.case) == (name, place.case)]
-        assert (len(mine), planned.read(place)["boots"], planned.missing(place, mine)) == (2, 2, ())
+        assert (len(mine), planned.read(place).boots, planned.missing(place, mine)) == (2, 2, ())
 
 
 def test_two_hundred_records_take_no_time(tmp_path: Path) -> None:

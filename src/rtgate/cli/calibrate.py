@@ -17,6 +17,7 @@ from rtgate.boards import FLAVOURS
 from rtgate.cli import history as history_command
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import pairing, queries
+from rtgate.history import screens as screening
 from rtgate.history.database import History, chosen
 from rtgate.history.queries import Boot, Wanted
 from rtgate.judge.proposing import Ask, Decision, GoodBoot, Proposed, propose_limits, ratchet
@@ -32,7 +33,8 @@ and the limit is widened until the share of false alarms meets the target. A ses
 kernel image, because seeds show phases of one kernel and not what a harmless change does. A limit that is not proven
 (fewer than 10 sessions, or a share that may be more than twice the target) is printed as a comment and must not gate.
 
-For lab boards it also says at which level a screen against the history flags at most a tenth of the good sessions.
+For lab boards it also says at which level a screen against the history flags at most a tenth of the good sessions; one
+that is proven is stored in the history, and `--procedure screened` of gate and submit uses it from then on.
 
 Limits do not get looser by themselves: where thresholds.yaml has a tighter one, it stays, unless you name the runs that
 need a looser one with --looser-because.
@@ -131,9 +133,16 @@ def _good(
 
 
 def _screen(history: History, boots: Sequence[Boot]) -> ScreenProposal:
-    """Return the screen's level for a case; virtual time has none, because its comparisons have no screen."""
+    """Return the screen's level for a case, and store it for comparisons to come if it is proven.
+
+    Virtual time has none, because its comparisons have no screen.
+    """
     chosen = pairing.pairs([boot for boot in boots if boot.comparable == boots[-1].comparable])
-    return propose_screen(pairing.nights(chosen, queries.records(history, [boot for pair in chosen for boot in pair])))
+    records = queries.records(history, [boot for pair in chosen for boot in pair])
+    found = propose_screen(pairing.nights(chosen, records))
+    if records:
+        screening.keep(history, records[-1], found, datetime.now(UTC))
+    return found
 
 
 def _records(history: History, boots: Sequence[Boot], *, virtual: bool) -> tuple[GoodBoot, ...]:

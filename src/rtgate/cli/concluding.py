@@ -12,7 +12,7 @@ from rich.console import Console
 
 from rtgate import record as records_file
 from rtgate.cli.history import keep
-from rtgate.cli.verdicts import compared, limits, planned_in, subjects, write_verdicts
+from rtgate.cli.verdicts import compared, ended, limits, planned_in, subjects, write_verdicts
 from rtgate.errors import InfrastructureError
 from rtgate.judge.judging import judge
 from rtgate.judge.verdict import Verdict, exit_code
@@ -58,10 +58,11 @@ def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
     verdicts = [verdict for subject in judged for verdict in judge(subject, found)]
     verdicts += compared(judged, asked.history)
     verdicts += others
-    write_verdicts(verdicts, output / "verdict.json")
+    write_verdicts(verdicts, output / "verdict.json", judged)
     code = _report(output, verdicts, allow_unjudged=asked.allow_unjudged)
-    kept = keep(asked.history, records)
-    return code or kept
+    code = code or keep(asked.history, records)
+    ended(output / "verdict.json", code=code, whole=not any(subject.missing for subject in judged))
+    return code
 
 
 def _report(output: Path, verdicts: Sequence[Verdict], *, allow_unjudged: bool) -> int:

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         empty(output)
         job_results.keep(order, [attempt], output, watch)
         asked = job_results.asked(order, arguments)
-        return job_results.judge(order, [attempt], output, asked)
+        return job_results.judge([job_results.Carried(order, [attempt])], output, asked)
 
 
 def _ended(lava: Lava, arguments: argparse.Namespace, watch: JobWatch) -> Attempt:

@@ -4,40 +4,34 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import errno
-import re
-import subprocess
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from rich.console import Console
 
-from rtgate import boards, planned, site
+from rtgate import boards, site
 from rtgate import record as records_file
 from rtgate.boards import FLAVOURS, Board
 from rtgate.cli import build
 from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate.cli.budget import DEFAULT, Budget, minutes
 from rtgate.cli.history import add_option, keep, named
+from rtgate.cli.looking import PROCEDURES, carried_out
+from rtgate.cli.measuring import Suites, step
 from rtgate.cli.report import read_verdicts
 from rtgate.cli.report_directory import check_ours, empty, ours_alone
 from rtgate.cli.tracing import trace
-from rtgate.cli.verdicts import grounds
+from rtgate.cli.verdicts import ended, grounds
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.guard import guarded
 from rtgate.judge.thresholds import load_thresholds
-from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
+from rtgate.judge.verdict import Verdict, exit_code
 from rtgate.kernel import source
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.source import Tree
 from rtgate.profiles import profile, seeds
-from rtgate.record import Place
 from rtgate.report import allure, html, terminal
 from rtgate.tools.registry import TOOLS
 
@@ -78,8 +72,16 @@ def add_parser(commands: Any) -> None:
     how.add_argument("--boots", metavar="N", help="boots of any other board, instead of the profile's")
     how.add_argument("--console", metavar="C", help="see pytest --help (default on virtual boards: virtual)")
     how.add_argument("--power-cycle", metavar="CMD", help="turns an attached board off and on after its kernel died")
+    how.add_argument("--no-extend", action="store_true", help="do not measure more boots where a comparison stays open")
     how.add_argument(
-        "--no-extend", action="store_true", help="do not measure twice as many boots where a comparison stays open"
+        "--budget", default=DEFAULT, metavar="TIME", help="of a board on a clock: 45m, 2h (default: %(default)s)"
+    )
+    how.add_argument(
+        "--procedure",
+        default=PROCEDURES[0],
+        choices=PROCEDURES,
+        help="on a clock: pairs of boots of both kernels, or first a screen of the candidate against the history "
+        "(default: %(default)s)",
     )
     how.add_argument("--no-explain", action="store_true", help="do not trace which changes ran, and what they took")
     how.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
@@ -120,26 +122,20 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
     )
     make_arms(request)  # a mistake shows here, before anything runs and before an older report is gone
     empty(output)
-    with _step("measuring"):
-        whole = _measure(arguments, kernels, output)
-    records_file.has_room(output, needed_mib=1)  # what is measured stays, and can be judged with --replay
-    with _step("judging"):
-        _judge(arguments, output)
-    for more in () if arguments.no_extend else _more(arguments.board, output):
-        with _step(f"measuring again what is open: {', '.join(more.cases)}"):
-            whole &= _more_measured(arguments, kernels, output, more)
-        with _step("judging"):
-            _judge(arguments, output)
+    suites = Suites(asked=arguments, kernels=kernels, output=output)
+    whole = carried_out(suites, Budget(minutes(arguments.budget)))
     if _traceable(arguments, board, kernels):
-        with _step("tracing what ran"):
+        with step("tracing what ran"):
             traced = _traced(board, kernels, output)
         if traced:
-            _judge(arguments, output)
+            suites.judge()
     code = _report(arguments, output)
     kept = keep(named(arguments.history), output / "records")
     code = code or kept
-    if not whole and code in {0, 5}:
-        # What is there may be good; what is not there was not seen.
+    # What is there may be good; what is not there was not seen.
+    lost = not whole and code in {0, 5}
+    ended(output / "verdict.json", code=InfrastructureError.exit_code if lost else code, whole=whole)
+    if lost:
         raise InfrastructureError(f"not everything was measured: see {output / 'measure.log'}")
     return code
 
@@ -151,6 +147,9 @@ def _check_words(arguments: argparse.Namespace) -> None:
     profile(arguments.profile, TOOLS)
     if arguments.seeds:
         seeds(arguments.seeds)
+    minutes(arguments.budget)
+    if arguments.procedure == "screened" and not named(arguments.history):
+        raise ConfigError("--procedure screened compares with a history: name it with --history URL")
     with grounds(named(arguments.history)):
         pass
     known = {name: boards.board(name).virtual for name in site.names("boards")}
@@ -203,20 +202,12 @@ def _built(name: str, arguments: argparse.Namespace, tree: Tree | None, arm: str
     patches = arguments.patches if arm == "candidate" else None
     marks = [mark for mark in (patches and patches.resolve().name, tree and f"{arm}-{_short(tree)}") if mark]
     directory = Path("build") / "-".join([name.removesuffix(".yaml").rpartition("/")[2], *marks])
-    with _step(f"building {name}" + (f" ({arm})" if arguments.base else "")):
+    with step(f"building {name}" + (f" ({arm})" if arguments.base else "")):
         return build.build_kernel(name, tree, directory, patches).directory
 
 
 def _short(tree: Tree) -> str:
     return str(tree.path.resolve()).strip("/").replace("/", "_")[-40:]
-
-
-@contextlib.contextmanager
-def _step(name: str) -> Iterator[None]:
-    began = time.monotonic()
-    print(f"== {name}", file=sys.stderr, flush=True)
-    yield
-    print(f"== {name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
 
 
 def _traceable(arguments: argparse.Namespace, board: Board, kernels: dict[str, Path]) -> bool:
@@ -235,117 +226,6 @@ def _traced(board: Board, kernels: dict[str, Path], output: Path) -> bool:
     except InfrastructureError as error:
         print(f"rtgate: not traced: {error}", file=sys.stderr)
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class _More:
-    """Cases that get more boots, and which."""
-
-    cases: tuple[str, ...]
-    seeds: str
-
-
-def _more(board: str, output: Path) -> tuple[_More, ...]:
-    """Return what has to be measured so that every open comparison has twice as many boots."""
-    verdicts = _verdicts(output)
-    by_seeds: dict[str, list[str]] = {}
-    failed = {one.case for one in verdicts if one.status is Status.FAIL}
-    # A share limit that is open has a limit; its samples are not looked at twice.
-    undecided = {one.case for one in verdicts if one.kind is Kind.INCONCLUSIVE and not one.limit and one.board == board}
-    for case in sorted(undecided - failed):
-        had = planned.read(Place(records=output / "records", board=board, arm="baseline", case=case))["seeds"]
-        if had:
-            by_seeds.setdefault(f"{max(had) + 1}-{max(had) + len(had)}", []).append(case)
-    return tuple(_More(tuple(cases), numbers) for numbers, cases in by_seeds.items())
-
-
-def _more_measured(arguments: argparse.Namespace, kernels: dict[str, Path], output: Path, more: _More) -> bool:
-    """Measure more boots, if it can be done: those that are there are judged all the same."""
-    try:
-        return _measure(arguments, kernels, output, more)
-    except InfrastructureError as error:
-        print(f"rtgate: {error}", file=sys.stderr)
-        return False
-
-
-def _measure(arguments: argparse.Namespace, kernels: dict[str, Path], output: Path, more: _More | None = None) -> bool:
-    """Measure into `output`; return whether every boot of every case was carried out."""
-    options = ["--board", arguments.board, "--records", str(output / "records"), "--no-judge"]
-    options += ["--profile", arguments.profile, "--tuning", arguments.tuning]
-    for name, directory in kernels.items():
-        options += ["--arm", f"{name}={directory.absolute()}"]
-    for option in ("seeds", "boots", "console", "flavour", "power-cycle"):
-        value = getattr(arguments, option.replace("-", "_"))
-        if value and not (more and option == "seeds"):
-            options += [f"--{option}", value]
-    if more:
-        options += ["--seeds", more.seeds, *(word for case in more.cases for word in ("--case", case))]
-    log = output / ("measure-more.log" if more else "measure.log")
-    complete = _pytest(arguments, options, log) == 0
-    if not complete:
-        why = _end_of(log)
-        print(f"rtgate: not everything was measured{': ' if why else ''}{why}; see {log}", file=sys.stderr)
-    return complete
-
-
-def _judge(arguments: argparse.Namespace, output: Path) -> None:
-    options = ["--replay", str(output / "records"), "--board", arguments.board, "--tuning", arguments.tuning]
-    options += ["--profile", arguments.profile]
-    options += ["--verdict", str(output / "verdict.json"), "--junit-xml", str(output / "junit.xml")]
-    if arguments.thresholds:
-        options += ["--thresholds", str(arguments.thresholds.absolute())]
-    if named(arguments.history):
-        options += ["--history", str(named(arguments.history))]
-    (output / "records").mkdir(exist_ok=True)
-    _pytest(arguments, options, output / "judge.log")
-
-
-def _pytest(arguments: argparse.Namespace, options: Sequence[str], log: Path) -> int:
-    """Run the suites and return 0, or 1 if a test failed; an end that leaves no results is an error here.
-
-    They run in a session of their own: Ctrl-C reaches this process alone, which passes it on once.
-    """
-    suites = [str(layer.directory / "tests") for layer in site.layers() if (layer.directory / "tests").is_dir()]
-    select = ["-k", arguments.select] if arguments.select else []
-    root = str(site.shipped())
-    # A warning of some library must fail rtgate's own tests, not a user's gate.
-    calm = ["--rootdir", root, "-c", f"{root}/pyproject.toml", "-q", "-W", "default", "-p", "no:cacheprovider"]
-    argv = [sys.executable, "-m", "pytest", *suites, *calm, *select, *options]
-    child = subprocess.Popen(
-        guarded(argv, "TERM"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
-    )
-    assert child.stdout is not None
-    keeping = threading.Thread(target=_keep, args=(child.stdout, log), daemon=True)
-    keeping.start()
-    try:
-        code = child.wait()
-    except KeyboardInterrupt:
-        child.terminate()  # the suites take it as Ctrl-C; SIGINT may be ignored, as below nohup
-        child.wait()
-        raise
-    finally:
-        keeping.join(timeout=5)  # something that outlived the suites may hold the pipe
-    if code == InfrastructureError.exit_code:
-        raise InfrastructureError(f"the suites did not run: {_end_of(log)}; see {log}")
-    if code not in {0, 1}:
-        raise ConfigError(f"the suites did not run (pytest's exit code {code}): {_end_of(log)}; see {log}")
-    return code
-
-
-def _keep(said: IO[bytes], log: Path) -> None:
-    """Write what the suites say as far as the disk takes it: they themselves must not fail for their log."""
-    with said:
-        with contextlib.suppress(OSError), log.open("wb", buffering=0) as stream:
-            for line in said:
-                stream.write(line)
-        for _ in said:
-            pass
-
-
-def _end_of(log: Path) -> str:
-    text = log.read_text(errors="replace").strip()
-    refused = re.findall(r"^!+ _pytest\.outcomes\.Exit: (.*?) !+$", text, re.MULTILINE)
-    return refused[-1] if refused else " / ".join(text.splitlines()[-3:])
 
 
 def _report(arguments: argparse.Namespace, output: Path) -> int:

@@ -7,18 +7,21 @@ import argparse
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from rtgate import planned
 from rtgate.cli.concluding import Asked, conclude
 from rtgate.cli.history import named
 from rtgate.cli.job_watch import JobWatch
 from rtgate.errors import InfrastructureError
 from rtgate.lava import log, verdicts
-from rtgate.lava.expected import missed, without_broken_pairs
+from rtgate.lava.classify import Blame
+from rtgate.lava.expected import marked, missed, without_broken_pairs
 from rtgate.lava.fetching import Ended, fetch, merge
 from rtgate.lava.order import Order
 from rtgate.lava.submission import Attempt
+from rtgate.record import Place
 
 
 def keep(order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatch) -> None:
@@ -45,6 +48,7 @@ def keep(order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatc
     missed(expected, part)
     for note in (*fetched.notes, *without_broken_pairs(part, order.boots)):
         watch.say(note)
+    marked(part, order.mark)
     merge(part, output / "records")
     watch.say(
         f"job {last.job.number}: {fetched.measured} records"
@@ -52,10 +56,39 @@ def keep(order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatc
     )
 
 
-def judge(order: Order, attempts: Sequence[Attempt], output: Path, asked: Asked) -> int:
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A job, or several that follow each other, with its attempts; none if nothing came to it."""
+
+    order: Order
+    attempts: Sequence[Attempt]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it came to its end."""
+        return bool(self.attempts) and self.attempts[-1].ending.blame is Blame.NOBODY
+
+
+def look(jobs: Sequence[Carried], output: Path) -> None:
+    """Write down what the jobs were to bring, also what none came to, and that somebody looks at it now.
+
+    Raises as `conclude`.
+    """
+    records, (first, *others) = output / "records", [job.order.expected() for job in jobs]
+    missed(first, records, *others)
+    screened = sum(len(job.order.boots) for job in jobs if job.order.screen)
+    for job in jobs:
+        for arm in dict.fromkeys(job.order.boots):
+            for case in job.order.cases:
+                place = Place(records=records, board=job.order.board, arm=arm, case=case.name)
+                planned.looked(place, job.order.looks, screened if arm == "candidate" else 0)
+
+
+def judge(jobs: Sequence[Carried], output: Path, asked: Asked) -> int:
     """Judge what was kept, write verdicts and report, and return the exit code. Raises as `conclude`."""
-    missed(order.expected(), output / "records")  # also what no job came to
-    return conclude(output, asked, verdicts.verdicts(order, attempts))
+    look(jobs, output)
+    said = [one for job in jobs if job.attempts for one in verdicts.verdicts(job.order, job.attempts)]
+    return conclude(output, asked, said)
 
 
 def asked(order: Order, arguments: argparse.Namespace) -> Asked:

@@ -15,7 +15,12 @@ from rich.table import Table
 
 from rtgate import boards
 from rtgate import record as records_file
+from rtgate.cli import history as history_command
 from rtgate.errors import ConfigError
+from rtgate.history import queries
+from rtgate.history.database import History
+from rtgate.history.pairing import borrow
+from rtgate.history.queries import Wanted
 from rtgate.judge import distributions
 from rtgate.judge.paired import Prior
 from rtgate.judge.planning import Change, ShareLimit, pairs_needed, plan_share, smallest_found, span, spreads
@@ -24,13 +29,15 @@ from rtgate.units import Quantity, Unit
 
 _DESCRIPTION = """\
 Say how many samples, minutes and boots it takes on a board to prove that a share is within a limit (--share), or to
-find a change of a metric (--detect), from the board's own noise: records of several boots of one kernel (--records), or
-the standard deviation of the metric's natural logarithm between boots (--sd).
+find a change of a metric (--detect), from the board's own noise: records of several boots of one kernel (--records),
+the boots of good kernels that a history has of the board (--history), or the standard deviation of the metric's
+natural logarithm between boots (--sd).
 
 examples:
   rtgate plan --share 1e-6 --over 70us --confidence 0.99 --rate 4000/s
   rtgate plan --share 0.0000833% --over 70us --board rk3568-evb1 --measured 2min
   rtgate plan --detect +20% --power 0.9 --records night/records
+  rtgate plan --detect +20% --board rk3568-evb1 --history sqlite:///history.db
   rtgate plan --detect +20% --metric "hour level" --sd 0.07 --tests 96
 """
 _INTERVAL_S = 1e-3  # of a cyclictest thread, one on each CPU
@@ -59,6 +66,8 @@ def add_parser(commands: Any) -> None:
     change.add_argument("--tests", type=int, metavar="N", help="metrics of all its cases (default: those of --records)")
     change.add_argument("--metric", metavar="NAME", help="this metric only, for example 'tail rate'")
     change.add_argument("--records", type=Path, metavar="DIR", help="boots of one kernel on the board")
+    history_command.add_option(change)
+    change.add_argument("--device", metavar="ID", help="only this one of a lab's boards, of the history")
     change.add_argument("--sd", type=float, metavar="X", help="of the metric's logarithm, from boot to boot")
     board = parser.add_argument_group("the board")
     board.add_argument("--board", metavar="NAME", help="takes the rate from it: one cyclictest thread on each CPU")
@@ -187,19 +196,40 @@ def _row(case: str, metric: str, prior: Prior, change: Change, cost: _Cost) -> l
 
 
 def _known(arguments: argparse.Namespace) -> Mapping[tuple[str, str], Prior]:
-    """Return the variance of a pair's difference by case and metric, from where the user says.
-
-    A history of runs is another place to take it from: anything that gives a `Prior` for each case and metric.
-    """
-    if arguments.sd is not None and arguments.records:
-        raise ConfigError("--sd and --records both say how much boots differ: leave one out")
+    """Return the variance of a pair's difference by case and metric, from where the user says."""
+    told = [name for name in ("sd", "records", "history") if getattr(arguments, name) is not None]
+    if len(told) > 1:
+        raise ConfigError(f"{' and '.join(f'--{name}' for name in told)} say how much boots differ: leave one out")
     if arguments.sd is not None:
         if not 0 < arguments.sd < 10:
             raise ConfigError(f"--sd {arguments.sd:g}: a standard deviation of logarithms lies between 0 and 10")
         return {("any", arguments.metric or "any"): Prior(2 * arguments.sd**2, 0)}
     if arguments.records:
         return _from_records(arguments.records, arguments.board)
-    raise ConfigError("how much do boots differ? Name records of one kernel (--records DIR), or say it (--sd 0.1)")
+    url = history_command.named(arguments.history)
+    if url:
+        return _from_history(url, arguments.board, arguments.device)
+    raise ConfigError(
+        "how much do boots differ? Name records of one kernel (--records DIR), a history (--history URL), or say it "
+        "(--sd 0.1)"
+    )
+
+
+def _from_history(url: str, board: str | None, device: str | None) -> Mapping[tuple[str, str], Prior]:
+    """Return what a history lends a comparison on a board today: of each case, boots like the newest one."""
+    if board is None:
+        raise ConfigError("--history has boots of many boards: name one (--board NAME)")
+    found: dict[tuple[str, str], Prior] = {}
+    with History.open(url) as history:
+        boots = queries.find(history, Wanted(board=board, device=device, good=True, trusted=True))
+        newest = {boot.case: boot for boot in boots}
+        for case, like in zip(newest, queries.records(history, newest.values()), strict=True):
+            found |= {(case, metric): prior for metric, prior in borrow(history, like).known.priors.items()}
+        if not found:
+            raise ConfigError(
+                f"the history {history.name} has no pair of boots of a good kernel on {board}, on a clock"
+            )
+    return found
 
 
 def _from_records(directory: Path, board: str | None) -> Mapping[tuple[str, str], Prior]:

@@ -128,14 +128,14 @@ def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[st
         by_case.setdefault((boot.case, boot.device), []).append(boot)
     found: list[CaseStanding] = []
     limits: list[tuple[str, str, str]] = []
+    silent: list[str] = []
     now = datetime.now(UTC)
-    for (_, _), boots in sorted(by_case.items()):
+    for (case, _), boots in sorted(by_case.items()):
         last = next((boot for boot in reversed(boots) if boot.good), None)
-        if last is None:
-            continue
-        same = [boot for boot in boots if boot.comparable == last.comparable]
+        same = [boot for boot in boots if last is not None and boot.comparable == last.comparable]
         examined = examine(history, same)
         if examined is None or not examined[1].noise:
+            silent.append(_silence(case, boots))
             continue
         like, standing = examined
         if like.virtual_time:
@@ -145,14 +145,26 @@ def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[st
             )
         keep(history, like, standing, now)
         found.append(standing)
-        limits += _limits(history, [boot for boot in same if boot.good])
+        if like.environment.time == "real":  # on the clock of a busy machine a limit would be that machine's
+            limits += _limits(history, [boot for boot in same if boot.good])
     if not found:
         raise ConfigError(
             f"the history {history.name} has no boots of good kernels of {arguments.board} whose figures a comparison "
-            "could use (rtgate history list)"
+            f"could use (rtgate history list){''.join(f'; {one}' for one in silent)}"
         )
     _show(found, limits)
-    return 0 if all(one.qualified for one in found) else _UNQUALIFIED
+    for one in silent:
+        print(one)
+    return 0 if not silent and all(one.qualified for one in found) else _UNQUALIFIED
+
+
+def _silence(case: str, boots: Sequence[Boot]) -> str:
+    """Return why nothing can be said of a case."""
+    bad = [boot for boot in boots if not boot.good]
+    why = next((boot.why_invalid or f"{boot.faults} kernel faults" for boot in bad), "")
+    pairs = "too few to make a pair of boots" if len(boots) - len(bad) < 2 else "without a figure that is compared"
+    told = f"{case}: NOT qualified: of {len(boots)} boots {len(bad)} were not good, {pairs}"
+    return plain(told + (f" (first: {why})" if why else ""))
 
 
 def _limits(history: History, boots: Sequence[Boot]) -> list[tuple[str, str, str]]:

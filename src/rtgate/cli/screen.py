@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from rich.console import Console
 
 from rtgate import boards
 from rtgate.cli import suites
+from rtgate.cli.budget import DEFAULT, minutes
 from rtgate.cli.report import read_verdicts
 from rtgate.errors import ConfigError
 from rtgate.judge.second_stage import Choice, Wanted, Why, choose, hopeless
@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--profile", default="mr", metavar="NAME", help="lengths and boots (default: %(default)s)")
     parser.add_argument("--tuning", default="default", metavar="NAME", help="default: %(default)s")
     parser.add_argument("--suite", default="", metavar="S[,S]", help="only these suites (default: all)")
-    parser.add_argument("--budget", default="60m", metavar="TIME", help="of the board: 45m, 2h (default: %(default)s)")
+    parser.add_argument("--budget", default=DEFAULT, metavar="TIME", help="of the board: 45m, 2h (default: 60m)")
     parser.add_argument("--pairs", type=int, default=3, metavar="N", help="boots of each kernel (default: %(default)s)")
     parser.add_argument("--minimum", action="append", metavar="CASE", help="always measure it (default: the profile's)")
     parser.add_argument("--virtual-fail", choices=("queue", "block"), default="queue", help="default: %(default)s")
@@ -65,9 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
     board = boards.board(arguments.board)
     if board.virtual:
         raise ConfigError(f"{board.name} is a virtual board: name the lab's board whose time is to be spent")
-    budget, booting = _minutes(arguments.budget), 2 * arguments.pairs * _BOOT_MINUTES
-    if not budget > 0 or arguments.pairs < 1:
-        raise ConfigError("--budget is a time such as 45m or 2h, --pairs at least 1")
+    budget, booting = minutes(arguments.budget), 2 * arguments.pairs * _BOOT_MINUTES
+    if arguments.pairs < 1:
+        raise ConfigError(f"--pairs {arguments.pairs}: expected at least 1")
     verdicts, _ = read_verdicts(arguments.report / "verdict.json", arguments.report / "records")
     lengths = profile(arguments.profile, TOOLS)
     names = [name for name in arguments.suite.split(",") if name]
@@ -113,14 +113,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _board_minutes(lengths: Lengths, pairs: int) -> float:
     """Return what a case adds to boots that are made anyhow, of both kernels."""
     return 2 * pairs * (lengths.duration_s + _CASE_S) / 60
-
-
-def _minutes(text: str) -> float:
-    match = re.fullmatch(r"([0-9.]+)([mh])", text)
-    try:
-        return float(match[1]) * (60 if match[2] == "h" else 1) if match else float("nan")
-    except ValueError:
-        return float("nan")
 
 
 def _show(console: Console, choices: Sequence[Choice]) -> None:

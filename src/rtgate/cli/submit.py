@@ -16,22 +16,25 @@ from rtgate import boards
 from rtgate import record as records_file
 from rtgate.boards import FLAVOURS, Board
 from rtgate.cli import job_results, suites
-from rtgate.cli.history import add_option
+from rtgate.cli.budget import DEFAULT, Budget, minutes
+from rtgate.cli.further import Further
+from rtgate.cli.history import add_option, named
 from rtgate.cli.job_files import Named, Source, Way, publish, source
+from rtgate.cli.job_results import Carried
 from rtgate.cli.job_watch import JobWatch
+from rtgate.cli.looking import PROCEDURES, Stored, looks_of
 from rtgate.cli.report_directory import check_ours, empty, ours_alone
 from rtgate.cli.soak import seconds
 from rtgate.errors import ConfigError
 from rtgate.lava import cases as cases_file
 from rtgate.lava import devices, on_board
 from rtgate.lava.access import TOKEN_FILE, access
-from rtgate.lava.classify import Blame
 from rtgate.lava.client import Lava
 from rtgate.lava.devices import Lab
 from rtgate.lava.following import Waits
 from rtgate.lava.job import PRIORITIES, TRANSPORTS, Files, JobArm, JobRequest, lava_of, render
 from rtgate.lava.order import NONCE, Order, in_turns
-from rtgate.lava.submission import Attempt, Submission
+from rtgate.lava.submission import Submission
 from rtgate.measure import Case
 from rtgate.profiles import profile
 from rtgate.tools.registry import TOOLS
@@ -95,7 +98,23 @@ def _add_measuring(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--cases", type=Path, metavar="FILE", help="only these, as `rtgate screen` chose them")
     group.add_argument("--profile", default="quick", metavar="NAME", help="default: %(default)s")
     group.add_argument("--tuning", default="default", metavar="NAME", help="default: %(default)s")
-    group.add_argument("--boots", type=int, metavar="N", help="boots of each kernel (default: the profile's)")
+    group.add_argument(
+        "--boots", type=int, metavar="N", help="boots of each kernel (default: the profile's; in looks for two kernels)"
+    )
+    group.add_argument(
+        "--procedure",
+        default=PROCEDURES[0],
+        choices=PROCEDURES,
+        help="two kernels: pairs of boots of both, or first a screen of the candidate against the history "
+        "(default: %(default)s)",
+    )
+    group.add_argument(
+        "--budget",
+        default=DEFAULT,
+        metavar="TIME",
+        help="of the board, for two kernels: 45m, 2h (default: 60m)",
+    )
+    group.add_argument("--no-extend", action="store_true", help="no further job where a comparison stays open")
 
 
 def _add_job(group: argparse._ArgumentGroup) -> None:
@@ -127,6 +146,7 @@ def _add_ending(group: argparse._ArgumentGroup) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     board = boards.board(arguments.board)
+    minutes(arguments.budget)
     watch = JobWatch(verbose=arguments.verbose)
     with ExitStack() as stack:
         sources = _sources(arguments, board, stack)
@@ -159,6 +179,7 @@ class _Job:
         tags: of devices; the first attempt pins the device for those that follow.
         files: where workers get them, by arm.
         family: of the kernels.
+        kept: whether the tags keep all further jobs on the device that the last one ran on.
     """
 
     asked: argparse.Namespace
@@ -170,6 +191,7 @@ class _Job:
     files: Mapping[str, Files]
     family: str
     watch: JobWatch
+    kept: bool = False
 
     def submission(self, order: Order) -> Submission:
         """Return the submission of a part of the order."""
@@ -209,7 +231,7 @@ class _Job:
             family=self.family,
             test_s=order.boot_s,
             steps=self._steps(order),
-            cases=tuple(case.name for case in order.cases) if asked.cases else (),
+            cases=tuple(case.name for case in order.cases) if asked.cases or order.cases != self.order.cases else (),
         )
 
     def _steps(self, order: Order) -> tuple[tuple[str, ...], ...]:
@@ -249,20 +271,52 @@ def _prepared(
 
 
 def _followed(job: _Job, output: Path) -> int:
-    """Carry out every part of the order, one after the other on the same board, and judge all of it."""
-    done: list[Attempt] = []
+    """Carry out the order, and what a comparison needs beyond it, on the same board; judge all of it."""
     asked = job_results.asked(job.order, job.asked)
-    for part in job.order.parts():
+    further = Further(
+        whole=job.order,
+        stored=Stored(
+            records=output / "records", board=job.board.name, history=asked.history, thresholds=asked.thresholds
+        ),
+        budget=Budget(minutes(job.asked.budget)),
+        watch=job.watch,
+    )
+    done: list[Carried] = []
+    order: Order | None = further.first()
+    while order is not None:
+        jobs = _carried_out(job, order, output)
+        done += jobs
+        if not all(one.whole for one in jobs):
+            break
+        further.spend(jobs)
+        if job.asked.no_extend or not job.order.looks:
+            break
+        job_results.look(done, output)
+        order = further.order()
+        if order is not None and not job.kept:
+            job.watch.say("not measured on: no tag keeps a job on the board that the others ran on")
+            break
+    return job_results.judge(done, output, asked)
+
+
+def _carried_out(job: _Job, order: Order, output: Path) -> list[Carried]:
+    """Carry out every part of an order, one after the other on the same board; a part that none came to has nothing."""
+    done: list[Carried] = []
+    for part in order.parts():
+        if done and not done[-1].whole:
+            done.append(Carried(part, ()))
+            continue
         try:
             attempts = job.submission(part).run()
         finally:
             job.watch.close()
         job_results.keep(part, attempts, output, job.watch)
-        done += attempts
-        if attempts[-1].ending.blame is not Blame.NOBODY:
-            break
-        job.tags = devices.same(job.lab.devices, attempts[-1].job.device, job.tags)
-    return job_results.judge(job.order, done, output, asked)
+        done.append(Carried(part, attempts))
+        if done[-1].whole:
+            device = attempts[-1].job.device
+            job.tags = devices.same(job.lab.devices, device, job.tags)
+            job.kept = len(job.lab.devices) == 1 or devices.own_tag(job.lab.devices, device) in job.tags
+    return done
 
 
 def _sources(arguments: argparse.Namespace, board: Board, stack: ExitStack) -> dict[str, Source]:
@@ -284,6 +338,12 @@ def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Sourc
     if arguments.boots is not None and arguments.boots < 1:
         raise ConfigError(f"--boots {arguments.boots}: expected at least 1")
     count = arguments.boots or max(chosen.of(case.tool.name, case.suite, case.load).boots for case in cases)
+    # Looks need somebody who waits for the first job; who names a number of boots wants one look at all of them.
+    in_looks = len(sources) == 2 and arguments.wait and not arguments.boots
+    looks = looks_of(arguments.procedure) if in_looks else ()
+    if arguments.procedure == "screened" and not (in_looks and named(arguments.history)):
+        raise ConfigError("--procedure screened needs --baseline, --wait, --history URL, and no --boots")
+    count = looks[0][0] if looks else count
     return Order(
         board=board.name,
         kernels={arm: one.kernel for arm, one in sources.items()},
@@ -293,6 +353,7 @@ def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Sourc
         profile=arguments.profile,
         tuning=arguments.tuning,
         transport=arguments.transport,
+        looks=looks,
     )
 
 

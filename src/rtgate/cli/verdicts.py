@@ -13,12 +13,14 @@ from rtgate.errors import InfrastructureError
 from rtgate.explained import Explained
 from rtgate.history.database import History
 from rtgate.history.lending import Lender
-from rtgate.judge.comparing import Grounds, compare
+from rtgate.judge.comparing import compare
+from rtgate.judge.grounds import Grounds
 from rtgate.judge.judging import Subject
 from rtgate.judge.placebos import Placebos, load_placebos
 from rtgate.judge.thresholds import Thresholds, load_thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.record import Place, Record
+from rtgate.schedule import Schedule
 
 Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
 
@@ -91,7 +93,14 @@ def subjects(
             undeclared=_undeclared(board),
             missing=missing(board, judged, mine),
             explained=_seen(mine, here),
+            schedule=_schedule(mine),
         )
+
+
+def _schedule(mine: Sequence[Record]) -> Schedule:
+    """Return when somebody was going to look at a case's boots. Raises ConfigError: planned.json is damaged."""
+    directory = next((one.directory.parent for one in mine if one.directory), None)
+    return planned.read_in(directory).schedule if directory else Schedule()
 
 
 def _seen(mine: Sequence[Record], here: Sequence[Record]) -> Explained | None:
@@ -121,14 +130,41 @@ def _outcome(verdicts: list[Verdict]) -> Status:
     return Status.DONE if found is Status.PASS and exit_code(verdicts) else found
 
 
-def write_verdicts(verdicts: list[Verdict], path: Path) -> None:
-    """Write verdict.json, whole or not at all."""
+def write_verdicts(verdicts: list[Verdict], path: Path, judged: Sequence[Subject] = ()) -> None:
+    """Write verdict.json, whole or not at all, with what traced boots showed of the cases that were judged."""
     document = {
         "format": 1,
         "outcome": _outcome(verdicts).value,
         "exit_code": exit_code(verdicts),
         "verdicts": [verdict.as_json() for verdict in verdicts],
+        "explained": [
+            {"board": one.board, "case": one.case, **explained.as_json(one.explained)}
+            for one in judged
+            if one.explained
+        ],
     }
+    _write(document, path)
+
+
+def ended(path: Path, *, code: int, whole: bool) -> None:
+    """Write into verdict.json how the gate ends: its last word may differ from what the verdicts alone come to.
+
+    Args:
+        path: the file; one that is not there stays so.
+        code: the exit code.
+        whole: whether every boot of every case was carried out.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    outcome = document["outcome"]
+    if code == InfrastructureError.exit_code and outcome not in {Status.FAIL.value, Status.ERROR.value}:
+        outcome = Status.MISS.value
+    _write({**document, "outcome": outcome, "exit_code": code, "whole": whole}, path)
+
+
+def _write(document: Mapping[str, object], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = path.with_name(f".{path.name}.writing")
     staged.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""What a comparison borrows from the history, as `judge.comparing.Past` asks for it."""
+"""What a comparison borrows from the history, as `judge.grounds.Past` asks for it."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 from rtgate.history.database import History
 from rtgate.history.pairing import borrow
 from rtgate.history.qualifying import qualified
+from rtgate.history.screens import level
 from rtgate.judge.pairing import Known
 from rtgate.record import Record
 
@@ -16,9 +20,9 @@ class Lender:
     def __init__(self, history: History) -> None:
         self._history = history
 
-    def known(self, like: Record) -> Known:
-        """Return levels, variances and spikes of comparable boots."""
-        return borrow(self._history, like).known
+    def known(self, like: Record, judged: Sequence[Record]) -> Known:
+        """Return levels, variances, spikes and sessions of comparable boots, of other runs than those judged."""
+        return replace(borrow(self._history, like, judged).known, screen=level(self._history, like))
 
     def unqualified(self, like: Record) -> str:
         """Return why the record's board may not judge; empty if it may."""

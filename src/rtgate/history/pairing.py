@@ -104,21 +104,23 @@ class Borrowed:
     runs: tuple[str, ...] = ()
 
 
-def borrow(history: History, like: Record) -> Borrowed:
+def borrow(history: History, like: Record, judged: Sequence[Record] = ()) -> Borrowed:
     """Return everything that a comparison may borrow from comparable boots of good kernels; nothing on virtual time.
 
-    Levels, variances, spikes and sessions are of the same boots: those of the newest A/A pairs.
+    Levels, variances, spikes and sessions are of the same boots: those of the newest A/A pairs. A run that is judged
+    again lends itself nothing.
 
     Args:
         history: where to look.
         like: a record of the comparison, of either arm.
+        judged: the records of the comparison.
 
     Raises:
         ConfigError, InfrastructureError: as `queries.records`.
     """
     if like.virtual_time:
         return Borrowed()
-    chosen = newest(pairs(queries.comparable_boots(history, like)))
+    chosen = newest(pairs(queries.comparable_boots(history, like, without=queries.runs_of(history, judged))))
     records = queries.measured_like(history, [boot for pair in chosen for boot in pair], like)
     fixed = levels(records)
     if fixed is None:
@@ -126,9 +128,10 @@ def borrow(history: History, like: Record) -> Borrowed:
     each = [summaries(record, fixed) for record in records]
     summed = list(zip(each[::2], each[1::2], strict=True))
     counted = tuple(one for one in (spikes(record, fixed) for record in records) if one is not None)
+    sessions = _sessions(chosen, summed)
     return Borrowed(
-        known=Known(levels=fixed, priors=variances(summed), spikes=counted),
-        past=Past(sessions=_sessions(chosen, summed), spikes=counted),
+        known=Known(levels=fixed, priors=variances(summed), spikes=counted, sessions=sessions),
+        past=Past(sessions=sessions, spikes=counted),
         pairs=len(chosen),
         runs=tuple(dict.fromkeys(first.run for first, _ in chosen)),
     )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -73,6 +73,7 @@ class Wanted:
     """Which boots; None for any.
 
     Attributes:
+        without: runs that are left out.
         good: only valid boots without a kernel fault.
         trusted: only of kernels that are known to be good.
         newest: at most so many, the last stored ones.
@@ -86,6 +87,7 @@ class Wanted:
     image: str | None = None
     comparable: str | None = None
     runs: Sequence[str] | None = None
+    without: Sequence[str] = ()
     good: bool = False
     trusted: bool = False
     newest: int | None = None
@@ -123,6 +125,8 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
             found.append(_column(name) == value)
     if wanted.runs is not None:
         found.append(boots.c.run.in_(wanted.runs))
+    if wanted.without:
+        found.append(boots.c.run.not_in(wanted.without))
     if wanted.good:
         found += [boots.c.valid.is_(True), boots.c.faults == 0]
     if wanted.trusted:
@@ -172,13 +176,27 @@ def _origin(history: History, number: int) -> str:
     return f"boot {number} of the history {history.name}"
 
 
-def comparable_boots(history: History, like: Record, *, newest: int = NEWEST) -> tuple[Boot, ...]:
+def runs_of(history: History, found: Iterable[Record]) -> frozenset[str]:
+    """Return the runs that any of these records was stored with. Raises InfrastructureError."""
+    keys = [encoding.key(record) for record in found]
+    runs: set[str] = set()
+    with history.reading() as connection:
+        for start in range(0, len(keys), _AT_ONCE):
+            query = select(boots.c.run).where(boots.c.key.in_(keys[start : start + _AT_ONCE])).distinct()
+            runs |= set(connection.execute(query).scalars())
+    return frozenset(runs)
+
+
+def comparable_boots(
+    history: History, like: Record, *, newest: int = NEWEST, without: Collection[str] = ()
+) -> tuple[Boot, ...]:
     """Return good boots of trusted kernels that may be compared with a record: equal in board, environment and plan.
 
     Args:
         history: where to look.
         like: what they must be comparable with. Its flavour counts, too: noise borrowed from another is no help.
         newest: at most so many, the last stored ones.
+        without: runs that are left out.
 
     Raises:
         InfrastructureError: the database does not answer.
@@ -186,7 +204,14 @@ def comparable_boots(history: History, like: Record, *, newest: int = NEWEST) ->
     flavour = like.kernel.flavour or like.environment.flavour
     return find(
         history,
-        Wanted(comparable=encoding.comparable(like), flavour=flavour, good=True, trusted=True, newest=newest),
+        Wanted(
+            comparable=encoding.comparable(like),
+            flavour=flavour,
+            without=tuple(sorted(without)),
+            good=True,
+            trusted=True,
+            newest=newest,
+        ),
     )
 
 

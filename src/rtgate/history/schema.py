@@ -94,6 +94,24 @@ qualifications: Final = Table(
 Index("rtgate_qualifications_case", qualifications.c.board, qualifications.c.device, qualifications.c.case_name)
 
 
+# At which level the screen of a comparison flags a metric, as `rtgate calibrate` proposed; the newest row counts.
+screens: Final = Table(
+    "rtgate_screens",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("board", String, nullable=False),
+    Column("device", String, nullable=False),
+    Column("flavour", String, nullable=False),
+    Column("case_name", String, nullable=False),
+    Column("environment", String(64), nullable=False),
+    Column("stored_at", String, nullable=False),
+    Column("level", Float, nullable=False),
+    Column("flagged", Integer, nullable=False),
+    Column("sessions", Integer, nullable=False),
+)
+Index("rtgate_screens_case", screens.c.board, screens.c.device, screens.c.case_name)
+
+
 def _first(connection: Connection) -> None:
     metadata.create_all(connection, tables=[version, environments, boots])
 
@@ -102,4 +120,8 @@ def _second(connection: Connection) -> None:
     metadata.create_all(connection, tables=[qualifications])
 
 
-STEPS: Final[tuple[Callable[[Connection], None], ...]] = (_first, _second)
+def _third(connection: Connection) -> None:
+    metadata.create_all(connection, tables=[screens])
+
+
+STEPS: Final[tuple[Callable[[Connection], None], ...]] = (_first, _second, _third)

@@ -138,7 +138,9 @@ def _wrong(record: Record, undeclared: Mapping[str, str]) -> str:
 
 
 def _number(record: Record) -> int:
-    """Return which boot of its run it was: that of the job, of the soak, of the list of seeds, or of the directory."""
+    """Return which boot of its run it was: its pair, or that of the job, the soak, the seeds, or the directory."""
+    if record.pair is not None:
+        return record.pair
     named = record.machine.get("boot", "")
     if record.chunk is not None:
         return record.chunk.number

@@ -21,6 +21,7 @@ from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.validity import checks, lost_cpus
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.record import FaultSeen, Record
+from rtgate.schedule import Schedule
 from rtgate.tools import Reports
 
 # On a host-time board the machine below it can stop the clock: faults that only measure time prove nothing.
@@ -53,6 +54,7 @@ class Subject:
         undeclared: reasons, by validity check, why the board declares a check not applicable.
         missing: boots that were planned and left no record, as people name them.
         explained: what traced boots of both kernels showed; None if nobody traced them.
+        schedule: when somebody was going to look at the boots, or may have looked.
     """
 
     case: str
@@ -64,6 +66,7 @@ class Subject:
     undeclared: Mapping[str, str] = field(default_factory=dict)
     missing: Sequence[str] = ()
     explained: Explained | None = None
+    schedule: Schedule = field(default_factory=Schedule)
 
 
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:

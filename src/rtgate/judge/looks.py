@@ -47,6 +47,13 @@ RELEASE = Looks(((3, 0.2), (6, 0.3), (12, 0.5)))
 CONFIRM = Looks(((6, 0.3), (12, 0.7)))
 
 
+def unplanned(boots: Sequence[int], alpha: float = RELEASE.alpha) -> Looks:
+    """Return looks of pairs that came in batches which nobody had planned: each gets half of what is left."""
+    rising = [count for count in boots if count >= 2] or [2]
+    shares = [0.5 ** (number + 1) for number in range(len(rising))]
+    return Looks(tuple(zip(rising, shares, strict=True)), alpha)
+
+
 def once(pairs: int, alpha: float = RELEASE.alpha) -> Looks:
     """Return the only look at pairs that were all measured before anybody looked; it has more power than several."""
     return Looks(((pairs, 1.0),), alpha)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rtgate.judge import distributions
-from rtgate.judge.summaries import BODY, HOUR_LEVEL, SPIKES, TAIL_RATE, THROUGHPUT, Spikes, percentile
+from rtgate.judge.margins import margin
+from rtgate.judge.summaries import SPIKES, Spikes
 
 BETA = 0.10  # "no worse" uses one-sided upper bounds at 90 %
 POWER = 0.80  # of the smallest change that a run would have seen
@@ -37,29 +38,6 @@ class Prior:
 
     variance: float = 0.0
     degrees: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Margin:
-    """Ratios that matter: the smallest worth blocking a change, and the one that must not be missed."""
-
-    worth: float
-    unmissable: float
-
-
-# By the last words of a metric's name; docs/explanation/verdicts.md says why these.
-_MARGINS = {TAIL_RATE: Margin(1.15, 2.0), HOUR_LEVEL: Margin(1.04, 1.25), BODY: Margin(1.02, 1.08)}
-_THROUGHPUT, _PERCENTILE, _MEAN = Margin(1.03, 1.05), Margin(1.04, 1.25), Margin(1.02, 1.08)
-
-
-def margin(metric: str) -> Margin:
-    """Return the ratios that matter in a metric, by its name."""
-    for kind, found in _MARGINS.items():
-        if metric == kind or metric.endswith(f" {kind}"):
-            return found
-    if metric.startswith(f"{THROUGHPUT} "):
-        return _THROUGHPUT
-    return _PERCENTILE if percentile(metric) else _MEAN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

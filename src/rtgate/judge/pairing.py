@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rtgate.judge.limits import Finding
 from rtgate.judge.looks import Comparison, Outcome, Result, cost_minutes
 from rtgate.judge.paired import BoardPairs, Evidence, Prior, Series, SpikeSeries
-from rtgate.judge.summaries import SPIKES, Levels, Spikes, levels, spikes, summaries
+from rtgate.judge.summaries import SPIKES, THROUGHPUT, Levels, Spikes, levels, spikes, summaries
 from rtgate.judge.verdict import Kind, Status
 from rtgate.record import Record
 
@@ -22,11 +23,15 @@ class Known:
         levels: those of its boots.
         priors: by metric.
         spikes: those of each of its boots at these levels.
+        sessions: by metric, for each session the summaries of two boots of one kernel, close in time.
+        screen: level of the screen that was calibrated for the device; None if nobody did.
     """
 
     levels: Levels | None = None
     priors: Mapping[str, Prior] = field(default_factory=dict)
     spikes: tuple[Spikes, ...] = ()
+    sessions: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    screen: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +155,7 @@ def finding(comparison: Comparison, measured_minutes: float = 0.0, boot_minutes:
         status=status,
         kind=kind,
         sentence=sentence,
-        value=times(effect.ratio) if effect else "",
+        value=times(_as_measured(decisive.metric, effect.ratio)) if effect else "",
         measurement=decisive.metric,
     )
 
@@ -164,7 +169,11 @@ def _regression(comparison: Comparison) -> str:
 
 
 def _no_worse(comparison: Comparison) -> str:
-    seen = ", ".join(f"{one.metric} {times(one.smallest)}" for one in comparison.results if one.smallest is not None)
+    seen = ", ".join(
+        f"{one.metric} {times(_as_measured(one.metric, one.smallest))}"
+        for one in comparison.results
+        if one.smallest is not None
+    )
     return f"no worse than the baseline in {comparison.pairs} pairs, which would have shown {seen or 'nothing'}"
 
 
@@ -183,9 +192,17 @@ def shown(result: Result) -> str:
     effect = result.effect
     if effect is None:
         return f"{result.metric} has no figure"
-    low, high = effect.interval
+    ratio = _as_measured(result.metric, effect.ratio)
+    low, high = sorted(_as_measured(result.metric, end) for end in effect.interval)
     what = "rate of spikes" if result.metric == SPIKES else result.metric
-    return f"{what} {times(effect.ratio)} (between {times(low)} and {times(high)})"
+    return f"{what} {times(ratio)} (between {times(low)} and {times(high)})"
+
+
+def _as_measured(metric: str, ratio: float) -> float:
+    """Return a ratio of which more is worse as one of the measurement itself: a throughput that falls is below one."""
+    if not metric.startswith(f"{THROUGHPUT} "):
+        return ratio
+    return 1 / ratio if ratio else math.inf
 
 
 def times(ratio: float) -> str:

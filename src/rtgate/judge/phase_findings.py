@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rtgate.explained import Explained
 from rtgate.judge.boot_figures import Part
@@ -13,7 +13,8 @@ from rtgate.judge.limits import Finding, shown
 from rtgate.judge.looks import Outcome
 from rtgate.judge.phases import Shift, boots_needed
 from rtgate.judge.verdict import Kind, Status
-from rtgate.units import Quantity, Unit
+from rtgate.measurement import Better
+from rtgate.units import Quantity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class Compared:
         boot_s: how long a boot took this machine.
         explained: what traced boots showed; None without any.
         same: whether both kernels are one image.
+        strange: what the boots were measured with that placebos were not; empty if nothing.
     """
 
     board: str
@@ -37,16 +39,29 @@ class Compared:
     boot_s: float
     explained: Explained | None = None
     same: bool = False
+    strange: str = ""
 
 
 def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
+    """Yield what is found of a case. What was measured with another QEMU or another series of kernels says so."""
+    for one in _findings(case, found):
+        # How much harmless kernels move there nobody knows: a regression stands, good news does not.
+        status = Status.DONE if case.strange and one.status is Status.PASS else one.status
+        sentence = f"{one.sentence}; measured with {case.strange}" if case.strange else one.sentence
+        yield replace(one, status=status, sentence=sentence)
+
+
+def _findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
     """Yield a finding for each regression; and one for what is open, what was never learnt, and what is no worse."""
     judged = [one for one in found if one.learnt]
     of = {outcome: [one for one in judged if one.outcome is outcome] for outcome in Outcome}
     for one in of[Outcome.REGRESSION]:
         yield _regression(case, one)
-    if of[Outcome.INCONCLUSIVE]:
-        yield _open(case, of[Outcome.INCONCLUSIVE])
+    blind = [one for one in of[Outcome.INCONCLUSIVE] if one.blind]
+    if blind:
+        yield _blind(blind)
+    if len(blind) < len(of[Outcome.INCONCLUSIVE]):
+        yield _open(case, [one for one in of[Outcome.INCONCLUSIVE] if not one.blind])
     if case.absent:
         sentence = f"not compared: not every boot has {', '.join(case.absent)}"
         yield Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
@@ -107,6 +122,14 @@ def _open(case: Compared, found: Sequence[Shift]) -> Finding:
     )
 
 
+def _blind(found: Sequence[Shift]) -> Finding:
+    told = ", ".join(
+        f"{one.figure} (up to {_change(one, one.practical)}, and {_change(one, one.must_see)} counts)" for one in found
+    )
+    sentence = f"not compared: harmless kernels move more than must not be missed: {told}"
+    return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence, measurement=found[0].figure)
+
+
 def _advice(case: Compared, found: Sequence[Shift]) -> str:
     needed = [boots_needed(one) for one in found]
     boots = max((number for number in needed if number is not None), default=0)
@@ -144,13 +167,14 @@ def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
 
 
 def _change(one: Shift, change: float) -> str:
-    """Return a change as a share of the baseline, or as a number where the baseline is zero."""
+    """Return a change as a share of the baseline, or as a number where the baseline is zero; a loss has a minus."""
+    change = -change if one.better is Better.HIGHER else change
     if not one.baseline:
         return f"{change:+g} {one.unit}"
     return f"{change / abs(one.baseline):+.1%}"
 
 
 def _shown(case: Compared, one: Shift, value: float) -> str:
-    # Throughputs are kept with a minus sign, so that larger is worse everywhere.
-    amount = abs(value) if one.unit not in {Unit.COUNT, Unit.CELSIUS} else value
+    # What should be high is kept with a minus sign, so that larger is worse everywhere.
+    amount = -value if one.better is Better.HIGHER else value
     return shown(Quantity(amount, one.unit), case.instruction_ns)

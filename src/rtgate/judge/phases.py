@@ -27,6 +27,8 @@ from statistics import median
 from rtgate.judge import ranks
 from rtgate.judge.boot_figures import BootFigure, Part
 from rtgate.judge.looks import Outcome
+from rtgate.judge.margins import margin_of
+from rtgate.measurement import Better
 from rtgate.units import Unit
 
 LOOKS = 2
@@ -34,8 +36,6 @@ LOOKS = 2
 ERROR = 0.01
 """Chance of a regression where there is none, of a whole run and all looks, before placebos are asked."""
 
-_LEAST = {Part.BODY: 0.02, Part.TAIL: 0.05, Part.EXTREME: 0.15, Part.NUMBER: 0.05}
-_MUST_SEE = {Part.BODY: 0.08, Part.TAIL: 0.25, Part.EXTREME: 0.50, Part.NUMBER: 0.25}
 _SUSPICIOUS = 0.05  # spikes that are less probable than this leave a figure open
 _BEYOND_PLACEBOS = 1.5  # a shift must exceed the largest that a placebo showed by this factor
 _CONFIDENCE = 1 - 0.05 / LOOKS
@@ -48,6 +48,8 @@ class Placebo:
     Attributes:
         move: the largest shift between two harmless kernels, as a share of the median of the one compared with.
         spike: the largest figure of any boot, as a multiple of its own kernel's median.
+        move_by: the largest shift in the figure's own unit; only where some median was zero, which has no shares.
+        spike_at: the largest figure of any boot of a kernel whose median was zero.
         kernels: how many placebos there were.
         boots: of each.
     """
@@ -56,6 +58,8 @@ class Placebo:
     spike: float
     kernels: int
     boots: int
+    move_by: float = 0.0
+    spike_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,7 @@ class Shift:
         shift: how far the candidate lies above the baseline.
         most: its upper bound, at 95 % over both looks.
         p: how probable so much is for equal kernels.
+        better: which way the measurement itself improves.
         practical: a smaller shift is no regression.
         ruled_out: a larger shift is ruled out by these boots, at 95 %; infinite if they rule out nothing.
         spikes: candidate's boots beyond all that placebos showed; None where nobody measured placebos.
@@ -88,11 +93,17 @@ class Shift:
     must_see: float
     ruled_out: float
     learnt: bool
+    better: Better = Better.LOWER
     spikes: int | None = None
     spike_p: float = 1.0
     by_spikes: bool = False
     fewest: int = 2
     outcome: Outcome = Outcome.INCONCLUSIVE
+
+    @property
+    def blind(self) -> bool:
+        """Whether harmless kernels move the figure by more than must not be missed: no boots can say "no worse"."""
+        return self.practical > self.must_see
 
 
 Boots = Sequence[Mapping[str, BootFigure]]
@@ -116,7 +127,9 @@ def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: P
     old, new = [boot.value for boot in before], [boot.value for boot in after]
     middle = median(old)
     moved = _BEYOND_PLACEBOS * placebo.move if placebo else 0.0
-    practical = max(_LEAST[one.part], moved) * abs(middle) or _whole(one.unit)
+    margin = margin_of(one.part)
+    least = _BEYOND_PLACEBOS * placebo.move_by if placebo else 0.0
+    practical = max(max(margin.worth - 1, moved) * abs(middle), least) or _whole(one.unit)
     spikes, spike_p = _spikes(old, new, placebo) if placebo and middle >= 0 else (None, 1.0)
     return Shift(
         figure=one.name,
@@ -129,9 +142,11 @@ def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: P
         most=ranks.at_most(old, new, _CONFIDENCE),
         p=ranks.worse(old, new),
         practical=practical,
-        must_see=max(_MUST_SEE[one.part] * abs(middle), practical),
+        # Placebos that move more than that must not make it grow: then nothing is ruled out.
+        must_see=(margin.unmissable - 1) * abs(middle) or practical,
         ruled_out=math.inf,
         learnt=placebo is not None,
+        better=one.better,
         spikes=spikes,
         spike_p=spike_p,
     )
@@ -149,7 +164,8 @@ def _spikes(old: Sequence[float], new: Sequence[float], placebo: Placebo) -> tup
     the candidate is harmless all boots, the placebos' and its own, are exchangeable: that at least k of S new ones lie
     above all N old ones has the probability S!/(S-k)! (N+S-k)!/(N+S)!, whatever the distribution.
     """
-    level = max(placebo.spike * median(old), *old)
+    middle = median(old)
+    level = max(placebo.spike * middle if middle else placebo.spike_at, *old)
     beyond = sum(value > level for value in new)
     seen = placebo.kernels * placebo.boots
     p = math.prod((len(new) - index) / (seen + len(new) - index) for index in range(beyond))
@@ -207,9 +223,12 @@ def learnt(reference: Boots, harmless: Sequence[Boots]) -> Mapping[str, Placebo]
 def _learnt(name: str, reference: Boots, harmless: Sequence[Boots]) -> Placebo:
     """Return what harmless kernels showed against each other: each of them could have been the baseline."""
     kernels = [[boot[name].value for boot in boots] for boots in (reference, *harmless)]
-    shifts = (abs(ranks.shift(old, new)) / (abs(median(old)) or 1.0) for old, new in permutations(kernels, 2))
+    shifts = [(abs(ranks.shift(old, new)), abs(median(old))) for old, new in permutations(kernels, 2)]
+    zero = [values for values in kernels if not median(values)]
     return Placebo(
-        move=max(shifts),
+        move=max((shift / middle for shift, middle in shifts if middle), default=0.0),
+        move_by=max(shift for shift, _ in shifts) if zero else 0.0,
+        spike_at=max((max(values) for values in zero), default=0.0),
         spike=max((max(values) / median(values) for values in kernels if median(values) > 0), default=1.0),
         kernels=len(harmless),
         boots=min(len(values) for values in kernels[1:]),

@@ -90,6 +90,7 @@ class MergeRequestState:
         confirm: the fresh pairs so far, of any case and metric; those that were not flagged are passed over.
         always: cases that are confirmed with all their metrics, whatever the screen says.
         boots, level: of the screen.
+        levels: of cases for which one was calibrated, instead of `level`.
     """
 
     screens: Sequence[Screening]
@@ -98,9 +99,13 @@ class MergeRequestState:
     looks: Looks = CONFIRM
     boots: int = SCREEN_BOOTS
     level: float = SCREEN_LEVEL
+    levels: Mapping[str, float] = field(default_factory=dict)
 
 
-def next_step(state: ReleaseState | MergeRequestState) -> Done | Screen | Measure:
+State = ReleaseState | MergeRequestState
+
+
+def next_step(state: State) -> Done | Screen | Measure:
     """Return what to measure next, or what was found."""
     if isinstance(state, ReleaseState):
         return _looked(state.family, state.looks)
@@ -113,8 +118,20 @@ def next_step(state: ReleaseState | MergeRequestState) -> Done | Screen | Measur
     unmeasured = sorted({case for case, _ in chosen} - there)
     if unmeasured:
         return Measure(tuple(unmeasured), state.looks.steps[0][0])
-    family = [one for one in state.confirm if (one.case, one.metric) in chosen or (one.case, "") in chosen]
-    return _looked(family, state.looks)
+    return _looked(family(state), state.looks)
+
+
+def family(state: State) -> tuple[Evidence, ...]:
+    """Return the evidence that is judged together."""
+    if isinstance(state, ReleaseState):
+        return tuple(state.family)
+    chosen = flagged(state)
+    return tuple(one for one in state.confirm if (one.case, one.metric) in chosen or (one.case, "") in chosen)
+
+
+def comparisons(state: State) -> tuple[Comparison, ...]:
+    """Return what was found so far."""
+    return compare(family(state), state.looks)
 
 
 def flagged(state: MergeRequestState) -> set[tuple[str, str]]:
@@ -123,18 +140,19 @@ def flagged(state: MergeRequestState) -> set[tuple[str, str]]:
     for screen in state.screens:
         if not screen.suspicion:
             chosen.add((screen.case, ""))  # nothing was to be seen: that is no reason to trust it
-        chosen |= {(screen.case, metric) for metric, p in screen.suspicion.items() if p < state.level}
+        level = state.levels.get(screen.case, state.level)
+        chosen |= {(screen.case, metric) for metric, p in screen.suspicion.items() if p < level}
     return chosen
 
 
-def _looked(family: Sequence[Evidence], looks: Looks) -> Done | Measure:
-    comparisons = compare(family, looks)
+def _looked(found: Sequence[Evidence], looks: Looks) -> Done | Measure:
+    compared = compare(found, looks)
     have: dict[str, int] = {}
-    for one in family:
+    for one in found:
         have[one.case] = min(have.get(one.case, one.pairs), one.pairs)
-    waiting = {one.case: one.next_look for one in comparisons if one.next_look is not None}
+    waiting = {one.case: one.next_look for one in compared if one.next_look is not None}
     if not waiting:
-        return Done(comparisons)
+        return Done(compared)
     # Cases that are behind come first, so that all of a family are looked at together.
     first = min(waiting.values())
     lacking = {case: first - have[case] for case, look in waiting.items() if look == first}

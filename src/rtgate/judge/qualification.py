@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rtgate.judge.change_points import change_points
-from rtgate.judge.paired import Prior, margin
+from rtgate.judge.margins import margin
+from rtgate.judge.paired import Prior
 
 FEWEST_PAIRS = 10
 PAIRS = 12  # of the last look of a comparison

@@ -33,6 +33,7 @@ class Kind(Enum):
     SHARE = "share limit"
     REGRESSION = "regression"
     NO_WORSE = "no worse"  # in a comparison with the baseline
+    NOT_SUSPICIOUS = "not suspicious"  # against the history; weaker than no worse
     NOT_EXERCISED = "not exercised"  # nothing of what differs ran while measuring
     NOT_COMPARED = "not compared"  # both kernels were measured, and nothing may be said of the difference
     INCONCLUSIVE = "inconclusive"

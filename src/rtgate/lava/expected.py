@@ -9,8 +9,8 @@ every case of that boot, so that the ordinary judge says so.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rtgate import planned
@@ -65,12 +65,38 @@ class _Elsewhere:
         raise AssertionError(f"{plan.case} is measured inside a job, not here")
 
 
-def missed(expected: Expected, records: Path) -> None:
-    """Plan every case of every boot, so that one without a record is missed. Raises InfrastructureError."""
-    for name in dict.fromkeys(expected.boots):
-        for case in expected.cases:
-            place = Place(records=records, board=expected.board.name, arm=name, case=case.name)
-            planned.at_least(place, expected.boots.count(name))
+def missed(expected: Expected, records: Path, *others: Expected) -> None:
+    """Plan every case of every boot of a job, or of several together, so that one without a record is missed.
+
+    Raises:
+        InfrastructureError: the directory cannot be written.
+        ConfigError: it holds something damaged.
+    """
+    counts: dict[Place, int] = {}
+    for one in (expected, *others):
+        for name in one.boots:
+            for case in one.cases:
+                place = Place(records=records, board=one.board.name, arm=name, case=case.name)
+                counts[place] = counts.get(place, 0) + 1
+    for place, count in counts.items():
+        planned.at_least(place, count)
+
+
+def marked(records: Path, mark: Callable[[int], Mapping[str, str]]) -> None:
+    """Say in the records of a job which place their boots have in a comparison.
+
+    Args:
+        records: their directory.
+        mark: returns it for the number of a boot, counted from 1.
+
+    Raises:
+        ConfigError: a record is damaged.
+        InfrastructureError: the records cannot be written.
+    """
+    for record in records_file.read_all(records):
+        number = record.machine.get("boot", "")
+        if number.isdecimal():
+            records_file.rewrite(replace(record, machine={**record.machine, **mark(int(number))}), {})
 
 
 def died(expected: Expected, boot: Told, state: State, message: str, records: Path) -> tuple[Record, ...]:

@@ -110,7 +110,7 @@ def merge(part: Path, into: Path) -> None:
         board, arm, _ = path.relative_to(part).parts[:3]
         place = Place(records=into, board=board, arm=arm, case=path.parent.name)
         told = planned.read(Place(records=part, board=board, arm=arm, case=path.parent.name))
-        planned.add(place, told["seeds"], told["boots"])
+        planned.add(place, told.seeds, told.boots)
     try:
         for path in sorted(part.glob("*/*/*/*/record.json")):
             directory = into / path.parent.parent.relative_to(part)

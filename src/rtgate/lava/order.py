@@ -19,6 +19,7 @@ from rtgate.lava.expected import Expected
 from rtgate.measure import Case
 from rtgate.profiles import profile
 from rtgate.record import KernelIdentity
+from rtgate.schedule import Steps, parsed, told
 from rtgate.tools.registry import TOOLS
 
 NONCE = "rtgate.nonce"
@@ -38,6 +39,9 @@ class Order:
     Attributes:
         kernels: by arm.
         boots: the arm of each boot, in order.
+        before: pairs of boots that earlier jobs of the same comparison measured.
+        looks: when somebody is going to look at the pairs; empty if not before all are measured.
+        screen: whether the boots are compared with the history only.
     """
 
     board: str
@@ -48,6 +52,9 @@ class Order:
     profile: str
     tuning: str
     transport: str
+    before: int = 0
+    looks: Steps = ()
+    screen: bool = False
 
     def expected(self) -> Expected:
         """Return what the job brings if all goes well. Raises ConfigError: names in it that nobody knows here."""
@@ -83,13 +90,25 @@ class Order:
         """
         together = len(self.kernels)
         many = max(1, int(longest_s / self.usual_s) // together) * together
-        return tuple(replace(self, boots=self.boots[start : start + many]) for start in range(0, len(self.boots), many))
+        return tuple(
+            replace(self, boots=self.boots[start : start + many], before=self.before + start // together)
+            for start in range(0, len(self.boots), many)
+        )
+
+    def mark(self, boot: int) -> Mapping[str, str]:
+        """Return what records of a boot, counted from 1, say of its place in a comparison."""
+        if self.screen:
+            return {"stage": "screen"}
+        return {"pair": str(self.before + (boot - 1) // len(self.kernels) + 1)}
 
     def as_metadata(self) -> dict[str, str]:
         """Return the order as entries of a job's metadata."""
         data = {
             "format": _FORMAT,
             **{name: getattr(self, name) for name in ("board", "boots", "suites", "profile", "tuning", "transport")},
+            **({"before": self.before} if self.before else {}),
+            **({"looks": told(self.looks)} if self.looks else {}),
+            **({"screen": True} if self.screen else {}),
             "kernels": {arm: asdict(kernel) for arm, kernel in self.kernels.items()},
             "cases": [cases_file.as_json(case) for case in self.cases],
         }
@@ -144,4 +163,7 @@ def _decoded(data: dict[str, Any], what: str) -> Order:
         profile=str(data["profile"]),
         tuning=str(data["tuning"]),
         transport=str(data["transport"]),
+        before=int(data.get("before", 0)),
+        looks=parsed(data["looks"]) if "looks" in data else (),
+        screen=bool(data.get("screen", False)),
     )

@@ -119,7 +119,7 @@ def _numbers(records: Sequence[Record], limit: Quantity | None) -> tuple[str, ..
 def _sentences(console: Console, case: CaseReport) -> None:
     """Print what is not PASS, and what a comparison rules out: wrapped in a terminal, on one line in a pipe."""
     for verdict in sorted(case.verdicts or (case.headline,), key=lambda verdict: verdict.status.rank):
-        if verdict.status is Status.PASS and verdict.kind is not Kind.NO_WORSE:
+        if verdict.status is Status.PASS and verdict.kind not in {Kind.NO_WORSE, Kind.NOT_SUSPICIOUS}:
             continue
         where = " ".join(part for part in (case.case, case.arm, case.board) if part)
         first, _, rest = plain(verdict.sentence).partition("\n")

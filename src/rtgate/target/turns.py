@@ -3,41 +3,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 
-from rtgate import site
-from rtgate.errors import InfrastructureError
+from rtgate.target.compiled import compiled
 
 _SOURCE = Path(__file__).with_name("turns.c")
 
 
 def library() -> Path:
-    """Return the shared library, compiled if it is not in the cache.
-
-    Raises:
-        InfrastructureError: there is no C compiler, or it failed.
-    """
-    key = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:12]
-    made = site.cache() / f"turns-{key}.so"
-    if made.is_file():
-        return made
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        raise InfrastructureError("a virtual board with several CPUs needs a C compiler: on Debian, apt install gcc")
-    made.parent.mkdir(parents=True, exist_ok=True)
-    handle, staged = tempfile.mkstemp(dir=made.parent, suffix=".so")
-    os.close(handle)
-    command = [compiler, "-O2", "-Wall", "-shared", "-fPIC", "-o", staged, str(_SOURCE), "-ldl", "-lpthread"]
-    try:
-        subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        Path(staged).unlink(missing_ok=True)
-        said = getattr(error, "stderr", "") or ""
-        raise InfrastructureError(f"{_SOURCE.name} does not compile: {error} {said[:300]}") from error
-    Path(staged).replace(made)
-    return made
+    """Return the shared library. Raises InfrastructureError: it cannot be compiled here."""
+    return compiled(_SOURCE, ["-ldl", "-lpthread"], "a virtual board with several CPUs")

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""At which level a comparison's screen flags a metric on a device: stored by calibration, asked by comparisons."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import select
+
+from rtgate.history import encoding
+from rtgate.history.database import History
+from rtgate.history.schema import screens
+from rtgate.judge.screening import ScreenProposal
+from rtgate.record import Record
+
+
+def keep(history: History, like: Record, found: ScreenProposal, now: datetime) -> bool:
+    """Store a level for the device, case and environment of a record; return whether it is proven and was stored.
+
+    A level that is not proven is none. Raises InfrastructureError.
+    """
+    if found.level is None or found.problem:
+        return False
+    row = {
+        "board": like.board,
+        "device": like.environment.device,
+        "flavour": _flavour(like),
+        "case_name": like.case,
+        "environment": encoding.environment_digest(like),
+        "stored_at": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "level": found.level,
+        "flagged": found.flagged,
+        "sessions": found.sessions,
+    }
+    with history.writing() as connection:
+        connection.execute(screens.insert(), row)
+    return True
+
+
+def level(history: History, like: Record) -> float | None:
+    """Return the level that was stored last for a record's device, case and environment; None for none.
+
+    Raises InfrastructureError.
+    """
+    table = screens
+    query = (
+        select(table.c.level)
+        .where(table.c.board == like.board, table.c.device == like.environment.device)
+        .where(table.c.case_name == like.case, table.c.flavour == _flavour(like))
+        .where(table.c.environment == encoding.environment_digest(like))
+        .order_by(table.c.id.desc())
+        .limit(1)
+    )
+    with history.reading() as connection:
+        return connection.execute(query).scalar()
+
+
+def _flavour(record: Record) -> str:
+    return record.kernel.flavour or record.environment.flavour

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""Comparing on virtual time: the phases of two kernels become findings, all cases of a run together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import mean
+
+from rtgate.judge.boot_figures import boot_figures
+from rtgate.judge.judging import Subject
+from rtgate.judge.limits import Finding
+from rtgate.judge.phase_findings import Compared, findings
+from rtgate.judge.phases import LOOKS, decided, shifts
+from rtgate.judge.placebos import Placebos
+from rtgate.judge.repetition import not_repeated
+from rtgate.judge.usable import flawed, unusable, valid
+from rtgate.judge.verdict import Kind, Status
+
+
+def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
+    """Yield what the phases of both kernels show, of every case."""
+    cases = [_compared(subject, placebos) for subject in subjects]
+    outcomes = iter(decided([figure for case in cases for figure in case.found]))
+    for subject, case in zip(subjects, cases, strict=True):
+        decided_here = tuple(next(outcomes) for _ in case.found)
+        broken = unusable(subject) or not_repeated(subject) or _overspent(subject)
+        for found in (broken,) if broken else findings(case, decided_here):
+            yield subject, found
+
+
+def _overspent(subject: Subject) -> Finding | None:
+    """Return that more looks may have been taken than share the false alarms allowed; None if not."""
+    taken = subject.schedule.taken
+    if len(taken) <= LOOKS:
+        return None
+    told = ", ".join(map(str, taken))
+    sentence = (
+        f"not compared: the boots came in {len(taken)} batches (then there were {told}), and the false alarms allowed "
+        f"are for {LOOKS} looks: measure afresh"
+    )
+    return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
+
+
+def _compared(subject: Subject, placebos: Placebos) -> Compared:
+    before, after = valid(subject.baseline, subject), valid(subject.records, subject)
+    lost = sum(flawed(record, subject.undeclared) for record in (*subject.baseline, *subject.records))
+    one = next(record for record in (*subject.records, *subject.baseline) if record.state == "measured")
+    learnt = placebos.of(subject.board, one.kernel.flavour, subject.case, " ".join(one.argv))
+    old, new = [boot_figures(record) for record in before], [boot_figures(record) for record in after]
+    found = shifts(old, new, learnt.figures)
+    named = {name for boot in (*old, *new) for name in boot} | set(learnt.figures)
+    return Compared(
+        board=subject.board,
+        absent=tuple(sorted(named - {figure.figure for figure in found})),
+        found=found,
+        lost=lost,
+        instruction_ns=one.environment.instruction_ns,
+        explained=subject.explained,
+        strange=learnt.strange(one.environment),
+        same=len({record.kernel.image_sha256 for record in (*before, *after)}) == 1,
+        boot_s=mean(record.seconds.get("total", 0.0) for record in (*before, *after)) if before or after else 0.0,
+    )

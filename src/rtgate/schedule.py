@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""When somebody was going to look at a comparison while it grew, and when somebody may have looked.
+
+It lies in `planned.json`: whoever judges the records later must spend the false alarms that were allowed in the same
+shares, and cannot forget a look.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+Steps = tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """The looks at one case.
+
+    Attributes:
+        steps: pairs of each planned look, counted from the first, and its share of the false alarms allowed; empty if
+            all boots were to be measured before anybody looked.
+        taken: boots of the arm that were planned when each batch of them began; somebody may have looked in between.
+        screened: boots of the candidate that are compared with the history only; 0 for none.
+    """
+
+    steps: Steps = ()
+    taken: tuple[int, ...] = ()
+    screened: int = 0
+
+    @property
+    def plain(self) -> bool:
+        """Whether all boots were planned at once, and nobody planned to look before they are measured."""
+        return not self.steps and not self.screened and len(self.taken) < 2
+
+    def grown(self, boots: int) -> tuple[int, ...]:
+        """Return the batches when there are so many boots: a new one if they are more than before."""
+        return (*self.taken, boots) if boots > max(self.taken, default=0) else self.taken
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the schedule as it stands in planned.json."""
+        return {"steps": [list(step) for step in self.steps], "taken": list(self.taken), "screened": self.screened}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Schedule:
+        """Return the schedule of planned.json. Raises KeyError, TypeError or ValueError."""
+        return cls(
+            steps=checked([(int(pairs), float(share)) for pairs, share in data["steps"]]),
+            taken=tuple(int(boots) for boots in data["taken"]),
+            screened=int(data["screened"]),
+        )
+
+
+def checked(steps: Sequence[tuple[int, float]]) -> Steps:
+    """Return the steps. Raises ValueError: pairs do not rise, or the shares are more than the whole."""
+    rising = all(before < after for (before, _), (after, _) in pairwise(steps))
+    shares = [share for _, share in steps]
+    if not rising or any(pairs < 2 or not 0 < share <= 1 for pairs, share in steps) or math.fsum(shares) > 1 + 1e-9:
+        raise ValueError(f"no looks: {', '.join(f'{pairs}:{share:g}' for pairs, share in steps)}")
+    return tuple(steps)
+
+
+def told(steps: Steps) -> str:
+    """Return steps as a command line has them: `3:0.2,6:0.3,12:0.5`."""
+    return ",".join(f"{pairs}:{share:g}" for pairs, share in steps)
+
+
+def parsed(text: str) -> Steps:
+    """Return the steps of `told`. Raises ValueError."""
+    pairs = [part.partition(":") for part in text.split(",")]
+    return checked([(int(count), float(share)) for count, _, share in pairs])

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""Shared libraries that rtgate compiles for itself, once, into its cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rtgate import site
+from rtgate.errors import InfrastructureError
+
+
+def compiled(source: Path, flags: Sequence[str], purpose: str) -> Path:
+    """Return the shared library of a C file, compiled if it is not in the cache.
+
+    Args:
+        source: the file.
+        flags: further words of the compiler's command line, after the source.
+        purpose: what needs it, for the message.
+
+    Raises:
+        InfrastructureError: there is no C compiler, or it failed.
+    """
+    key = hashlib.sha256(b"\0".join([source.read_bytes(), *map(str.encode, flags)])).hexdigest()[:12]
+    made = site.cache() / f"{source.stem}-{key}.so"
+    if made.is_file():
+        return made
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        raise InfrastructureError(f"{purpose} needs a C compiler: on Debian, apt install gcc")
+    made.parent.mkdir(parents=True, exist_ok=True)
+    handle, staged = tempfile.mkstemp(dir=made.parent, suffix=".so")
+    os.close(handle)
+    command = [compiler, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", staged, str(source), *flags]
+    try:
+        subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        Path(staged).unlink(missing_ok=True)
+        said = getattr(error, "stderr", "") or ""
+        raise InfrastructureError(f"{source.name} does not compile: {error} {said[:300]}") from error
+    Path(staged).replace(made)
+    return made
