@@ -308,6 +308,7 @@ def edu(programs: Path, sysfs: Sysfs) -> Any:
         (("msi", "--interrupts=0"), 2, "--interrupts 0: expected a number from 1"),
         (("msi", "--priority=100"), 2, "--priority 100: expected a number from 1 to 99"),
         (("msi", "--priority=40"), 2, "--raise-priority must be below --priority"),
+        (("msi", "--until-ended"), 2, "--until-ended is for dma"),
         (("msi", "--cpu=1023"), 2, "CPU 1023 is none that it may run on"),
         (("dma", "0000:00:1f.0"), 3, "there is no PCI device 0000:00:1f.0"),
         (("dma",), 9, "the kernel has no vfio-pci (CONFIG_VFIO_PCI)"),
