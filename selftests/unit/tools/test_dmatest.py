@@ -188,8 +188,11 @@ def test_a_failure_before_or_after_the_run_is_not_ours() -> None:
     [
         "input error",
         "dmatest dev not exits",
+        "pcie_dw_dmatest: input error",
+        "pcie_dw_dmatest: dmatest dev not exits",
         "test_dev out of index",
         "failed to get current test_dev[3]",
+        "rk-pcie-ep fe150000.pcie: is exceed max dmatest dev number",
         "rk-pcie-ep fe150000.pcie: failed to prepare dmatest",
     ],
 )
