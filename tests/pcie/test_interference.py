@@ -9,3 +9,9 @@ from rtgate.tools.cyclictest import Cyclictest
 def test_interference(measure: Measure) -> None:
     """Cyclictest while a device moves blocks through the IOMMU, of which every byte is compared."""
     measure()
+
+
+@cases(Cyclictest(), "dmatest", "dmatest-rkep")
+def test_interference_of_an_endpoint(measure: Measure) -> None:
+    """Cyclictest while Rockchip's endpoint moves memory across the link, on either side of it."""
+    measure()
