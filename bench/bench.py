@@ -63,7 +63,7 @@ def main() -> None:
     figures = [*_one_measurement(kernel), _changed_file(), _gate_again(), _every_suite(kernel), _day(), _frames()]
     figures += _on_the_line()
     figures.append(_job_log(kernel))
-    figures.append(_wide_stores())
+    figures += [_wide_stores(), *map(_devices, ("virt-arm64", "virt-x86_64"))]
     machine = {"cpu": _cpu(), "cores": os.cpu_count(), "kernel": platform.release(), "load": os.getloadavg()[0]}
     _show(figures, machine)
     document = {"machine": machine, "figures": [asdict(figure) for figure in figures]}
@@ -241,6 +241,18 @@ def _wide_stores() -> Figure:
         rates = {one.name: one.quantity.value for one in record.measurements if one.quantity}
         values.append(100 * rates["store128.rate"] / rates["plain128.rate"])
     return _figure("pcie-bar's 128-bit stores, of a plain C loop's rate (more is better)", values, 90, "%")
+
+
+def _devices(board: str) -> Figure:
+    """Time the suites of PCI Express and NVMe with one seed, on a board that has their devices."""
+    build = f"{board}-pcie"
+    kernel = build_kernel(build, None, ROOT / "build" / build).directory
+    words = ["--board", board, "--kernel", str(kernel), "--seeds", "1", "--no-judge", "-q"]
+    with tempfile.TemporaryDirectory() as records:
+        began = time.monotonic()
+        tests = ["tests/pcie", "tests/nvme"]
+        subprocess.run([sys.executable, "-m", "pytest", *tests, *words, "--records", records], cwd=ROOT, check=False)
+        return _figure(f"suites pcie and nvme, {board}, one seed", [time.monotonic() - began], 180)
 
 
 def _gate(words: list[str]) -> None:

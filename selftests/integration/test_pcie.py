@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status
 from rtgate.measure import Arm, Case, measure
 from rtgate.profiles import profile
-from rtgate.record import KernelIdentity, Record
+from rtgate.record import KernelIdentity, Record, read
 from rtgate.target import rootfs
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
@@ -40,15 +41,17 @@ NVME, PORT = "0000:01:00.0", "0000:00:08.0"
 BOARDS = {"virt-arm64": "pcie_kernel", "virt-x86_64": "x86_64_pcie_kernel"}  # with their kernels
 
 
-def measured(board: str, kernel: Path, records: Path, site: Path | None = None) -> tuple[int, list[dict[str, Any]]]:
-    """Run the suite of links; return pytest's exit code and the verdicts."""
+def measured(
+    board: str, kernel: Path, records: Path, *tests: str, site: Path | None = None
+) -> tuple[int, list[dict[str, Any]]]:
+    """Run tests of suites; return pytest's exit code and the verdicts."""
     words = ["--board", board, "--kernel", kernel, "--seeds", "1", "--records", records]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "tests/pcie/test_link.py", *map(str, words)],
+        [sys.executable, "-m", "pytest", *tests, *map(str, words)],
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
         env={**os.environ, **({"RTGATE_SITE": str(site)} if site else {})},
     )
@@ -57,15 +60,46 @@ def measured(board: str, kernel: Path, records: Path, site: Path | None = None) 
     return done.returncode, json.loads(verdict.read_text())["verdicts"]
 
 
+# What a virtual board has no device for: an endpoint, on the other side of a link or on this one.
+ENDPOINTS = {"dmatest", "dmatest-rkep", "msi-rate", "elbi-rate", "pci_endpoint_test", "pcitest"}
+LOADS = {"idle", "stress-ng", "cyclictest"}
+# What must have been moved, by case; each figure is above nothing.
+TRAFFIC = {
+    "pcie/pcie-bar:idle": ("store32.rate", "store128.rate", "load64.rate", "memcpy_fromio.rate"),
+    "pcie/edu-dma:idle": ("transfers", "bytes"),
+    "pcie/edu-msi:idle": ("interrupts", "latency.max"),
+    "pcie/edu-msi:hackbench": ("interrupts", "latency.max"),
+    "pcie/cyclictest:edu-dma": ("latency.max", "edu-dma.transfers"),
+    "nvme/fio-read:idle": ("bandwidth", "iops"),
+    "nvme/fio-write:idle": ("bandwidth", "iops"),
+    "nvme/fio-randread:idle": ("bandwidth", "completion.p99"),
+    "nvme/fio-randwrite:idle": ("bandwidth", "completion.p99"),
+    "nvme/cyclictest:fio-write": ("latency.max", "fio-write.bandwidth"),
+    "nvme/cyclictest:fio-randread": ("latency.max", "fio-randread.iops"),
+}
+
+
 @pytest.mark.parametrize(("board", "kernel_of"), BOARDS.items())
-def test_links_are_what_the_board_says(
-    board: str, kernel_of: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    code, verdicts = measured(board, request.getfixturevalue(kernel_of), tmp_path / "records")
+def test_every_case_runs_for_real(board: str, kernel_of: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    kernel = request.getfixturevalue(kernel_of)
+    code, verdicts = measured(board, kernel, tmp_path / "records", "tests/pcie", "tests/nvme")
     assert code == 0
-    assert {verdict["status"] for verdict in verdicts} == {"PASS"}
-    judged = {verdict["measurement"] for verdict in verdicts}
+    links = [verdict for verdict in verdicts if verdict["case"] == "pcie/pcie-link:idle"]
+    assert {verdict["status"] for verdict in links} == {"PASS"}
+    judged = {verdict["measurement"] for verdict in links}
     assert judged >= {"function.present", "port.present", "link.generation", "link.width", "payload.size"}
+
+    records = {record.case: record for record in map(read, (tmp_path / "records").rglob("record.json"))}
+    skipped = {case for case, record in records.items() if record.state == "skipped"}
+    assert {name for case in skipped for name in re.split("[/:]", case)[1:]} - LOADS == ENDPOINTS
+    assert all(ENDPOINTS & set(re.split("[/:]", case)) for case in skipped)
+    assert {record.state for case, record in records.items() if case not in skipped} == {"measured"}
+    assert set(records) - skipped == {"pcie/pcie-link:idle", *TRAFFIC}
+    for case, names in TRAFFIC.items():
+        figures = {one.name: one.quantity.value for one in records[case].measurements if one.quantity}
+        assert all(figures[name] > 0 for name in names), case
+        # Nothing was wrong, lost or broken; a failure would have been FAIL as well.
+        assert not any(figures[name] for name in figures if name.endswith((".wrong", "interrupts.lost", "io.errors")))
 
 
 def test_a_link_that_trained_lower_and_a_device_that_is_missing_fail(pcie_kernel: Path, tmp_path: Path) -> None:
@@ -75,7 +109,9 @@ def test_a_link_that_trained_lower_and_a_device_that_is_missing_fail(pcie_kernel
     text = text.replace('address: 0000:00:09.0, id: "1234:11e8"', 'address: 0000:00:1f.0, id: "1234:11e8"')
     (tmp_path / "site" / "boards").mkdir(parents=True)
     (tmp_path / "site" / "boards" / "better.yaml").write_text(text)
-    code, verdicts = measured("better", pcie_kernel, tmp_path / "records", tmp_path / "site")
+    code, verdicts = measured(
+        "better", pcie_kernel, tmp_path / "records", "tests/pcie/test_link.py", site=tmp_path / "site"
+    )
     assert code == 1
     failed = [verdict["sentence"] for verdict in verdicts if verdict["status"] == "FAIL"]
     assert any(

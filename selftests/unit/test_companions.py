@@ -8,6 +8,7 @@ from rtgate.loads import NAMES
 from rtgate.storage import FileSystem, Overwrite, Storage
 from rtgate.tools import Setting
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.edu import EduDma
 from rtgate.tools.fio import FioRead
 from rtgate.tools.registry import COMPANIONS, TOOLS, reports
 
@@ -30,6 +31,14 @@ def test_a_companion_is_a_load_that_measures_until_it_is_ended() -> None:
         *("fio-read", True, False, "full", ("nvme",)),
     )
     assert load.argv == FioRead().argv(companions.beside(SETTING)) != FioRead().argv(SETTING)
+
+
+def test_dma_is_a_companion_too() -> None:
+    load = companions.as_load(EduDma(), SETTING)
+    assert (load.measures, load.repeat, load.image, load.devices) == (True, False, "full", ("edu",))
+    asked = companions.asked(EduDma(), SETTING, Cyclictest().expected(SETTING))
+    assert asked == {"counts": [{"measurement": "edu-dma.transfers", "least": 80}], "health": ""}
+    assert "edu-dma.bytes.wrong" in reports("pcie/cyclictest:edu-dma")
 
 
 def test_both_must_do_what_they_had_to_and_the_disk_be_well() -> None:

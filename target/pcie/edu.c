@@ -56,7 +56,7 @@ static struct {
 	unsigned long long seed, interrupts, interval_us, range_us;
 	int sizes[16], size_count;
 	int cpu, priority, raise_priority;
-	bool nanoseconds;
+	bool nanoseconds, until_ended;
 } options = {
 	.sysfs = "/sys", .device = "1234:11e8", .seconds = 1.0, .seed = 1, .interrupts = 1000, .interval_us = 1000,
 	.range_us = 1000, .sizes = { 1, 64, 513, BUFFER }, .size_count = 4, .cpu = -1, .priority = 90, .raise_priority = 40,
@@ -96,7 +96,7 @@ static void put_wide(unsigned int at, uint64_t value)
 
 static void end_if_stopped(void)
 {
-	if (stopped)
+	if (stopped && !options.until_ended)
 		fail(INTERRUPTED, "stopped by signal %d", (int)stopped);
 	if (vfio_wanted_back(&vfio))
 		fail(DEVICE_GONE, "%s is being removed: the kernel wants it back", device.address);
@@ -249,7 +249,7 @@ static enum status run_dma(void)
 	do {
 		one_round();
 		rounds++;
-	} while (ns_between(start, now()) < options.seconds * 1e9);
+	} while (options.until_ended ? !stopped : ns_between(start, now()) < options.seconds * 1e9);
 	check_alive();
 	printf("{\n\"program\": \"pcie-edu\", \"version\": \"%s\", \"test\": \"dma\", \"device\": \"%s\",\n", PROGRAM_VERSION,
 	       device.address);
@@ -433,6 +433,7 @@ static const char help[] =
 	"\n"
 	"dma: sends and receives blocks of random bytes, compares every byte, and guards around them\n"
 	"  -s, --seconds=S          at least so long, in whole rounds (default: 1; a transfer takes 0.1)\n"
+	"  -e, --until-ended        go on until SIGTERM or SIGINT, then end the round and print what was measured\n"
 	"  -z, --sizes=LIST         bytes of each block, 1 to 4088 (default: 1,64,513,4088)\n"
 	"\n"
 	"msi: raises interrupts; the latency is from before the raise until a real-time thread has read its eventfd\n"
@@ -479,6 +480,7 @@ static void parse_option(int option)
 {
 	switch (option) {
 	case 's': parse_seconds(optarg); break;
+	case 'e': options.until_ended = true; break;
 	case 'z': parse_sizes(optarg); break;
 	case 'n': options.interrupts = number("--interrupts", optarg, 1, 1000000000); break;
 	case 'i': options.interval_us = number("--interval", optarg, 1, 1000000); break;
@@ -499,6 +501,7 @@ static enum status (*parse(int count, char **arguments))(void)
 {
 	static const struct option known[] = {
 		{ "seconds", required_argument, NULL, 's' },
+		{ "until-ended", no_argument, NULL, 'e' },
 		{ "sizes", required_argument, NULL, 'z' },
 		{ "interrupts", required_argument, NULL, 'n' },
 		{ "interval", required_argument, NULL, 'i' },
@@ -516,7 +519,7 @@ static enum status (*parse(int count, char **arguments))(void)
 	cpu_set_t mine;
 	int option;
 
-	while ((option = getopt_long(count, arguments, "s:z:n:i:p:P:a:R:NS:", known, NULL)) != -1)
+	while ((option = getopt_long(count, arguments, "s:ez:n:i:p:P:a:R:NS:", known, NULL)) != -1)
 		parse_option(option);
 	sched_getaffinity(0, sizeof(mine), &mine);
 	if (options.cpu >= 0 && !CPU_ISSET(options.cpu, &mine))
@@ -531,8 +534,11 @@ static enum status (*parse(int count, char **arguments))(void)
 		options.device = arguments[optind + 1];
 	if (!strcmp(arguments[optind], "dma"))
 		return run_dma;
-	if (!strcmp(arguments[optind], "msi"))
+	if (!strcmp(arguments[optind], "msi")) {
+		if (options.until_ended)
+			usage("--until-ended is for dma: msi has a number of interrupts");
 		return run_msi;
+	}
 	usage("\"%s\" is neither \"dma\" nor \"msi\"", arguments[optind]);
 }
 

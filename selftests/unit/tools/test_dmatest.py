@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
 from rtgate.pcie import Function
-from rtgate.tools import Output, Reports, Setting, Tool
+from rtgate.tools import Count, Output, Reports, Setting, Tool
 from rtgate.tools.dmatest import Dmatest, DmatestRkep
 from rtgate.tools.dmatest_log import Run, check, cycles, results, size_name
 from rtgate.tools.kernel_log import Line
@@ -155,19 +155,19 @@ def test_data_that_differ_are_a_failure_without_rates() -> None:
     assert _numbers(TOOL.parse(ran.output())) == {"failures": 17, "bytes.compared": 65536}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "rk-pcie-ep fe150000.pcie: rk_pcie_local_dma_tobus_block timed out",
-        "rk-pcie-ep fe150000.pcie: rk_pcie_local_dma_frombus_block timed out",
-        "rk-pcie-ep fe150000.pcie: rk_pcie_local_dma_tobus_block interrupted",
-        "pcie-rkep 0000:01:00.0: rk_pcie_dma_wait_for_finished timeout",
-        "rk-pcie-ep fe150000.pcie: rockchip_pcie_get_dma_status, write abort",
-        "pcie-rkep 0000:01:00.0: pcie_rkep_get_dma_status, read abort 10000",
-        "rk-pcie-ep fe150000.pcie: rockchip_pcie_sys_irq_handler, abort",
-        "pcie-rkep 0000:01:00.0: failed to transfer dma, ret=-14",
-    ],
+FAILURES = (
+    "rk-pcie-ep fe150000.pcie: rk_pcie_local_dma_tobus_block timed out",
+    "rk-pcie-ep fe150000.pcie: rk_pcie_local_dma_frombus_block timed out",
+    "rk-pcie-ep fe150000.pcie: rk_pcie_local_dma_tobus_block interrupted",
+    "pcie-rkep 0000:01:00.0: rk_pcie_dma_wait_for_finished timeout",
+    "rk-pcie-ep fe150000.pcie: rockchip_pcie_get_dma_status, write abort",
+    "pcie-rkep 0000:01:00.0: pcie_rkep_get_dma_status, read abort 10000",
+    "rk-pcie-ep fe150000.pcie: rockchip_pcie_sys_irq_handler, abort",
+    "pcie-rkep 0000:01:00.0: failed to transfer dma, ret=-14",
 )
+
+
+@pytest.mark.parametrize("line", FAILURES)
 @pytest.mark.parametrize("place", [1, 3, -1])
 def test_a_transfer_that_failed_is_a_failure_although_a_speed_was_printed(line: str, place: int) -> None:
     ran = _ran()
@@ -188,8 +188,11 @@ def test_a_failure_before_or_after_the_run_is_not_ours() -> None:
     [
         "input error",
         "dmatest dev not exits",
+        "pcie_dw_dmatest: input error",
+        "pcie_dw_dmatest: dmatest dev not exits",
         "test_dev out of index",
         "failed to get current test_dev[3]",
+        "rk-pcie-ep fe150000.pcie: is exceed max dmatest dev number",
         "rk-pcie-ep fe150000.pcie: failed to prepare dmatest",
     ],
 )
@@ -360,8 +363,8 @@ class Board:
         (path / "mem").touch()
         (path / "interrupts").write_text(" 84:  7  0  0  0   GICv3 295 Level  pcie-sys\nIPI0:  1 2 3 4  Rescheduling\n")
 
-    def run(self, tool: Dmatest = TOOL) -> Output:
-        script = tool.argv(SETTING)[2]
+    def run(self, tool: Dmatest = TOOL, setting: Setting = SETTING) -> Output:
+        script = tool.argv(setting)[2]
         for real, fake in {
             f"/sys/module/{tool.module}/parameters": "p",
             "/proc/iomem": "iomem",
@@ -386,7 +389,9 @@ class Board:
             check=False,
         )
         files = {"tool.out": done.stdout, "tool.err": done.stderr, "dmesg": (self.path / "log").read_bytes()}
-        return Output(files=files, exit_code=done.returncode, setting=SETTING)
+        if setting.beside:
+            files = {"load.out": done.stdout + done.stderr, "tool.out": b"of the other tool", "dmesg": files["dmesg"]}
+        return Output(files=files, exit_code=done.returncode, setting=setting)
 
     def parameter(self, name: str) -> str:
         return (self.path / "p" / name).read_text().strip()
@@ -438,6 +443,47 @@ def test_the_script_refuses_a_driver_that_it_does_not_know(board: Board) -> None
     (board.path / "p" / "cycles_count").unlink()
     with pytest.raises(ParseError, match="cycles_count is not there"):
         TOOL.parse(board.run())
+
+
+BESIDE = replace(SETTING, duration_s=1, beside=True)
+
+
+@pytest.mark.parametrize("tool", [TOOL, DmatestRkep()])
+def test_beside_another_tool_it_goes_on_until_that_has_ended(board: Board, tool: Dmatest) -> None:
+    driver = board.path / "driver"
+    # The other tool ends in the second round, which is finished; somebody sends the signal that ends loads.
+    ends = "[ $(grep -c 'pcie dma' log) -lt 20 ] || { : >r/uptime.end; kill -TERM $PPID; }\n"
+    driver.write_text(driver.read_text() + ends)
+    output = board.run(tool, BESIDE)
+    numbers = _numbers(tool.parse(output))
+    assert (numbers["runs"], numbers["failures"], numbers["bytes.compared"]) == (4 + 2 * 12, 0, 65536)
+    assert set(numbers) == set(_numbers(_ran_numbers(tool)))
+    assert tool.expected(BESIDE).counts == (Count(measurement="runs", least=14),)
+    assert board.parameter("size") == "32"
+
+
+def test_a_failure_beside_another_tool_is_one(board: Board) -> None:
+    (board.path / "broken").touch()
+    output = board.run(setting=BESIDE)
+    assert output.exit_code == 4
+    assert _numbers(TOOL.parse(output)) == {"failures": 1, "bytes.compared": 0}
+
+
+def test_a_run_beside_another_tool_that_never_ends_says_what_the_kernel_says() -> None:
+    ran = _ran()
+    ran.log[-1] = "rk_pcie_local_dma_tobus_block timed out"
+    output = ran.output(code=137)
+    files = {"load.out": output.files["tool.out"], "dmesg": output.files["dmesg"], "tool.deadline": b"after 40 s"}
+    killed = Output(files=files, exit_code=137, setting=BESIDE)
+    with pytest.raises(ParseError, match=r"stopped when the other tool had ended: .* never end; .*tobus_block timed"):
+        TOOL.parse(killed)
+
+
+def test_the_script_stops_at_every_line_that_is_a_failure() -> None:
+    """What the script looks for on the target and what is looked for here is the same."""
+    [pattern] = re.findall(r"grep -Eq '(.*)'", TOOL.argv(SETTING)[2])
+    for line in FAILURES:
+        assert subprocess.run(["grep", "-Eq", pattern], input=line, text=True, check=False).returncode == 0, line
 
 
 def test_nothing_reads_the_file_that_prints_memory() -> None:

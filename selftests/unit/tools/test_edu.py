@@ -116,6 +116,34 @@ def test_the_command_line_of_dma() -> None:
     )
 
 
+BESIDE = replace(VIRTUAL, duration_s=5, beside=True)
+
+
+def test_dma_beside_another_tool_goes_on_until_it_is_ended() -> None:
+    assert DMA.argv(BESIDE)[2] == "--until-ended"
+    # 50 transfers take 5 s; a fifth is left for what comes between them.
+    assert DMA.expected(BESIDE).counts == (Count(measurement="transfers", least=40),)
+    assert DMA.expected(replace(BESIDE, duration_s=0.5)).counts[0].least == 9
+
+
+def _beside(text: str, code: int = 0, **files: bytes) -> dict[str, Any]:
+    files = {"load.out": text.encode(), "tool.out": b"of the other tool", "tool.deadline": b"after 30 s", **files}
+    return _numbers(DMA.parse(Output(files=files, exit_code=code, setting=BESIDE)))
+
+
+def test_what_dma_says_beside_another_tool_stands_apart_from_its_json() -> None:
+    assert _beside(json.dumps(MOVED, indent=0))["transfers"] == (28, Unit.COUNT)
+    text = f"pcie-edu: a guard was overwritten: byte 9 is 0x00 instead of 0xa5\n{json.dumps({**MOVED, 'guards': 1})}"
+    assert _beside(text, code=1)["guards.wrong"] == (1, Unit.COUNT)
+
+
+def test_dma_that_failed_beside_another_tool_says_why() -> None:
+    with pytest.raises(ParseError, match=r"exit code 8: pcie-edu: 0000:00:09\.0 is being removed"):
+        _beside("pcie-edu: 0000:00:09.0 is being removed: the kernel wants it back\n", code=8)
+    with pytest.raises(ParseError, match="wrote no JSON"):
+        _beside("")
+
+
 # --- MSI
 
 

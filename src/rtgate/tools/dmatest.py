@@ -9,20 +9,23 @@ Facts of pcie-dw-dmatest.c in Rockchip's trees (4.19 to 6.1) that this module de
 * Nobody compares data. `is_rc` exists in the middle versions, `is_wired` in the newest, neither in the oldest.
 * The endpoint's driver registers it with interrupts on, pcie-rkep with interrupts off, that is polled. The guide's
   figures are polled ones (a patch of one line), and small transfers differ: so rates with interrupts have other names.
+
+Beside another tool the script goes on until the plan has written `uptime.end`, and ends its round. A signal must not
+tell it so: one that is not ignored ends the wait for a transfer, and the driver says that it was interrupted.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rtgate import pcie_limits
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import Need
-from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, kernel_log, rate
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kernel_log, rate
 from rtgate.tools.dmatest_log import (
     DIRECTIONS,
     FAILED,
@@ -40,6 +43,8 @@ from rtgate.tools.rt_tests import ended
 from rtgate.units import Quantity, Unit
 
 _BY_INTERRUPT = "interrupt."
+_BEFORE_ROUNDS = 2  # runs that are always made, to begin with; those that compare need the memory
+_KILLED = 128 + 9  # exit code
 _ENDPOINT = "endpoint"  # what boards call it in their facts, on either side of the link
 _RUN = re.compile(r"^run ([0-9]{1,10}) ([0-9]{1,10}) ([12]) ([123])$", re.MULTILINE)
 # Lines of /proc/interrupts: a number for each CPU.
@@ -64,6 +69,7 @@ class Dmatest(Tool):
     module: ClassVar[str] = "pcie_dw_dmatest"
     name: ClassVar[str] = "dmatest"
     suites: ClassVar[tuple[str, ...]] = ("pcie",)
+    companion: ClassVar[bool] = True
     needs: ClassVar[tuple[Need, ...]] = (
         Need(
             test="[ -e /sys/module/pcie_dw_dmatest/parameters/dmatest ]",
@@ -96,7 +102,7 @@ class Dmatest(Tool):
             "MODULE": self.module,
             "CHANNEL": self.channel,
             "LINES": LINES[self.channel],
-            "SECONDS": round(setting.duration_s),
+            **(_BESIDE if setting.beside else _ALONE),
             "COMPARED": self.compared_bytes,
             "LARGEST": 2 * max(*self.sizes, self.compared_bytes),
             "RUNS": "; ".join(
@@ -104,11 +110,16 @@ class Dmatest(Tool):
             ),
             "MARKS": kernel_log.SHELL,
         }
-        return ("sh", "-c", re.sub("@([A-Z]+)@", lambda match: str(values[match[1]]), _SCRIPT))
+        script = re.sub("@([A-Z]+)@", lambda match: str(values[match[1]]), _SCRIPT)
+        return ("sh", "-c", script.replace("@SECONDS@", str(round(setting.duration_s))))
 
     def expected(self, setting: Setting) -> Expected:
-        """Return what must be seen while it runs: the driver's threads have no real-time priority."""
-        return Expected(threads=(), duration_s=round(setting.duration_s))
+        """Return what must be seen while it runs: the driver's threads have no real-time priority.
+
+        Beside another tool at least one round, whose runs, and those that compare, are counted.
+        """
+        runs = Count(measurement="runs", least=len(DIRECTIONS) * len(self.sizes) + _BEFORE_ROUNDS)
+        return Expected(threads=(), duration_s=round(setting.duration_s), counts=(runs,) if setting.beside else ())
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return rates by direction and size, and `failures`; with a failure no rate, for none is to be had.
@@ -116,6 +127,7 @@ class Dmatest(Tool):
         Raises:
             ParseError: it was not set up, did not end, or log and commands contradict each other.
         """
+        output = _as_tool(output) if output.setting.beside else output
         text = output.text("tool.out")
         if "error: " in text:
             raise ParseError(f"dmatest: {text[text.rindex('error: ') + 7 :].splitlines()[0][:300]}")
@@ -191,6 +203,14 @@ def _by_interrupt(text: str, runs: Sequence[Run]) -> bool:
     return 2 * (sum(looks[half:]) - sum(looks[:half])) >= transfers
 
 
+def _as_tool(output: Output) -> Output:
+    """Return the output of a load as that of a tool; that the plan had to stop the other one is for that to tell."""
+    files = {"tool.out": output.files.get("load.out", b""), "dmesg": output.files.get("dmesg", b"")}
+    # A load that does not end within the plan's patience is killed.
+    killed = {"tool.deadline": b"when the other tool had ended"} if output.exit_code == _KILLED else {}
+    return replace(output, files={**files, **killed})
+
+
 def _refuse_stopped(output: Output) -> None:
     """Refuse a run that the plan had to stop, with what the kernel said of it."""
     if not output.text("tool.deadline").strip():
@@ -234,7 +254,8 @@ def _comparison(text: str) -> tuple[int, int]:
 # Exit codes: 3 with a line `error:`, the test could not be run; 4, a transfer failed and the rest was left out.
 # Data are compared in a loop over both directions, because only this side's memory is at hand: the pattern goes out,
 # the memory is overwritten, and the pattern must come back.
-_SCRIPT = r"""@MARKS@
+_SCRIPT = r"""@SIGNALS@
+@MARKS@
 p=/sys/module/@MODULE@/parameters
 fail() {
     [ -z "$old_chn_en" ] || put_back
@@ -319,13 +340,18 @@ one 64 1 1 1
 compare
 now() { cut -d . -f 1 /proc/uptime; }
 started=$(now) rounds=0
-while [ $rounds -lt 20 ]; do
+while [ $rounds = 0 ] || { @MORE@; }; do
     @RUNS@
     rounds=$((rounds + 1))
-    [ $(($(now) - started)) -lt @SECONDS@ ] || break
 done
 interrupts after
 put_back
 end
-while [ $(($(now) - started)) -lt @SECONDS@ ]; do sleep 0.2; done
+@REST@
 """
+_ALONE = {
+    "SIGNALS": "",
+    "MORE": "[ $rounds -lt 20 ] && [ $(($(now) - started)) -lt @SECONDS@ ]",
+    "REST": "while [ $(($(now) - started)) -lt @SECONDS@ ]; do sleep 0.2; done",
+}
+_BESIDE = {"SIGNALS": "trap '' TERM", "MORE": "[ ! -e uptime.end ]", "REST": ""}

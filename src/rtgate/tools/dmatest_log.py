@@ -36,7 +36,7 @@ FAILED = re.compile(
 )
 # What shows that the test was not set up; the second is the driver's own spelling.
 MISUSED = re.compile(
-    r"^input error|dmatest dev not exits|test_dev out of index|failed to get current test_dev"
+    r"^(?:pcie_dw_dmatest: )?input error|dmatest dev not exits|test_dev out of index|failed to get current test_dev"
     r"|is exceed max dmatest dev number|failed to prepare dmatest"
 )
 
