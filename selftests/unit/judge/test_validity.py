@@ -732,3 +732,24 @@ def test_each_task_of_rt_migrate_test_must_have_its_own_priority() -> None:
 def test_a_migration_test_that_was_over_before_anybody_looked_keeps_its_failures() -> None:
     unseen = _tasks(())
     assert (unseen.held, unseen.spoils) == (Held.FAILED, Spoils.FIGURES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"load_output": "stress: FAIL: [1] (415) <-- worker 2 returned error 1"}, "reported an error: stress: FAIL"),
+        ({"load_ended": 0}, "ended by itself with exit code 0"),
+        ({"load_ended": 1}, "ended by itself with exit code 1"),
+    ],
+)
+def test_a_load_that_failed_by_its_own_account_takes_good_news_away(changes: dict[str, object], sentence: str) -> None:
+    made = evidence(record(case=LOADED), **changes)
+    assert sentence in _failed("load", made)
+    assert _check("load", made).spoils is Spoils.GOOD_NEWS
+    # Without a load there is none that could fail.
+    assert _check("load", evidence(record(), **changes)).held is Held.OK
+
+
+def test_what_a_load_prints_when_it_is_ended_is_no_failure() -> None:
+    made = evidence(record(case=LOADED), load_output="Signal 15 caught, longjmp'ing out!\n")
+    assert _check("load", made).held is Held.OK
