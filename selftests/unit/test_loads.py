@@ -61,3 +61,37 @@ def test_every_load_is_called_what_it_is_asked_by(board: boards.Board, name: str
 def test_an_unknown_load_lists_the_loads(board: boards.Board) -> None:
     with pytest.raises(ConfigError, match=r"unknown load 'dd' \(allowed: idle, hackbench, stress, stress-ng, disk, "):
         loads.load("dd", board)
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("stress-ng: error: [70] no memory\n", "stress-ng: error: [70] no memory"),
+        ("stress-ng: fail:  [71] cpu: verification failed\n", "stress-ng: fail:  [71] cpu: verification failed"),
+        (
+            "stress: FAIL: [70] (415) <-- worker 71 returned error 1\nstress: FAIL: [70] (451) failed run completed\n",
+            "stress: FAIL: [70] (415) <-- worker 71 returned error 1",
+        ),
+        ("fio: pid=70, err=28/file:filesetup.c:240, error=No space left\n", "fio: pid=70, err=28/file"),
+        ("Running in process mode\nfork() (error: Cannot allocate memory)\n", "fork() (error: Cannot allocate memory)"),
+        ("sh: 1: stress-ng: not found\n", "sh: 1: stress-ng: not found"),
+    ],
+)
+def test_an_error_that_a_load_reports_is_found(output: str, line: str) -> None:
+    assert loads.complaint(output).startswith(line)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "Running in process mode with 1 groups using 10 file descriptors each (== 10 tasks)\nTime: 0.123\n",
+        # What is printed when the plan ends the load.
+        "Signal 15 caught, longjmp'ing out!\nlongjmp'ed out, reaping children\nSENDER: write (error: Broken pipe)\n",
+        "stress: FAIL: [70] (415) <-- worker 71 got signal 15\nstress: FAIL: [70] (451) failed run completed in 3s\n",
+        "fio: terminating on signal 15\n",
+        "stress-ng: info:  [70] dispatching hogs: 1 cpu\n",
+    ],
+)
+def test_how_a_load_is_ended_is_no_error_of_its_own(output: str) -> None:
+    assert loads.complaint(output) == ""

@@ -6,6 +6,7 @@ That a load ran is proven in each record: its processes were there at start, mid
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -186,6 +187,23 @@ _LOADS: dict[str, Callable[[Board], Load]] = {
     "dd-hackbench": _dd_hackbench,
 }
 NAMES = tuple(_LOADS)
+
+
+# What programs of loads print when something of theirs failed, and not when the plan ends them with SIGTERM: then
+# stress reports that its workers got signal 15, and hackbench that connections broke.
+_COMPLAINT = re.compile(
+    r"^(?:stress-ng: (?:error|fail):.*"
+    r"|stress: FAIL: \[\d+\] \(\d+\) (?!<-- worker \d+ got signal 15|failed run completed|kill error).*"
+    r"|fio: (?!terminating on signal).*|.*\(error: (?!Broken pipe|Connection reset|Interrupted).*\)"
+    r"|\S*sh: .*(?:not found|No such file or directory|Permission denied).*)$",
+    re.MULTILINE,
+)
+
+
+def complaint(output: str) -> str:
+    """Return the first line in which a load's output says that something of it failed; empty if there is none."""
+    found = _COMPLAINT.search(output)
+    return found[0].strip()[:200] if found else ""
 
 
 _OPTIONS: Mapping[str, tuple[str, ...]] = {"stress": _STRESS, "stress-ng": _STRESS_NG}

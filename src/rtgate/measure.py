@@ -128,6 +128,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         case=case.name,
         argv=case.tool.argv(setting(case, arm)),
         load=load,
+        waits_for_load=arm.time != "virtual",
         seed=seed,
         duration_s=expected.duration_s,
         seen=expected.seen,
@@ -356,10 +357,12 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
         },
         load=case.load,
         load_processes=_load(case, arm).processes,
+        load_output=observed.load_output(files),
+        load_ended=observed.load_ended(files),
         threads=tuple(thread for moment in moments for thread in observed.threads(files, moment, expected)),
         load_seen=tuple(observed.load_seen(files, moment) for moment in moments if f"processes.{moment}" in files),
         elapsed_s=observed.elapsed_s(files),
-        settings={path: values for path, values in (_UNREAD | around).items() if path not in state | told},
+        settings={path: values for path, values in (observed.UNREAD | around).items() if path not in state | told},
         pcie=state,
         readings=told,
         writes={
@@ -371,8 +374,3 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
         suspends=observed.suspends(files),
         processes=tuple(dict.fromkeys(observed.text(files, "processes").splitlines())),
     )
-
-
-# Settings that every target has: one that was not read is missing, not unchanged.
-_COMPARED = ("/proc/sys/kernel/printk", "/proc/sys/kernel/sched_rt_runtime_us", observed.CLOCK)
-_UNREAD = dict.fromkeys(_COMPARED, ("", ""))

@@ -19,7 +19,10 @@ from rtgate.tuning import Tuning
 
 _FACT = re.compile(r"(?P<path>/sys/bus/pci/devices/[0-9a-f:.]{1,20}/[^:]*|[^:]*):(?P<content>.*)")
 CPU = "/sys/devices/system/cpu"
+_LOAD_OUTPUT = 2000  # characters of a load's output that a record keeps
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+# Settings that every target has: one that was not read is missing, not unchanged.
+UNREAD = dict.fromkeys(("/proc/sys/kernel/printk", "/proc/sys/kernel/sched_rt_runtime_us", CLOCK), ("", ""))
 
 
 def text(files: Mapping[str, bytes], name: str) -> str:
@@ -146,6 +149,17 @@ def load_seen(files: Mapping[str, bytes], moment: str) -> LoadSeen:
     return LoadSeen(
         moment=moment, processes=len(alive), ticks=sum(int(value) for fields in ours for value in fields[11:15])
     )
+
+
+def load_output(files: Mapping[str, bytes]) -> str:
+    """Return the end of what the load printed."""
+    return text(files, "load.out")[-_LOAD_OUTPUT:]
+
+
+def load_ended(files: Mapping[str, bytes]) -> int | None:
+    """Return the exit code of a load that ended by itself, where the plan waited for it."""
+    code = text(files, "load.ended")
+    return int(code) if re.fullmatch(r"[0-9]{1,3}", code) else None
 
 
 def _load_session(files: Mapping[str, bytes]) -> str:

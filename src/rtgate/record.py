@@ -64,6 +64,7 @@ class Evidence:
         readings: what the board told of itself by path, before and after the measurement (see `thermal`, `suspend`).
         suspends: lines of the kernel's log that tell of a suspend; None where nobody looked for them.
         writes: what settings that were written had to read back as, by path, as regular expressions.
+        load_output: the end of what the load printed; `load_ended` its exit code, if it was seen to end by itself.
     """
 
     asked: Mapping[str, Any] = field(default_factory=dict)
@@ -80,6 +81,8 @@ class Evidence:
     pcie: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     readings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     suspends: tuple[str, ...] | None = None
+    load_output: str = ""
+    load_ended: int | None = None
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -302,6 +305,8 @@ def as_json(record: Record) -> dict[str, Any]:
             "load_processes": evidence.load_processes,
             "threads": [_slots(thread) for thread in evidence.threads],
             "load_seen": [_slots(seen) for seen in evidence.load_seen],
+            "load_output": evidence.load_output,
+            "load_ended": evidence.load_ended,
             "elapsed_s": evidence.elapsed_s,
             "settings": {path: list(values) for path, values in evidence.settings.items()},
             **_states("pcie", evidence.pcie),
@@ -365,6 +370,8 @@ def _record(data: dict[str, Any], directory: Path | None) -> Record:
             load_processes=evidence["load_processes"],
             threads=tuple(Thread(**thread) for thread in evidence["threads"]),
             load_seen=tuple(LoadSeen(**seen) for seen in evidence["load_seen"]),
+            load_output=_is((str,), evidence.get("load_output", "")),
+            load_ended=_is((int, type(None)), evidence.get("load_ended")),
             elapsed_s=evidence["elapsed_s"],
             settings={path: (before, after) for path, (before, after) in evidence["settings"].items()},
             pcie={path: (before, after) for path, (before, after) in evidence.get("pcie", {}).items()},
@@ -398,6 +405,5 @@ def has_room(directory: Path, needed_mib: int = 64) -> None:
     status = os.statvfs(place)
     free = status.f_bavail * status.f_frsize // (1 << 20)
     if free < needed_mib:
-        raise InfrastructureError(
-            f"{place} has {free} MiB left, records need {needed_mib} MiB: make room or choose another directory"
-        )
+        text = f"{place} has {free} MiB left, records need {needed_mib} MiB: make room or choose another directory"
+        raise InfrastructureError(text)

@@ -888,3 +888,24 @@ def test_firmware_that_nobody_saw_is_not_proven() -> None:
 def test_without_pins_any_firmware_will_do() -> None:
     found = _check("firmware", _flashed(BL31, pins={}))
     assert (found.held, found.sentence) == (Held.NOT_APPLICABLE, "the board's file pins no firmware")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"load_output": "stress: FAIL: [1] (415) <-- worker 2 returned error 1"}, "reported an error: stress: FAIL"),
+        ({"load_ended": 0}, "ended by itself with exit code 0"),
+        ({"load_ended": 1}, "ended by itself with exit code 1"),
+    ],
+)
+def test_a_load_that_failed_by_its_own_account_takes_good_news_away(changes: dict[str, object], sentence: str) -> None:
+    made = evidence(record(case=LOADED), **changes)
+    assert sentence in _failed("load", made)
+    assert _check("load", made).spoils is Spoils.GOOD_NEWS
+    # Without a load there is none that could fail.
+    assert _check("load", evidence(record(), **changes)).held is Held.OK
+
+
+def test_what_a_load_prints_when_it_is_ended_is_no_failure() -> None:
+    made = evidence(record(case=LOADED), load_output="Signal 15 caught, longjmp'ing out!\n")
+    assert _check("load", made).held is Held.OK

@@ -646,6 +646,26 @@ def test_a_load_that_fails_is_not_started_again(tmp_path: Path, tools: Callable[
     assert files["load.out"] == b"broken\n"
 
 
+@pytest.mark.parametrize("repeat", [False, True])
+@pytest.mark.parametrize("waits", [False, True])
+def test_the_exit_code_of_a_load_that_ended_by_itself_is_kept_where_it_is_waited_for(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], waits: bool, repeat: bool
+) -> None:
+    tools("load", "echo broken; exit 7")
+    plan = plan_of("sleep", "0.3", load=Load(name="broken", argv=("load",), repeat=repeat), directory=tmp_path / "work")
+    files = Run(replace(plan, waits_for_load=waits), shell, tmp_path).files()
+    assert files["load.out"] == b"broken\n"
+    assert files.get("load.ended") == (b"7\n" if waits else None)
+
+
+def test_a_load_that_runs_until_it_is_ended_has_no_exit_code(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]
+) -> None:
+    tools("load", "while :; do sleep 0.1; done")
+    plan = plan_of("sleep", "0.3", load=Load(name="endless", argv=("load",)), directory=tmp_path / "work")
+    assert "load.ended" not in Run(replace(plan, waits_for_load=True), shell, tmp_path).files()
+
+
 def test_a_load_that_measures_says_what_before_it_ends(
     shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]
 ) -> None:

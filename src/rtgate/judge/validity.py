@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
+from rtgate import loads
 from rtgate.judge.board_checks import (
     aer_check,
     firmware_check,
@@ -245,6 +246,9 @@ def _load(record: Record) -> Check:
 
 def _load_problem(record: Record, seen: Mapping[str, LoadSeen]) -> str:
     name, least = record.evidence.load, record.evidence.load_processes
+    said = _load_said(record)
+    if said:
+        return said
     missing = [moment for moment in ("start", "middle", "end") if moment not in seen]
     if missing:
         return f"the load {name} was not looked at ({', '.join(missing)})"
@@ -260,6 +264,15 @@ def _load_problem(record: Record, seen: Mapping[str, LoadSeen]) -> str:
     if all(later.ticks <= earlier.ticks for earlier, later in pairwise(looks)):
         return f"the load {name} used no CPU time while the tool measured"
     return ""
+
+
+def _load_said(record: Record) -> str:
+    """Return what is wrong with a load by its own account, and by how it ended; empty if nothing is."""
+    name, ended = record.evidence.load, record.evidence.load_ended
+    complaint = loads.complaint(record.evidence.load_output)
+    if complaint:
+        return f"the load {name} reported an error: {complaint}"
+    return "" if ended is None else f"the load {name} ended by itself with exit code {ended}"
 
 
 def _steady(record: Record) -> Check:

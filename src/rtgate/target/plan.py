@@ -9,8 +9,8 @@ Files that a plan leaves: `facts.start`, `facts.end` and `facts` (lines `PATH:CO
 `threads.MOMENT` and `processes.MOMENT` (lines of `/proc/PID/stat`: of the tool's threads or of all, and of all
 processes while there is a load) at `start`, `middle`, `late` and `end`, `processes` (their names), `tool.out`,
 `tool.err`, `tool.rc`, `tool.pid`, `tool.deadline`, `skip` (why the tool was not run), `load.out`, `load.pid`,
-`load.rc` (of a load that measures), `dmesg`, `kthreads`, `config.sha256`, and what the tool wrote itself; with storage
-those of `rtgate.target.storage`.
+`load.rc` (of a load that measures), `load.ended` (of one that ended by itself), `dmesg`, `kthreads`, `config.sha256`,
+and what the tool wrote itself; with storage those of `rtgate.target.storage`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Plan:
         kernel_log: the command that prints the kernel's log.
         storage: what is done with the board's storage; None for nothing.
         devices: those of a virtual board that this plan's boot needs.
+        waits_for_load: whether the exit code of a load that ends by itself is written down. Not on virtual time, where
+            another byte in the script moves what is measured.
         watched: further files below /proc and /sys that are read before and after measuring; patterns of the shell.
     """
 
@@ -71,6 +73,7 @@ class Plan:
     devices: tuple[str, ...] = ()
     watched: tuple[str, ...] = ()
     storage: storage.Use | None = None
+    waits_for_load: bool = False
 
     @property
     def tool_deadline_s(self) -> float:
@@ -131,7 +134,7 @@ def _filled(plan: Plan, nonce: str) -> str:
         "WRITES": "\n".join(f"put {shlex.quote(write.value)} {write.path}" for write in plan.writes),
         "PRIORITIES": "\n".join(f"prioritise {value} {shlex.quote(start)}" for start, value in plan.priorities),
         "KTHREADS": "cat /proc/[0-9]*/stat >kthreads 2>/dev/null" if plan.priorities else "",
-        "LOAD": _load(plan.load),
+        "LOAD": _load(plan),
         "STOP": _STOP_WHEN_WRITTEN if plan.load.measures else _STOP,
         "LOAD_PHASE": f"{load_phase / 1e6:.6f}",
         "TOOL": shlex.join(plan.argv),
@@ -154,11 +157,16 @@ def _filled(plan: Plan, nonce: str) -> str:
     return re.sub("@([A-Z_]+)@", lambda match: str(values[match[1]]), _SCRIPT)
 
 
-def _load(load: Load) -> str:
+def _load(plan: Plan) -> str:
+    load = plan.load
     if not load.argv:
         return ""
     command = shlex.join(load.argv)
-    body = f"while :; do {command} || exit; done" if load.repeat else f"exec {command}"
+    if plan.waits_for_load and not load.measures:
+        again = "[ $code = 0 ] || break" if load.repeat else "break"
+        body = f"while :; do {command}; code=$?; {again}; done; echo $code >load.ended"
+    else:
+        body = f"while :; do {command} || exit; done" if load.repeat else f"exec {command}"
     return f"setsid sh -c {shlex.quote(body)} >load.out 2>&1 </dev/null &\nload=$!\necho $load >load.pid"
 
 
