@@ -219,23 +219,12 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
             parsed = (*case.tool.parse(_output(outcome, setting(case, arm))), *_companion(case, arm, outcome))
             measurements = tuple(_classed(measurement, arm.board) for measurement in parsed)
         except ParseError as error:
-            state, message = _unread(outcome, arm, str(error))
+            state, message = host.unread(outcome, str(error), arm.time)
     excuse = host.excuse(state, outcome)
     if excuse:
         state, message = State.LAB, f"{excuse}: {message}"
         outcome = replace(outcome, faults=tuple(fault for fault in outcome.faults if fault.kind not in FATAL))
     return _record(case, arm, made, _Result(outcome, state, message, measurements))
-
-
-def _unread(outcome: Outcome, arm: Arm, message: str) -> tuple[State, str]:
-    """Return what it means that a tool's output cannot be read."""
-    if not observed.text(outcome.files, "tool.deadline"):
-        return State.UNREADABLE, message
-    if arm.time == "host" and outcome.host_wait is None:
-        # In a lab nobody sees how long an emulated board waited for a processor of its host.
-        return State.LAB, f"{message}; the target lives, and on host time nobody can tell the kernel from a busy host"
-    # A tool that never ends, and cannot say why, was left waiting by the kernel.
-    return State.HANG, message
 
 
 @dataclass(frozen=True, slots=True)

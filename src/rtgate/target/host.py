@@ -49,6 +49,17 @@ def excuse(state: State, outcome: Outcome) -> str:
     return ""
 
 
+def unread(outcome: Outcome, message: str, time: str) -> tuple[State, str]:
+    """Return what unreadable output of a tool means, and a sentence; `time` is `virtual`, `host` or `real`."""
+    if not outcome.files.get("tool.deadline", b"").strip():
+        return State.UNREADABLE, message
+    if time == "host" and outcome.host_wait is None:
+        # In a lab nobody sees how long an emulated board waited for a processor of its host.
+        return State.LAB, f"{message}; the target lives, and on host time nobody can tell the kernel from a busy host"
+    # A tool that never ends, and cannot say why, was left waiting by the kernel.
+    return State.HANG, message
+
+
 def waited_s(pid: int) -> float | None:
     """Return how long that thread of a process has waited which waited longest; None where nobody knows.
 
