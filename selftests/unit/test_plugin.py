@@ -345,7 +345,7 @@ def test_boots_that_were_begun_end_when_the_rest_cannot_be(suite: Suite, error: 
             if self in left:
                 left.remove(self)
 
-    suite.patch.setattr(records_file, "has_room", room)
+    suite.patch.setattr(room, "has_room", room)
     suite.patch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 2))
     suite.patch.setattr(plugin, "Beside", Watched)
     suite.fake(arm(FakeTarget()))

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from selftests.unit.report.conftest import OOPS, Boot, make
 
-from rtgate import planned
+from rtgate import planned, room
 from rtgate import record as records
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measurement import Better, Histogram, Measurement
@@ -416,11 +416,11 @@ def test_a_damaged_file_is_read_or_refused(tmp_path: Path, start: int, length: i
 
 
 def test_room_for_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    records.has_room(tmp_path / "not" / "there" / "yet")
+    room.has_room(tmp_path / "not" / "there" / "yet")
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=63 * 256, f_frsize=4096))
     with pytest.raises(InfrastructureError, match="has 63 MiB left, records need 64 MiB"):
-        records.has_room(tmp_path / "not" / "there" / "yet")
-    records.has_room(tmp_path, needed_mib=63)
+        room.has_room(tmp_path / "not" / "there" / "yet")
+    room.has_room(tmp_path, needed_mib=63)
 
 
 def test_how_people_name_a_boot() -> None:

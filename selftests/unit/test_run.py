@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from selftests.fake_target import FakeTarget, arm, measured
 
-from rtgate import planned
+from rtgate import planned, room
 from rtgate import record as records
 from rtgate import run as run_module
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted
@@ -247,7 +247,7 @@ def test_without_room_nothing_is_booted(tmp_path: Path, monkeypatch: pytest.Monk
     def full(_: Path) -> None:
         raise InfrastructureError("has 3 MiB left")
 
-    monkeypatch.setattr(records, "has_room", full)
+    monkeypatch.setattr(room, "has_room", full)
     target = FakeTarget()
     with pytest.raises(InfrastructureError, match="3 MiB"):
         _run(tmp_path, arm(target)).measure(CASE, _ignore)

@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from rtgate import planned, schedule
-from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate import planned
+from rtgate.cli import suite_options
 from rtgate.cli.progress import Progress
 from rtgate.cli.verdicts import compared, harmless, limits, planned_in, subjects, write_verdicts
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
@@ -29,9 +29,8 @@ from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.lava import cases as cases_file
-from rtgate.lava import environment
 from rtgate.measure import Case
-from rtgate.profiles import profile, seeds
+from rtgate.profiles import profile
 from rtgate.record import Record
 from rtgate.report.text import plain
 from rtgate.run import Beside, Run, stored
@@ -39,8 +38,6 @@ from rtgate.tools import Tool
 from rtgate.tools.registry import TOOLS
 
 Measure = Callable[[], None]
-_PROFILE = "mr"
-_MOST_BOOTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,40 +60,7 @@ def cases(tool: Tool, *loads: str, named: tuple[str, ...] = ()) -> pytest.MarkDe
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add rtgate's options."""
-    group = parser.getgroup("rtgate", "measuring and judging real-time kernels")
-    group.addoption("--board", metavar="NAME", help="the board, from boards/NAME.yaml")
-    group.addoption("--kernel", metavar="DIR", help="a kernel's build directory: short for --arm candidate=DIR")
-    group.addoption(
-        "--arm", action="append", default=[], metavar="NAME=DIR", help="a kernel by arm: baseline=DIR, candidate=DIR"
-    )
-    group.addoption("--flavour", metavar="F", help="what a kernel without build.json should be (default: preempt_rt)")
-    group.addoption(
-        "--profile", metavar="NAME", help="lengths and repetitions (default: mr; with --replay that of the records)"
-    )
-    group.addoption("--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)")
-    group.addoption("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
-    group.addoption("--boots", metavar="N|A-B", help="boots of any other board, or their numbers, not the profile's")
-    group.addoption("--looks", metavar="N:SHARE,...", help="the looks that `rtgate gate` plans at pairs of boots")
-    group.addoption("--screen", action="store_true", help="boots that are compared with the history only")
-    group.addoption("--records", metavar="DIR", default="records", help="where records go (default: %(default)s)")
-    group.addoption("--replay", metavar="DIR", help="judge the records in DIR again; no board is needed")
-    group.addoption("--no-judge", action="store_true", help="measure only; no limits")
-    group.addoption("--thresholds", metavar="FILE", help="limits, instead of those of the site and of rtgate")
-    group.addoption("--history", metavar="URL", help="of earlier boots: the noise of boards that comparisons need")
-    group.addoption("--verdict", metavar="FILE", help="where verdicts go (default: verdict.json beside the records)")
-    group.addoption(
-        "--power-cycle", metavar="CMD", help="shell command that turns an attached board off and on, after a death"
-    )
-    group.addoption(
-        "--console",
-        metavar="C",
-        help="virtual (default on virtual boards), host, host-pty, serial:DEVICE:BAUD, tcp:HOST:PORT, command:CMD; "
-        "in a LAVA job: lava",
-    )
-    group.addoption(
-        "--case", action="append", default=[], metavar="CASE", help="only this case, by its name; repeatable"
-    )
-    group.addoption("--cases", metavar="FILE", help="write the cases to FILE; with --collect-only nothing else happens")
+    suite_options.add(parser)
 
 
 class Session:
@@ -124,7 +88,7 @@ class Session:
             self.stored = stored(self.records, board)
         elif board:
             self.records = Path(config.getoption("--records")).absolute()
-            self.run = _run(config, board, self.records)
+            self.run = suite_options.run(config, board, self.records)
         else:
             raise ConfigError("suites need a board: --board NAME --kernel DIR, or stored records: --replay DIR")
 
@@ -134,7 +98,7 @@ class Session:
         names = {record.profile for records in (self.stored or {}).values() for record in records}
         if len(names) > 1:
             raise ConfigError(f"these are records of {', '.join(sorted(names))}: name one with --profile")
-        return names.pop() if names else _PROFILE
+        return names.pop() if names else suite_options.PROFILE
 
     def records_of(self, case: Case, progress: Progress) -> tuple[Record, ...]:
         """Return the case's records: measured now, or stored."""
@@ -211,60 +175,6 @@ def _thresholds(config: pytest.Config) -> Thresholds:
     return limits(Path(named) if named else None)
 
 
-def _run(config: pytest.Config, board: str, records: Path) -> Run:
-    request = ArmRequest(
-        board=board,
-        kernels=_kernels(config),
-        profile=config.getoption("--profile") or _PROFILE,
-        console=config.getoption("--console"),
-        tuning=config.getoption("--tuning"),
-        flavour=config.getoption("--flavour"),
-        power_cycle=config.getoption("--power-cycle"),
-    )
-    arms, stop = make_arms(request)
-    return Run(
-        arms=arms,
-        seeds=_boots(config, virtual=arms[0].time == "virtual"),
-        records=records,
-        looks=_looks(config.getoption("--looks")),
-        screen=config.getoption("--screen"),
-        stop=stop,
-    )
-
-
-def _looks(text: str | None) -> schedule.Steps:
-    try:
-        return schedule.parsed(text) if text else ()
-    except ValueError as error:
-        raise ConfigError(f"--looks {text}: {error}") from error
-
-
-def _boots(config: pytest.Config, *, virtual: bool) -> tuple[int, ...]:
-    """Return the boots that the command line names, or the job's; empty for those of the profile."""
-    if config.getoption("--console") == "lava":
-        return (environment.read().boot,)
-    named, count = config.getoption("--seeds"), config.getoption("--boots")
-    if virtual and count is not None:
-        raise ConfigError("--boots is for boards that do not run on virtual time: name seeds with --seeds")
-    if not virtual and named:
-        raise ConfigError("--seeds is for virtual time: say how many boots with --boots")
-    if count is not None and "-" in count[1:]:
-        return seeds(count)
-    if count is not None and not (count.isdecimal() and 0 < int(count) <= _MOST_BOOTS):
-        raise ConfigError(f"--boots {count}: expected at least 1 (and at most {_MOST_BOOTS}), or numbers like 4-6")
-    return seeds(named) if named else tuple(range(1, int(count or 0) + 1))
-
-
-def _kernels(config: pytest.Config) -> dict[str, Path]:
-    kernels = {"candidate": Path(config.getoption("--kernel"))} if config.getoption("--kernel") else {}
-    for text in config.getoption("--arm"):
-        name, equals, directory = text.partition("=")
-        if not equals or name not in {"baseline", "candidate"} or name in kernels:
-            raise ConfigError(f"--arm {text}: expected baseline=DIR or candidate=DIR, each once")
-        kernels[name] = Path(directory)
-    return kernels
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Turn SIGTERM into the same orderly end as Ctrl-C."""
 
@@ -283,7 +193,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     try:
         session = None if config.option.collectonly else Session(config)
-        cases = _selected(config, items, session.profile if session else _PROFILE)
+        cases = _selected(config, items, session.profile if session else suite_options.PROFILE)
         if session and session.run:
             for case in cases.values():
                 session.run.plan(case)

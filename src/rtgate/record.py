@@ -12,7 +12,6 @@ name several groups of threads. Where there are any, `chunk` of a soak, and `evi
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -395,15 +394,3 @@ def _is(kinds: tuple[type, ...], value: Any) -> Any:
     if isinstance(value, kinds):
         return value
     raise TypeError(f"{value!r:.40} is not {kinds[0].__name__}")
-
-
-def has_room(directory: Path, needed_mib: int = 64) -> None:
-    """Check that a directory's disk has room before an hour of measuring starts. Raises InfrastructureError."""
-    place = directory
-    while not place.exists():
-        place = place.parent
-    status = os.statvfs(place)
-    free = status.f_bavail * status.f_frsize // (1 << 20)
-    if free < needed_mib:
-        text = f"{place} has {free} MiB left, records need {needed_mib} MiB: make room or choose another directory"
-        raise InfrastructureError(text)

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rtgate import planned
+from rtgate import planned, room
 from rtgate import record as records_file
 from rtgate.measure import Arm, Case, measure
 from rtgate.record import Place, Record
@@ -75,7 +75,7 @@ class Run:
 
     def prepare(self, case: Case) -> None:
         """Check that there is room for a case's records, and write down which are going to come."""
-        records_file.has_room(self.records)
+        room.has_room(self.records)
         self.plan(case)
 
     def plan(self, case: Case) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rtgate import record
 from rtgate.cli import build, demo, gate, main, measuring
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Kind, Status, Verdict
@@ -317,7 +316,7 @@ def test_a_disk_that_filled_up_ends_it_before_anything_is_judged(
         if steps.asked:
             raise InfrastructureError(f"{directory} has 0 MiB left")
 
-    monkeypatch.setattr(record, "has_room", room)
+    monkeypatch.setattr(room, "has_room", room)
     assert main.main([*COMMON, "--kernel", "kernel"]) == 3
     assert len(steps.asked) == 1
     told = capsys.readouterr()

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from rtgate import boards, site
+from rtgate import boards, room, site
 from rtgate import record as records_file
 from rtgate.boards import FLAVOURS, Board
 from rtgate.cli import build
@@ -108,8 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _gate(arguments: argparse.Namespace, output: Path) -> int:
     board = boards.board(arguments.board)
-    records_file.has_room(output)
-    records_file.has_room(Path(tempfile.gettempdir()), needed_mib=16)
+    room.has_room(output)
+    room.has_room(Path(tempfile.gettempdir()), needed_mib=16)
     kernels = _kernels(arguments, board)
     request = ArmRequest(
         board=board.name,
@@ -230,7 +230,7 @@ def _traced(board: Board, kernels: dict[str, Path], output: Path) -> bool:
 
 def _report(arguments: argparse.Namespace, output: Path) -> int:
     if not (output / "verdict.json").exists():
-        records_file.has_room(output, needed_mib=1)
+        room.has_room(output, needed_mib=1)
     verdicts, _ = read_verdicts(output / "verdict.json", output / "records")
     records = list(records_file.read_all(output / "records"))
     results = output / "allure-results"

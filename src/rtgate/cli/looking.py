@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtgate import planned, run
-from rtgate import record as records_file
+from rtgate import planned, room, run
 from rtgate.cli.budget import Budget
 from rtgate.cli.history import named
 from rtgate.cli.measuring import Batch, Suites, step
@@ -125,7 +124,7 @@ def _in_pairs(suites: Suites) -> bool:
 
 
 def _judged(suites: Suites) -> None:
-    records_file.has_room(suites.output, needed_mib=1)  # what is measured stays
+    room.has_room(suites.output, needed_mib=1)  # what is measured stays
     with step("judging"):
         suites.judge()
 

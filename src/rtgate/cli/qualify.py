@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rtgate import boards
+from rtgate import boards, room
 from rtgate import record as records_file
 from rtgate.boards import FLAVOURS
 from rtgate.cli import history as history_command
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _measured(arguments: argparse.Namespace) -> Path:
     """Measure the night and return the directory of its records."""
     output: Path = (arguments.output or Path(f"qualify-{arguments.board}")).absolute()
-    records_file.has_room(output)
+    room.has_room(output)
     options = ["--board", arguments.board, "--records", str(output), "--no-judge"]
     options += ["--profile", arguments.profile, "--tuning", arguments.tuning, "--flavour", arguments.flavour]
     options += ["--seeds", f"1-{arguments.boots}"] if _virtual(arguments) else ["--boots", arguments.boots]

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rtgate import boards
-from rtgate import record as records_file
+from rtgate import boards, room
 from rtgate.boards import FLAVOURS, Board
 from rtgate.cli import job_results, suites
 from rtgate.cli.budget import DEFAULT, Budget, minutes
@@ -155,7 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.wait:
             output = arguments.output.absolute()
             check_ours(output)
-            records_file.has_room(output)
+            room.has_room(output)
             stack.enter_context(ours_alone(output))
         job = _prepared(arguments, order, sources, watch, stack)
         if arguments.dry_run:

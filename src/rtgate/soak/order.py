@@ -11,8 +11,7 @@ import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rtgate import planned
-from rtgate import record as records_file
+from rtgate import planned, room
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measure import Arm, Case, plan
 from rtgate.record import KernelIdentity, Place
@@ -102,7 +101,7 @@ def begin(case: Case, arm: Arm, console: str, chunks: int, records: Path) -> Ord
     """
     if exists(records):
         raise ConfigError(f"{records} has a soak that has not ended: `rtgate soak --continue {records}`, or --stop")
-    records_file.has_room(records)
+    room.has_room(records)
     place = Place(records=records, board=arm.board.name, arm=arm.name, case=case.name)
     first = max(planned.measured(place), default=0) + 1
     order = Order(
