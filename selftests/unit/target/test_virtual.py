@@ -261,6 +261,17 @@ def test_a_boot_that_gives_no_sign_of_life_is_ended(
     _nothing_runs(lab)
 
 
+def test_a_boot_that_gets_no_processor_is_not_the_kernel_s_fault(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(virtual, "_STALL_S", 1.0)
+    monkeypatch.setattr(virtual, "_STARVED_S", 3.0)
+    monkeypatch.setattr(virtual.host, "waited_s", lambda _: time.monotonic())
+    lab.mode("hang early")
+    found = lab.board.run(plan_of())
+    assert found.state is State.LAB
+    assert found.message == "this host gave the machine no processor: no sign of life for 3 s while booting"
+    _nothing_runs(lab)
+
+
 def test_a_boot_that_uses_up_its_share_of_this_machine_is_ended(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(virtual, "_BOOT_CPU_S", 30.0)
     monkeypatch.setattr(virtual, "_CPU_S_PER_S", 4.0)

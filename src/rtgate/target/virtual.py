@@ -25,7 +25,7 @@ from rtgate.console.faults import FATAL, Fault, scan
 from rtgate.console.frames import FrameReader
 from rtgate.deadline import Deadline
 from rtgate.errors import InfrastructureError, Interrupted, ParseError
-from rtgate.target import cores
+from rtgate.target import cores, host
 from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
 from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.qemu import Machine, Monitor, process, version
@@ -33,7 +33,9 @@ from rtgate.target.rootfs import RootfsImage, overlay
 
 BOOT_S = 60.0  # virtual seconds that a boot may take; a good one takes 0.8
 _PANIC_GRACE_S = 2.0  # host seconds in which a dying kernel may finish its trace
-_STALL_S = 40.0  # host seconds without a sign of life: neither the clock nor the console moves
+_STALL_S = 40.0  # host seconds without a sign of life (clock and console stand) and without waiting for a processor
+_STARVED_S = 600.0  # host seconds without a sign of life, whatever it waited for
+_STARVED = "starved"
 _BOOT_CPU_S = 20.0  # host CPU seconds that a boot may use; a good one uses about one
 _CPU_S_PER_S = 4.0  # and for each second of measuring; a loaded one uses about one and a half
 _EPOCH = calendar.timegm((2024, 1, 1, 0, 0, 0))  # -rtc base=2024-01-01
@@ -127,14 +129,14 @@ class _Watch:
     def until_over(self, child: subprocess.Popen[bytes]) -> str:
         """Wait until QEMU has ended or must be ended; return why: empty, or the deadline that passed."""
         moved = clock_read = time.monotonic()
-        clock = 0.0
+        clock = waited = 0.0
         dying: Deadline | None = None
         try:
             while child.poll() is None:
                 if self._stop.wait(_POLL_S):
                     raise Interrupted("stopped")
                 if self._read():
-                    moved = time.monotonic()
+                    moved, waited = time.monotonic(), host.waited_s(child.pid) or 0.0
                     if dying is None and self._fatal():
                         dying = Deadline.after(_PANIC_GRACE_S)
                 if dying is not None and dying.expired:
@@ -144,8 +146,13 @@ class _Watch:
                 clock_read = time.monotonic()
                 now = virtual_seconds(self._monitor, self._arch)
                 if now is not None and now != clock:
-                    clock, moved = now, clock_read
-                reason = self._overdue(clock, clock_read - moved, cpu_seconds(child.pid))
+                    clock, moved, waited = now, clock_read, host.waited_s(child.pid) or 0.0
+                still = clock_read - moved
+                # What waits for a processor gives no sign of life either, and is not the kernel's fault.
+                standing = still - max(0.0, (host.waited_s(child.pid) or 0.0) - waited)
+                reason = self._overdue(clock, standing, cpu_seconds(child.pid))
+                if not reason and still > _STARVED_S:
+                    return _STARVED
                 if reason:
                     return reason
             return ""
@@ -210,6 +217,8 @@ class _Watch:
         if fatal:
             state = State.FAULT if "boot" in self.seconds else State.NO_BOOT
             return state, f"the kernel died {where}: {fatal[0].line}"
+        if ended == _STARVED:
+            return State.LAB, f"this host gave the machine no processor: no sign of life for {_STARVED_S:.0f} s {where}"
         if ended:
             state = State.HANG if "boot" in self.seconds else State.NO_BOOT
             return state, f"the kernel hung {where}: {ended}; last lines of the console:\n{last_lines(self._log)}"
