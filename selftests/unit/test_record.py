@@ -72,6 +72,8 @@ EVIDENCE = Evidence(
     processes=("init", "Web Content", "\ufffd"),
     log="late",
     kernel_threads=(Thread(moment="end", name="irq/9-eth0", policy=1, priority=90, processor=0),),
+    load_output="stress: FAIL\n",
+    load_ended=0,
 )
 
 

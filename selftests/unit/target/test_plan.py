@@ -186,12 +186,13 @@ OTHER: dict[str, object] = {
     ),
     "devices": ("nvme",),
     "watched": ("/proc/interrupts",),
+    "waits_for_load": True,
 }
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Plan)])
 def test_the_nonce_names_the_plan_whatever_differs(name: str) -> None:
-    plan = plan_of("stub", "-x")
+    plan = plan_of("stub", "-x", load=Load(name="short", argv=("short",)))
     other = replace(plan, **{name: OTHER[name]})  # type: ignore[arg-type]
     assert getattr(other, name) != getattr(plan, name)
     assert other.nonce != plan.nonce
