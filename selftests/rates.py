@@ -117,7 +117,7 @@ def clustering(kernels: Mapping[str, Boots], trials: int = 2000) -> list[Cluster
     for name in figures[0][0]:
         values = [[boot[name].value for boot in image] for image in figures]
         ordered = sorted((value for image in values for value in image), reverse=True)
-        for top in (5, 10, 20):
+        for top in (top for top in (5, 10, 20) if top <= len(ordered)):
             counts = [sum(value >= ordered[top - 1] for value in image) for image in values]
             if top <= sum(counts) <= 2 * top:  # otherwise ties leave nothing to be seen
                 found.append(_clustering(name, counts, [len(image) for image in values], trials))

@@ -14,10 +14,9 @@ import pytest
 from _pytest.pytester import RunResult
 from selftests.fake_target import FakeTarget, arm, arms, measured, skipped, slow
 
-from rtgate import plugin
 from rtgate import record as records_file
 from rtgate import run as run_module
-from rtgate.cli import verdicts
+from rtgate.cli import suite_options, verdicts
 from rtgate.errors import InfrastructureError
 from rtgate.measure import Arm, Case
 from rtgate.profiles import profile
@@ -66,7 +65,7 @@ class Suite:
         return self.pytester.runpytest_inprocess(*common, str(self.tests), *options)
 
     def fake(self, *made: Arm) -> None:
-        self.patch.setattr(plugin, "make_arms", arms(*made))
+        self.patch.setattr(suite_options, "make_arms", arms(*made))
 
     def measured(self, *options: str) -> RunResult:
         return self.pytest("--board", "virt-arm64", "--kernel", "k", "--seeds", "1-2", *options)
@@ -345,9 +344,9 @@ def test_boots_that_were_begun_end_when_the_rest_cannot_be(suite: Suite, error: 
             if self in left:
                 left.remove(self)
 
-    suite.patch.setattr(room, "has_room", room)
+    suite.patch.setattr("rtgate.room.has_room", room)
     suite.patch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 2))
-    suite.patch.setattr(plugin, "Beside", Watched)
+    suite.patch.setattr("rtgate.plugin.Beside", Watched)
     suite.fake(arm(FakeTarget()))
     options = ("--board", "virt-arm64", "--kernel", "k", "--seeds", "1-2", "--thresholds", "limits.yaml")
     suite.pytester.runpytest_inprocess(
@@ -528,4 +527,4 @@ def test_verdicts_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     verdicts.write_verdicts([], tmp_path / "new" / "verdict.json")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["verdict.json"]
     found = json.loads((tmp_path / "new" / "verdict.json").read_text())
-    assert found == {"format": 1, "outcome": "MISS", "exit_code": 3, "verdicts": []}
+    assert found == {"format": 1, "outcome": "MISS", "exit_code": 3, "verdicts": [], "explained": []}

@@ -316,7 +316,7 @@ def test_a_disk_that_filled_up_ends_it_before_anything_is_judged(
         if steps.asked:
             raise InfrastructureError(f"{directory} has 0 MiB left")
 
-    monkeypatch.setattr(room, "has_room", room)
+    monkeypatch.setattr("rtgate.room.has_room", room)
     assert main.main([*COMMON, "--kernel", "kernel"]) == 3
     assert len(steps.asked) == 1
     told = capsys.readouterr()

@@ -287,6 +287,19 @@ def test_another_qemu_than_the_placebos_is_told_and_takes_good_news_away() -> No
     assert all("measured with QEMU " in one.sentence for one in worse)
 
 
+def test_a_candidate_without_preempt_rt_is_a_change_of_the_baseline() -> None:
+    def generic(slower: float) -> list[Record]:
+        ran = [(one, replace(one.environment, flavour="generic")) for one in arm("candidate", slower=slower)]
+        return [replace(one, kernel=replace(one.kernel, flavour="generic"), environment=it) for one, it in ran]
+
+    worse = with_trace(generic(1.1), AWAKE)
+    assert any((one.status, one.kind) == (Status.FAIL, Kind.REGRESSION) for one in worse)
+    assert all("a candidate of another flavour (generic, not preempt_rt)" in one.sentence for one in worse)
+    # No placebo had another flavour, so good news are none.
+    (same,) = with_trace(generic(1.0), AWAKE)
+    assert (same.status, same.kind) == (Status.DONE, Kind.NO_WORSE)
+
+
 def test_a_third_look_on_virtual_time_is_refused() -> None:
     def looked(*taken: int) -> Verdict:
         subject = Subject(

@@ -264,7 +264,7 @@ def test_a_boot_that_gives_no_sign_of_life_is_ended(
 def test_a_boot_that_gets_no_processor_is_not_the_kernel_s_fault(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(virtual, "_STALL_S", 1.0)
     monkeypatch.setattr(virtual, "_STARVED_S", 3.0)
-    monkeypatch.setattr(virtual.host, "waited_s", lambda _: time.monotonic())
+    monkeypatch.setattr("rtgate.target.host.waited_s", lambda _: time.monotonic())
     lab.mode("hang early")
     found = lab.board.run(plan_of())
     assert found.state is State.LAB

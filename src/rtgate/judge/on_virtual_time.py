@@ -45,7 +45,10 @@ def _compared(subject: Subject, placebos: Placebos) -> Compared:
     before, after = valid(subject.baseline, subject), valid(subject.records, subject)
     lost = sum(flawed(record, subject.undeclared) for record in (*subject.baseline, *subject.records))
     one = next(record for record in (*subject.records, *subject.baseline) if record.state == "measured")
-    learnt = placebos.of(subject.board, one.kernel.flavour, subject.case, " ".join(one.argv))
+    # What harmless changes of the baseline do: of another flavour the candidate is a change of it, too.
+    flavour = next((record.kernel.flavour for record in subject.baseline), one.kernel.flavour)
+    learnt = placebos.of(subject.board, flavour, subject.case, " ".join(one.argv))
+    other = f"a candidate of another flavour ({one.kernel.flavour}, not {flavour})"
     old, new = [boot_figures(record) for record in before], [boot_figures(record) for record in after]
     found = shifts(old, new, learnt.figures)
     named = {name for boot in (*old, *new) for name in boot} | set(learnt.figures)
@@ -56,7 +59,9 @@ def _compared(subject: Subject, placebos: Placebos) -> Compared:
         lost=lost,
         instruction_ns=one.environment.instruction_ns,
         explained=subject.explained,
-        strange=learnt.strange(one.environment),
+        strange=" and ".join(
+            filter(None, (learnt.strange(one.environment), other if one.kernel.flavour != flavour else ""))
+        ),
         same=len({record.kernel.image_sha256 for record in (*before, *after)}) == 1,
         boot_s=mean(record.seconds.get("total", 0.0) for record in (*before, *after)) if before or after else 0.0,
     )
