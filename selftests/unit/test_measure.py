@@ -747,11 +747,13 @@ def test_devices_that_a_board_does_not_list_are_why_a_case_is_skipped() -> None:
 
 @pytest.mark.parametrize(("pci", "skipped"), [("y", False), ("n", True), (None, False)])
 def test_a_virtual_board_s_kernel_without_pci_is_known_before_it_boots(pci: str | None, skipped: bool) -> None:
-    on = replace(arm(FakeTarget(), board="virt-arm64"), configuration={} if pci is None else {"PCI": pci})
+    on = replace(arm(FakeTarget(), board="virt-arm64"), configuration={} if pci is None else {"PCIEPORTBUS": pci})
     made = plan(Case(suite="pcie", tool=OnAll(), load="idle"), on, 1)
     reasons = [need.reason for need in made.needs if need.test == NEVER]
     assert reasons == (
-        [f"{on.kernel.name} was built without PCI (CONFIG_PCI); the build virt-arm64-pcie has it"] if skipped else []
+        [f"{on.kernel.name} was built without PCI Express (CONFIG_PCIEPORTBUS); the build virt-arm64-pcie has it"]
+        if skipped
+        else []
     )
     bare = plan(Case(suite="latency", tool=Cyclictest(), load="idle"), on, 1)
     assert not any(need.test == NEVER for need in bare.needs)
@@ -760,7 +762,7 @@ def test_a_virtual_board_s_kernel_without_pci_is_known_before_it_boots(pci: str 
 def test_a_real_board_s_kernel_without_pci_must_show_its_devices_all_the_same() -> None:
     bare = arm(FakeTarget(), time="real", board="rk3588-evb1")
     functions = boards.board("virt-arm64").pcie
-    on = replace(bare, board=replace(bare.board, pcie=functions), configuration={"PCI": "n"})
+    on = replace(bare, board=replace(bare.board, pcie=functions), configuration={"PCIEPORTBUS": "n"})
     made = plan(Case(suite="pcie", tool=OnAll(), load="idle"), on, 1)
     assert not any(need.test == NEVER for need in made.needs)
 

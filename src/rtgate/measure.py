@@ -166,12 +166,12 @@ def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:
 
 
 def _undriven(case: Case, arm: Arm) -> tuple[Need, ...]:
-    """Return what is known of a virtual board's kernel before it boots: one without PCI sees none of the devices."""
+    """Return what is known of a virtual board's kernel before it boots: one without PCI Express drives none of the devices."""
     qemu = arm.board.qemu
-    if qemu is None or not _devices(case, arm) or not arm.configuration or arm.configuration.get("PCI") == "y":
+    if qemu is None or not _devices(case, arm) or not arm.configuration or arm.configuration.get("PCIEPORTBUS") == "y":
         return ()
     there = f"; the build {qemu.drivers} has it" if qemu.drivers else ""
-    return (Need(test=NEVER, reason=f"{arm.kernel.name} was built without PCI (CONFIG_PCI){there}"),)
+    return (Need(test=NEVER, reason=f"{arm.kernel.name} was built without PCI Express (CONFIG_PCIEPORTBUS){there}"),)
 
 
 def _confined(case: Case, arm: Arm) -> tuple[Need, ...]:
