@@ -166,7 +166,7 @@ def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:
 
 
 def _undriven(case: Case, arm: Arm) -> tuple[Need, ...]:
-    """Return what is known of a virtual board's kernel before it boots: one without PCI Express drives none of the devices."""
+    """Return what is known of a virtual board's kernel before it boots: without PCI Express it drives no device."""
     qemu = arm.board.qemu
     if qemu is None or not _devices(case, arm) or not arm.configuration or arm.configuration.get("PCIEPORTBUS") == "y":
         return ()
