@@ -487,7 +487,18 @@ def test_a_tool_that_counts_nothing() -> None:
 
 # --- the wall clock
 
-KEEPERS = ("chronyd", "ntpd", "ntpsec", "openntpd", "phc2sys", "ptp4l", "systemd-timesyn", "timemaster")
+KEEPERS = (
+    "chronyd",
+    "connmand",
+    "htpdate",
+    "ntpd",
+    "ntpsec",
+    "openntpd",
+    "phc2sys",
+    "ptp4l",
+    "systemd-timesyn",
+    "timemaster",
+)
 
 
 @pytest.mark.parametrize("name", KEEPERS)

@@ -34,7 +34,18 @@ from rtgate.units import Quantity, Unit
 _PRINTK = "/proc/sys/kernel/printk"
 # Names in /proc/PID/comm, which has 15 characters.
 _CLOCK_KEEPERS = frozenset(
-    {"chronyd", "ntpd", "ntpsec", "openntpd", "phc2sys", "ptp4l", "systemd-timesyn", "timemaster"}
+    {
+        "chronyd",
+        "connmand",
+        "htpdate",
+        "ntpd",
+        "ntpsec",
+        "openntpd",
+        "phc2sys",
+        "ptp4l",
+        "systemd-timesyn",
+        "timemaster",
+    }
 )
 _EDGE_CYCLES = 3  # the first wake-up comes one interval late, and the signal that ends the run comes at any time
 
