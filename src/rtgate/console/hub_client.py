@@ -32,13 +32,16 @@ class Client:
     before: int = 0  # and in the one before
 
     def queue(self, data: bytes) -> bool:
-        """Have bytes wait for the client; return whether bytes had to be dropped for the first time in a row."""
+        """Have bytes wait for the client; return whether bytes had to be dropped for the first time in a row.
+
+        Beyond the limit the oldest are dropped, and at least half the limit of the newest stays.
+        """
         self.waiting.append(data)
         self.waiting_size += len(data)
         if self.waiting_size <= self.limit:
             return False
         first = not self.dropped
-        while self.waiting_size > self.limit // 2 and len(self.waiting) > 1:
+        while self.waiting_size - len(self.waiting[0]) >= self.limit // 2:
             gone = self.waiting.popleft()
             self.waiting_size -= len(gone)
             self.dropped += len(gone)
