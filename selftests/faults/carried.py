@@ -37,7 +37,7 @@ from rtgate.units import Quantity
 
 BOARD = "virt-arm64"
 # A real line stops for half a minute; these targets live a second.
-WAITS = Waits(boot=8, attach=6, answer=0.4, quiet=0.5, dying=0.2, hang=3, upload=40, target=0.1, spare=6, repair=30)
+WAITS = Waits(boot=8, attach=6, answer=0.4, quiet=0.5, dying=0.2, hang=5, upload=40, target=0.1, spare=6, repair=30)
 TOGETHER = 8
 _KERNEL_IS_DEAD = {Kind.FAULT, Kind.HANG, Kind.BOOT}
 

@@ -74,6 +74,33 @@ def test_an_end_that_arrives_damaged_does_not_cost_the_deadline(frames: str, wor
     assert time.monotonic() - began < 10
 
 
+def test_a_shell_that_waits_for_the_end_of_a_damaged_question_is_no_hang(frames: str) -> None:
+    """The question after the frames arrives with an open quote, and every further one is only more of its text."""
+    missed: list[bytes] = []
+    opened_quotes: list[bytes] = []
+
+    def miss(line: bytes) -> bytes:
+        if f"{NONCE} 2 ".encode() not in line or missed:
+            return line
+        missed.append(line)
+        return b""
+
+    def open_a_quote(data: bytes) -> bytes:
+        if frames.encode() not in data or opened_quotes:
+            return data
+        opened_quotes.append(data)
+        return data.replace(b":$r", b":'r", 1)
+
+    waits = Waits(answer=0.2, quiet=0.3, hang=2)
+    with opened(Line(ProgramTransport(["sh"]), lines.by_line(miss), open_a_quote), waits) as shell:
+        shell.find(soon())
+        shell.plain(soon())
+        reader = collect.frames(shell, frames, NONCE, 3)
+    assert reader.payload() == DATA
+    assert missed
+    assert opened_quotes
+
+
 def test_a_shell_that_is_back_does_not_cost_the_deadline() -> None:
     """The plain shell dies with its plan, as in a boot that prints nothing but a prompt."""
     with opened(ProgramTransport(["sh", "-c", ECHOING])) as shell:

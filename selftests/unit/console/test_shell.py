@@ -171,6 +171,14 @@ def test_a_shell_that_shows_its_prompt_is_asked_longer() -> None:
         assert shell.again >= 4
 
 
+@pytest.mark.parametrize("gently", [True, False])
+def test_a_shell_that_answers_slowly_is_no_hang(gently: bool) -> None:
+    """Each answer takes three times as long as the first question waits; Ctrl-C loses what was not read yet."""
+    slow = "trap '' INT; while sleep 0.3; read -r line; do eval \"$line\"; done; exec sleep 60"
+    with opened(ProgramTransport(["sh", "-c", slow]), EAGER) as shell:
+        shell.find(Deadline.after(3), gently=gently)
+
+
 def test_a_hang_after_some_prompts_is_a_hang() -> None:
     dying = "n=$((n + 1)); [ $n -lt 7 ] || exec sleep 60"
     with opened(ProgramTransport(["sh", "-c", f"trap '' INT; n=0; {_prompting(dying)}"]), EAGER) as shell:

@@ -102,7 +102,9 @@ class _Fetch:
             if ended or self.reader.seen != seen:
                 seen, moved, measuring = self.reader.seen, time.monotonic(), False
             if deadline.expired:
-                shell.find(Deadline.after(shell.waits.hang), gently=True)
+                # A shell that waits for the end of a damaged question needs Ctrl-C, which would end a measurement, and
+                # the packing of its results. Frames can be sent again.
+                shell.find(Deadline.after(shell.waits.hang), gently=measuring or not self.reader.seen)
                 break
             if time.monotonic() - moved > shell.waits.quiet and (not measuring or shell.prompted):
                 if self.reader.complete:

@@ -39,6 +39,9 @@ UNKNOWN = -1  # the exit code of a command that the shell knows nothing of
 _CHUNK = 400  # characters a line; a terminal's canonical mode takes 4095
 _ATTEMPTS = 5  # at least, for something that arrives damaged
 _FREE = b"\x11\x03\n"  # Ctrl-Q: go on after a Ctrl-S; Ctrl-C: forget the line
+# Times as long as for an answer the questions of a search wait, in turns: a slow shell needs time, a line that damages
+# answers needs many questions.
+_LONGER = (1, 1, 2, 1, 1, 4)
 _PROMPTED = 3  # times as long as for an answer a shell is asked that shows its prompt
 _MARK = 200  # bytes that a mark with its answer is never longer than
 
@@ -101,6 +104,10 @@ class Asked:
     def announced(self) -> re.Pattern[bytes]:
         """What it prints."""
         return re.compile(self.mark.encode() + rb":go")
+
+
+def _answer_to_any(every: list[Asked]) -> bytes:
+    return b"(?:" + b"|".join(asked.mark.encode() for asked in every) + rb"):([0-9]{0,3}):\1\."
 
 
 @dataclass(slots=True)
@@ -183,7 +190,8 @@ class Shell:
         """Find a shell: press return and ask until it answers.
 
         A prompt that comes again and again without an answer is no hang: what is typed gets lost. Then it is asked
-        longer.
+        longer. Some questions wait longer than others, and a late answer to any of them counts: Ctrl-C throws away what
+        a slow shell has not read yet, so always asking faster than it answers would never end.
 
         Args:
             deadline: for the answer, or for another prompt.
@@ -195,15 +203,18 @@ class Shell:
             KernelFaultError, InfrastructureError, Interrupted: as `until`.
         """
         last = Deadline.after(_PROMPTED * deadline.allowed)
+        every: list[Asked] = []
         for turn in itertools.count():
             if deadline.expired:
                 break
             asked = self.next()
+            every.append(asked)
             self.again += turn > 0
             begin = b"\n" if turn == 0 else b"\x11\n" if gently else _FREE
             self.transport.write(begin + asked.question)
+            wait = deadline.sooner(self.waits.answer * _LONGER[turn % len(_LONGER)])
             try:
-                self.until(asked.answer.pattern, Deadline.after(deadline.sooner(self.waits.answer)), asked.start)
+                self.until(_answer_to_any(every), Deadline.after(wait), every[0].start)
             except DeadlineError:
                 if turn and self.prompted and len(self.log) > asked.start:
                     deadline = Deadline(min(last.at, time.monotonic() + deadline.allowed), deadline.allowed)
