@@ -148,6 +148,37 @@ def test_a_replay_judges_stored_records(suite: Suite, outcome: Outcome, status: 
     assert not list((suite.pytester.path / "out").glob(".*"))
 
 
+@pytest.mark.parametrize(
+    ("outcome", "limits", "ret", "code"),
+    [
+        (measured(), "preempt_rt", pytest.ExitCode.OK, 0),
+        (measured(), "generic", pytest.ExitCode.OK, 5),
+        (skipped(), "generic", pytest.ExitCode.OK, 5),
+        (slow(), "preempt_rt", pytest.ExitCode.TESTS_FAILED, 1),
+        (measured(cyclictest_json=b"{"), "preempt_rt", pytest.ExitCode.TESTS_FAILED, 4),
+        (Outcome(state=State.LAB, message="QEMU ended"), "preempt_rt", pytest.ExitCode.TESTS_FAILED, 3),
+    ],
+    ids=["pass", "not judged", "skipped", "over the limit", "unreadable", "lab"],
+)
+def test_pytest_keeps_its_own_exit_codes(suite: Suite, outcome: Outcome, limits: str, ret: int, code: int) -> None:
+    """As docs/reference/files.md has them; usage and interruption have tests of their own."""
+    (suite.pytester.path / "limits.yaml").write_text(LIMITS.replace("preempt_rt", limits))
+    suite.fake(arm(FakeTarget({None: outcome})))
+    assert suite.measured().ret == ret
+    assert suite.verdict()["exit_code"] == code
+
+
+def test_a_lab_that_cannot_begin_and_a_choice_of_nothing_have_codes_of_pytest(suite: Suite) -> None:
+    def away(_: object) -> object:
+        raise InfrastructureError("no lab")
+
+    suite.fake(arm(FakeTarget()))
+    assert suite.measured("-k", "nothing").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    suite.patch.setattr(suite_options, "make_arms", away)
+    assert suite.measured().ret == 3
+    assert not (suite.records / "verdict.json").exists()
+
+
 def test_a_replay_changes_no_record_and_repeats_itself(suite: Suite) -> None:
     _both(suite, FakeTarget)
     before = {path: path.read_bytes() for path in suite.records.rglob("*") if path.is_file()}

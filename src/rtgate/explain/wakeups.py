@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from rtgate.errors import ParseError
 from rtgate.explain.trace import Event, Kind
 
+_DIFFERING = 0.01  # of the wake-ups; of more, something was not understood
 _TOLERANCE_NS = 40  # two ticks of a counter of 62.5 MHz, and an instruction
 
 
@@ -78,7 +79,7 @@ def find(events: Sequence[Event], reported: Reported, interval_ns: int, instruct
     """Return the wake-ups of one CPU.
 
     Raises:
-        ParseError: the trace does not have as many as were reported.
+        ParseError: the trace does not have as many as were reported, or they are not those of the histogram.
     """
     axis = _Axis(events, instruction_ns)
     reads = _reads(events, reported)
@@ -90,7 +91,12 @@ def find(events: Sequence[Event], reported: Reported, interval_ns: int, instruct
         key=lambda latencies: _missing(latencies, reported),
     )
     wakeups = tuple(axis.wakeup(event, end, latency) for event, end, latency in zip(reads, ends, best, strict=True))
-    return Found(cpu=reported.cpu, wakeups=wakeups, differing=_missing(best, reported))
+    differing = _missing(best, reported)
+    if differing > _DIFFERING * len(wakeups):
+        raise ParseError(
+            f"CPU {reported.cpu}: {differing} of {len(wakeups)} wake-ups in the trace have no sample in the histogram"
+        )
+    return Found(cpu=reported.cpu, wakeups=wakeups, differing=differing)
 
 
 def _reads(events: Sequence[Event], reported: Reported) -> list[Event]:
@@ -107,8 +113,33 @@ def _reads(events: Sequence[Event], reported: Reported) -> list[Event]:
             f"CPU {reported.cpu} read the clock {most} times in the trace, it woke up {reported.cycles} times"
         )
     chosen = min(enough, key=lambda address: counts[address])
+    reads = _last_tries(events, reported.cpu, chosen, {reported.cpu})
+    if len(reads) < reported.cycles:
+        # With nohz_full another CPU takes the timers of this one.
+        reads = _last_tries(events, reported.cpu, chosen, {event.cpu for event in events})
+    if len(reads) < reported.cycles:
+        raise ParseError(f"CPU {reported.cpu} read the clock after {len(reads)} wake-ups, of {reported.cycles}")
     # The first reads are those of a thread that gets ready.
-    return [event for event in mine if event.address == chosen][-reported.cycles :]
+    return reads[-reported.cycles :]
+
+
+def _last_tries(events: Sequence[Event], cpu: int, address: int, wakers: set[int]) -> list[Event]:
+    """Return the reads of which each was the last one after its wake-up.
+
+    The vDSO reads the counter once more when the clock's data were updated meanwhile (lib/vdso/gettimeofday.c): then
+    no timer has woken anybody between two reads, and the later one counts.
+    """
+    reads: list[Event] = []
+    woken = True
+    for event in events:
+        if event.kind == Kind.TIMER_WAKEUP:
+            woken = woken or event.cpu in wakers
+        elif event.kind == Kind.USER_CLOCK and (event.cpu, event.address) == (cpu, address):
+            if not woken:
+                reads.pop()
+            reads.append(event)
+            woken = False
+    return reads
 
 
 def _interrupts(events: Sequence[Event], reads: Sequence[Event], axis: _Axis) -> list[int]:
