@@ -27,6 +27,7 @@ from rtgate.cli.looking import Stored, carried_out, looks_of
 from rtgate.cli.measuring import Batch, Suites
 from rtgate.errors import ConfigError
 from rtgate.judge.looks import CONFIRM, RELEASE
+from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.lava.order import Order, in_turns, metadata
 from rtgate.measure import Case
 from rtgate.record import KernelIdentity, Place
@@ -158,6 +159,44 @@ def test_a_number_of_boots_is_one_look(tmp_path: Path, monkeypatch: pytest.Monke
     bench = Bench(tmp_path, slower=1)
     assert carried_out(suites(tmp_path, monkeypatch, bench, boots="6"), Budget(1))
     assert seen == [Batch()]
+
+
+def _said(case: str, status: Status, kind: Kind, limit: str = "") -> Verdict:
+    return Verdict(
+        status=status, kind=kind, sentence="", board=BOARD, arm="candidate", flavour="", case=case, limit=limit
+    )
+
+
+OPEN = _said(CASE, Status.DONE, Kind.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "seeds"),
+    [
+        ([OPEN], ["1-12", "13-24"]),
+        ([_said(CASE, Status.DONE, Kind.INCONCLUSIVE, limit="50 us")], ["1-12"]),
+        ([OPEN, _said(CASE, Status.FAIL, Kind.LIMIT)], ["1-12"]),
+        ([OPEN, _said("latency/other:idle", Status.FAIL, Kind.LIMIT)], ["1-12", "13-24"]),
+        ([OPEN, _said("latency/other:idle", Status.FAIL, Kind.REGRESSION)], ["1-12"]),
+    ],
+    ids=["open", "open limit", "failed", "another limit", "another regression"],
+)
+def test_on_virtual_time_what_is_open_gets_as_many_seeds_again_unless_there_is_a_regression(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, verdicts: list[Verdict], seeds: list[str]
+) -> None:
+    measured: list[str] = []
+
+    def measure(_self: Suites, batch: Batch, _log: str) -> bool:
+        measured.append(batch.seeds or "1-12")
+        place = Place(records=records, board=BOARD, arm="baseline", case=CASE)
+        planned.plan(place, range(1, 13), virtual=True)
+        return True
+
+    monkeypatch.setattr(Suites, "measure", measure)
+    monkeypatch.setattr(Suites, "judge", lambda _self: None)
+    monkeypatch.setattr(looking, "read_verdicts", lambda *_: (verdicts, []))
+    assert carried_out(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), Budget(1))
+    assert measured == seeds
 
 
 @pytest.mark.parametrize(("text", "found"), [("45", 45), ("45m", 45), ("2h", 120), ("1.5h", 90)])

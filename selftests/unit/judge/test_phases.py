@@ -101,7 +101,23 @@ def test_wide_boots_leave_it_open_and_say_how_many_would_do() -> None:
     assert body.outcome is Outcome.INCONCLUSIVE
     needed = boots_needed(body)
     assert needed is None or needed > 12
-    assert boots_needed(replace(body, shift=body.must_see)) is None
+    near = replace(body, shift=body.practical / 2, must_see=body.practical / 2, most=2 * body.practical)
+    assert boots_needed(near) is None
+
+
+def test_a_shift_that_is_large_and_not_yet_sure_says_how_many_boots_make_it_so() -> None:
+    """Two baseline boots lie far off: 12 boots are not enough in a run of many figures, 36 are."""
+    before = [*ordinary(10), 70_000.0, 71_000.0]
+    (body, *_) = shifts(boots(before), boots(ordinary(12, factor=1.38)), {"latency p50": PLACEBO})
+    quiet = [replace(body, figure=f"f{number}", p=0.9) for number in range(400)]
+    (found, *_) = decided([body, *quiet])
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert found.shift > found.must_see
+    needed = boots_needed(found)
+    assert needed is not None
+    assert 12 < needed <= 36
+    (more, *_) = shifts(boots(3 * before), boots(3 * ordinary(12, factor=1.38)), {"latency p50": PLACEBO})
+    assert decided([more, *quiet])[0].outcome is Outcome.REGRESSION
 
 
 def test_more_figures_need_more_evidence() -> None:

@@ -150,20 +150,16 @@ def _pairs(suites: Suites, budget: Budget) -> bool:
         wanted = None if asked.no_extend else stored.wanted()
         if wanted is None or wanted == before:
             return whole
-        refused = budget.refusal(wanted.pairs * stored.minutes(wanted.cases), _told(wanted))
+        refused = budget.refusal(wanted.pairs * stored.minutes(wanted.cases), wanted.told)
         if refused:
             print(f"rtgate: {refused}", file=sys.stderr)
             return whole
         began = time.monotonic()
-        with step(_told(wanted)):
+        with step(wanted.told):
             for batch in _batches(wanted, stored, looks):
                 whole &= _measured_more(suites, batch)
         budget.spent += (time.monotonic() - began) / 60
         before = wanted
-
-
-def _told(wanted: Measure) -> str:
-    return f"{wanted.pairs} more pairs of {', '.join(wanted.cases)}"
 
 
 def _batches(wanted: Measure, stored: Stored, looks: Steps) -> Iterable[Batch]:
@@ -176,7 +172,10 @@ def _batches(wanted: Measure, stored: Stored, looks: Steps) -> Iterable[Batch]:
 
 
 def _open_seeds(suites: Suites) -> tuple[Batch, ...]:
-    """Return what has to be measured so that every open comparison on virtual time has twice as many boots."""
+    """Return what has to be measured so that every open comparison on virtual time has twice as many boots.
+
+    After a regression the gate's answer is known, and nothing is measured for what it left open.
+    """
     asked = suites.asked
     verdicts, _ = read_verdicts(suites.output / "verdict.json", suites.records)
     by_seeds: dict[str, list[str]] = {}
@@ -185,7 +184,11 @@ def _open_seeds(suites: Suites) -> tuple[Batch, ...]:
     undecided = {
         one.case for one in verdicts if one.kind is Kind.INCONCLUSIVE and not one.limit and one.board == asked.board
     }
-    for case in sorted(undecided - failed):
+    left_open = sorted(undecided - failed)
+    if left_open and any(one.kind is Kind.REGRESSION for one in verdicts):
+        print(f"rtgate: not measured again, as there is a regression: {', '.join(left_open)}", file=sys.stderr)
+        return ()
+    for case in left_open:
         place = Place(records=suites.records, board=asked.board, arm="baseline", case=case)
         had = planned.read(place).seeds
         if had:

@@ -134,7 +134,7 @@ def _advice(case: Compared, found: Sequence[Shift]) -> str:
     needed = [boots_needed(one) for one in found]
     boots = max((number for number in needed if number is not None), default=0)
     if None in needed:
-        return "the effect is so near to what counts as worse that more boots may not decide"
+        return "the effect is so near to what counts as worse that more boots hardly decide"
     minutes = 2 * max(0, boots - found[0].boots) * case.boot_s / 60
     return f"about {boots} boots of each kernel would decide ({minutes:.1f} min more of one core)"
 

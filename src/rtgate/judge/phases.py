@@ -22,7 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, permutations
-from statistics import median
+from statistics import NormalDist, median
 
 from rtgate.judge import ranks
 from rtgate.judge.boot_figures import BootFigure, Part
@@ -38,6 +38,7 @@ ERROR = 0.01
 
 _SUSPICIOUS = 0.05  # spikes that are less probable than this leave a figure open
 _BEYOND_PLACEBOS = 1.5  # a shift must exceed the largest that a placebo showed by this factor
+_HOPELESS = 100  # times as many boots are not proposed
 _CONFIDENCE = 1 - 0.05 / LOOKS
 
 
@@ -236,13 +237,18 @@ def _learnt(name: str, reference: Boots, harmless: Sequence[Boots]) -> Placebo:
 
 
 def boots_needed(one: Shift) -> int | None:
-    """Return how many boots of each kernel would decide about a figure that is open; None if more do not help.
+    """Return how many boots of each kernel would decide about a figure that is open; None if more hardly help.
 
-    The bound comes nearer to the shift with the root of the number of boots.
+    With the root of their number the bound comes nearer to the shift, and the rank test's deviation grows.
     """
     if not math.isfinite(one.ruled_out):
         return one.fewest
+    times = math.inf
     room = one.must_see - one.shift
-    if room <= 0:
-        return None
-    return max(one.fewest, math.ceil(one.boots * ((one.most - one.shift) / room) ** 2))
+    if room > 0:
+        times = ((one.most - one.shift) / room) ** 2
+    if one.shift >= one.practical and one.p < 0.5:
+        # By Holm it may take less than the level that the fewest boots reach.
+        wanted = NormalDist().inv_cdf(ranks.least_p(one.fewest, one.fewest))
+        times = min(times, (wanted / NormalDist().inv_cdf(one.p)) ** 2)
+    return max(one.fewest, math.ceil(one.boots * times)) if times <= _HOPELESS else None

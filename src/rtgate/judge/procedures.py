@@ -45,6 +45,11 @@ class Measure:
     cases: tuple[str, ...]
     pairs: int
 
+    @property
+    def told(self) -> str:
+        """What is measured, in words."""
+        return f"{self.pairs} more pair{'s' * (self.pairs != 1)} of {', '.join(self.cases)}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
