@@ -13,7 +13,7 @@ from rtgate import isolation, observed, readings
 from rtgate.judge.check import Check, Held, Spoils
 from rtgate.judge.validity import checks
 from rtgate.measure import Arm, Case, measure
-from rtgate.record import Record
+from rtgate.record import Chunk, Record
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tuning import Tuning, Write
 
@@ -56,6 +56,9 @@ def test_lists_of_cpus_as_kernel_arguments_have_them(text: str, cpus: set[int] |
         ("isolcpus=nohz,1", {"nohz_full": "1"}),
         ("isolcpus=managed_irq,1", {}),
         ("isolcpus=all", {"isolated": "all"}),
+        ("rcu_nocbs=1-3 nohz_full=2", {"nohz_full": "2", "rcu_nocbs": "1-3"}),
+        ("rcu_nocbs", {}),
+        ("irqaffinity=0", {}),
     ],
 )
 def test_what_arguments_ask_for(words: str, asked: dict[str, str]) -> None:
@@ -79,6 +82,98 @@ def test_arguments_that_the_kernel_did_not_follow(words: str, isolated: str, noh
     found = isolation.not_taken(words, {"isolated": isolated, "nohz_full": nohz_full}, 4)
     assert len(found) == bool(problem)
     assert all(one.startswith(problem) for one in found)
+
+
+def test_what_the_kernel_does_not_tell_is_not_judged_here() -> None:
+    assert isolation.not_taken("rcu_nocbs=1", {"isolated": "", "nohz_full": ""}, 2) == []
+    found = isolation.not_taken("rcu_nocbs=1", {"isolated": "", "nohz_full": "", "rcu_nocbs": ""}, 2)
+    assert found == ["CPUs 1 should be rcu_nocbs, and the kernel says none"]
+    assert isolation.not_taken("rcu_nocbs=1", {"isolated": "", "nohz_full": "", "rcu_nocbs": "0-1"}, 2) == []
+
+
+@pytest.mark.parametrize(
+    ("log", "cpus"),
+    [
+        ("[    0.000000] rcu: \tOffload RCU callbacks from CPUs: 1.\n", "1"),
+        ("x\n[    0.000000] rcu: \tOffload RCU callbacks from CPUs: 1-3,5.\ny\n", "1-3,5"),
+        ("[    0.000000] rcu: \tOffload RCU callbacks from CPUs: (none).\n", ""),
+        ("[    0.000000] rcu: Hierarchical RCU implementation.\n", ""),
+        ("", ""),
+    ],
+)
+def test_the_log_tells_which_cpus_are_rid_of_rcu_callbacks(log: str, cpus: str) -> None:
+    assert isolation.offloaded(log) == cpus
+
+
+WITHOUT = {"CPU_ISOLATION": "n", "NO_HZ_FULL": "n", "SMP": "y"}
+ALL = {"CPU_ISOLATION": "y", "NO_HZ_FULL": "y", "RCU_NOCB_CPU": "y", "SMP": "y"}
+
+
+@pytest.mark.parametrize(
+    ("words", "configuration", "lacking"),
+    [
+        ("isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0", ALL, []),
+        ("nokaslr", WITHOUT, []),
+        (
+            "isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0",
+            WITHOUT,
+            [
+                "CONFIG_CPU_ISOLATION, which isolcpus needs",
+                "CONFIG_NO_HZ_FULL, which nohz_full needs",
+                "CONFIG_RCU_NOCB_CPU, which rcu_nocbs needs",
+            ],
+        ),
+        ("isolcpus=domain,1", ALL | {"NO_HZ_FULL": "n"}, []),
+        ("isolcpus=nohz,1", ALL | {"NO_HZ_FULL": "n"}, ["CONFIG_NO_HZ_FULL, which isolcpus=nohz needs"]),
+        ("irqaffinity=0", {}, ["CONFIG_SMP, which irqaffinity needs"]),
+    ],
+)
+def test_options_that_kernel_arguments_need(words: str, configuration: dict[str, str], lacking: list[str]) -> None:
+    assert isolation.lacking(words, configuration) == lacking
+
+
+@pytest.mark.parametrize(
+    ("words", "moved", "cpus"),
+    [
+        ("isolcpus=1", "", ""),
+        ("isolcpus=1", "0", "0"),
+        ("irqaffinity=0", "", "0"),
+        ("irqaffinity=0-1", "", "0-1"),
+        ("irqaffinity=all", "", "all"),
+        ("irqaffinity=2-3", "", "0,2-3"),  # the kernel adds the CPU that it boots on
+        ("irqaffinity=10", "", "0,10"),
+        ("irqaffinity=2-3", "1", "1"),  # moved later
+    ],
+)
+def test_where_interrupts_may_come(words: str, moved: str, cpus: str) -> None:
+    assert isolation.interrupts(words, moved) == cpus
+
+
+@pytest.mark.parametrize(
+    ("wanted", "mask", "problem"),
+    [
+        ("0", "1", ""),
+        ("0,2-3", "d", ""),
+        ("0", "00000000,00000001", ""),
+        ("all", "f", ""),
+        ("all", "ff", ""),  # of CPUs that are not there nothing is said
+        ("0", "f", "interrupts should be on CPUs 0 by default, and the kernel's mask is f"),
+        ("0-1", "1", "interrupts should be on CPUs 0-1 by default, and the kernel's mask is 1"),
+        ("0", "", "interrupts should be on CPUs 0 by default, and the kernel's mask is not told"),
+        ("0", "one", "interrupts should be on CPUs 0 by default, and the kernel's mask is one"),
+        ("first", "1", "the CPUs 'first' (irqaffinity) are not understood, so nobody can tell whether they took"),
+    ],
+)
+def test_the_default_affinity_of_interrupts(wanted: str, mask: str, problem: str) -> None:
+    assert isolation.not_default(wanted, 4, mask) == problem
+
+
+@given(st.text(), st.text(), st.text())
+def test_whatever_stands_on_a_command_line_or_in_a_mask(words: str, moved: str, mask: str) -> None:
+    wanted = isolation.interrupts(words, moved)
+    assert isinstance(isolation.not_default(wanted, 4, mask), str)
+    assert isolation.lacking(words, ALL) == []
+    assert isolation.offloaded(words) == "" or "Offload RCU" in words
 
 
 def _around(before: str, after: str, **effective: tuple[str, str]) -> dict[str, tuple[str, str]]:
@@ -155,6 +250,17 @@ def _more(found: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
     return {isolation.INTERRUPTS: (before, after.replace(word, str(int(word) + 3)))}
 
 
+def test_a_real_kernel_that_followed_its_arguments() -> None:
+    files = {name: (DATA / f"debian-x86_64-smp2.{name}").read_bytes() for name in ("facts", "dmesg")}
+    told = observed.facts(files, "facts")
+    has = {name: told[f"{observed.CPU}/{name}"] for name in ("isolated", "nohz_full")}
+    assert has | {"rcu_nocbs": observed.rcu_nocbs(files)} == dict.fromkeys(("isolated", "nohz_full", "rcu_nocbs"), "1")
+    found = _captured("debian-x86_64-smp2")
+    # The console's line still belongs to the second CPU: it has been silent since it was moved.
+    assert found["/proc/irq/4/effective_affinity_list"] == ("1", "1")
+    assert isolation.astray("0", 2, found) == []
+
+
 TUNED = Tuning(
     name="isolated",
     description="",
@@ -182,11 +288,10 @@ def _isolated(time: str, isolated: bytes, *, interrupts: bool = True) -> Record:
     return measure(CASE, _arm(time, **changes), 1)[0]
 
 
-def test_a_tuning_that_took() -> None:
-    found = _check(_isolated("real", b"1\n"))
+@pytest.mark.parametrize("time", ["real", "virtual"])
+def test_a_tuning_that_took(time: str) -> None:
+    found = _check(_isolated(time, b"1\n"))
     assert (found.held, found.sentence) == (Held.OK, "isolated 1, no interrupt came elsewhere than on 0")
-    found = _check(_isolated("virtual", b"1\n", interrupts=False))
-    assert (found.held, found.sentence) == (Held.OK, "isolated 1")
 
 
 def test_a_tuning_that_did_not_take_is_invalid() -> None:
@@ -195,9 +300,55 @@ def test_a_tuning_that_did_not_take_is_invalid() -> None:
     assert found.sentence == "CPUs 1 should be isolated, and the kernel says none"
 
 
-def test_interrupts_that_nobody_looked_at_prove_nothing() -> None:
-    found = _check(_isolated("real", b"1\n", interrupts=False))
+@pytest.mark.parametrize("time", ["real", "virtual"])
+def test_interrupts_that_nobody_looked_at_prove_nothing(time: str) -> None:
+    found = _check(_isolated(time, b"1\n", interrupts=False))
     assert (found.held, found.spoils) == (Held.FAILED, Spoils.GOOD_NEWS)
+    assert found.sentence == "where interrupts came was not read before and after"
+
+
+BOOTED = replace(TUNED, command_line="isolcpus=1 rcu_nocbs=1 irqaffinity=0", writes=())
+OFFLOADED = b"[0] Linux version 6.12\n[0] rcu: \tOffload RCU callbacks from CPUs: 1.\n"
+
+
+def _booted(log: bytes = OFFLOADED, mask: bytes | None = b"1\n") -> Record:
+    rows = {isolation.INTERRUPTS: b"  CPU0 CPU1\n 4: 9 0 IO-APIC 4-edge ttyS0\n"}
+    rows |= {} if mask is None else {isolation.DEFAULT_AFFINITY: mask}
+    changes: dict[str, bytes | None] = {
+        "facts": facts("facts", {f"{observed.CPU}/isolated": b"1\n"}),
+        **{f"facts.{when}": facts(f"facts.{when}", rows) for when in ("start", "end")},
+        "dmesg": log,
+    }
+    return measure(CASE, replace(_arm("virtual", **changes), tuning=BOOTED), 1)[0]
+
+
+def test_kernel_arguments_alone_are_read_back() -> None:
+    found = _check(_booted())
+    assert (found.held, found.sentence) == (
+        Held.OK,
+        "isolated 1, rcu_nocbs 1, no interrupt came elsewhere than on 0",
+    )
+
+
+def test_kernel_arguments_that_did_not_take_are_invalid() -> None:
+    found = _check(_booted(log=OFFLOADED.replace(b"CPUs: 1", b"CPUs: (none)"), mask=b"3\n"))
+    assert (found.held, found.spoils) == (Held.FAILED, Spoils.FIGURES)
+    assert found.sentence == (
+        "CPUs 1 should be rcu_nocbs, and the kernel says none; "
+        "interrupts should be on CPUs 0 by default, and the kernel's mask is 3"
+    )
+    assert _check(_booted(mask=None)).held is Held.FAILED
+
+
+def test_a_log_without_its_beginning_does_not_tell_of_rcu_callbacks() -> None:
+    found = _check(_booted(log=b"[9] late\n"))
+    assert (found.held, found.spoils) == (Held.FAILED, Spoils.GOOD_NEWS)
+    assert found.sentence == "whether rcu_nocbs took was not read: the kernel's log has lost its beginning"
+    record = _booted(log=b"[9] late\n")
+    # Of a soak's chunks the first one has the log of the boot.
+    later = replace(record, chunk=Chunk(soak="one", number=2), evidence=replace(record.evidence, log="some"))
+    assert _check(later).held is Held.OK
+    assert _check(replace(later, chunk=None)).held is Held.FAILED
 
 
 def test_without_a_tuning_there_is_nothing_to_take() -> None:
@@ -208,4 +359,7 @@ def test_without_a_tuning_there_is_nothing_to_take() -> None:
 def test_interrupts_are_read_only_where_they_are_moved() -> None:
     assert set(isolation.WATCHED) <= set(readings.watched("real", TUNED))
     assert not set(isolation.WATCHED) & set(readings.watched("real", replace(TUNED, writes=())))
-    assert readings.watched("virtual", TUNED) == ()
+    # On virtual time every read moves what is measured: nothing is read but what the tuning asks for.
+    assert readings.watched("virtual", TUNED) == isolation.WATCHED
+    assert readings.watched("virtual", BOOTED) == (*isolation.WATCHED, isolation.DEFAULT_AFFINITY)
+    assert readings.watched("virtual", replace(TUNED, writes=())) == ()

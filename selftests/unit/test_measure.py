@@ -143,6 +143,17 @@ def test_a_tool_that_does_not_stay_on_the_tuning_s_cpus_is_skipped(tool: Tool, k
     assert reasons == ([] if kept else [f"{tool.name} is not kept on CPUs 1, which the tuning isolated asks for"])
 
 
+@pytest.mark.parametrize(
+    ("board", "there"), [("virt-arm64", "one CPU"), ("virt-arm64-smp2", "2 CPUs"), ("rk3568-evb1", "")]
+)
+def test_a_cpu_that_the_board_has_not_is_known_before_it_boots(board: str, there: str) -> None:
+    case = Case(suite="latency", tool=Cyclictest(taskset="2", threads=1, affinity="none"), load="idle")
+    on = arm(FakeTarget(), board=board)
+    reasons = [need.reason for need in plan(case, on, 1).needs if need.test == NEVER]
+    assert reasons == ([f"cyclictest should measure on CPU 2, and {board} has {there}"] if there else [])
+    assert (measure(case, on, 1)[0].state == "skipped") == bool(there)
+
+
 def test_the_versions_of_the_tools_are_those_of_the_root_filesystem() -> None:
     tools = _record(measured()).environment.tools.split(", ")
     assert "rt-tests 2.10-1" in tools
@@ -765,6 +776,37 @@ def test_a_real_board_s_kernel_without_pci_must_show_its_devices_all_the_same() 
     on = replace(bare, board=replace(bare.board, pcie=functions), configuration={"PCIEPORTBUS": "n"})
     made = plan(Case(suite="pcie", tool=OnAll(), load="idle"), on, 1)
     assert not any(need.test == NEVER for need in made.needs)
+
+
+@pytest.mark.parametrize(
+    ("built", "lacks"), [({}, []), (dict.fromkeys(("CPU_ISOLATION", "NO_HZ_FULL", "RCU_NOCB_CPU"), "y"), [])]
+)
+def test_a_kernel_that_can_isolate_or_of_which_nobody_knows_boots(built: dict[str, str], lacks: list[str]) -> None:
+    assert _isolating(built) == lacks
+
+
+def test_a_kernel_that_cannot_isolate_is_known_before_it_boots() -> None:
+    (reason,) = _isolating({"PREEMPT_RT": "y", "CPU_ISOLATION": "y", "NO_HZ_FULL": "n"})
+    assert reason == (
+        "fake was built without CONFIG_NO_HZ_FULL, which nohz_full needs, and CONFIG_RCU_NOCB_CPU, which rcu_nocbs "
+        "needs; the build virt-arm64-isolation has them"
+    )
+
+
+def test_a_kernel_that_lost_its_flavour_as_well_boots_and_fails_for_that() -> None:
+    assert _isolating({"PREEMPT_RT": "n", "CPU_ISOLATION": "y", "NO_HZ_FULL": "n"}) == []
+
+
+def _isolating(built: dict[str, str]) -> list[str]:
+    """Return why an isolated case of a kernel with this configuration is not booted."""
+    on = replace(arm(FakeTarget(), board="virt-arm64-smp2"), configuration=built)
+    on = replace(on, tuning=on.board.tuning("isolated"), kernel=replace(on.kernel, name="fake"))
+    case = Case(suite="latency", tool=Cyclictest(), load="idle", tuning="isolated")
+    record, _ = measure(case, on, 1)
+    reasons = [need.reason for need in plan(case, on, 1).needs if need.test == NEVER]
+    assert (record.state == "skipped") == bool(reasons)
+    assert record.message == "; ".join(reasons) or not reasons
+    return reasons
 
 
 def test_the_environment_names_the_devices() -> None:

@@ -68,6 +68,7 @@ EVIDENCE = Evidence(
     pcie={"/sys/bus/pci/devices/0000:01:00.0/vendor": ("0x1b36", "")},
     readings={"/sys/class/thermal/thermal_zone0/temp": ("45000", "")},
     suspends=("PM: suspend entry (deep)",),
+    rcu_nocbs="1-3",
     writes={"/sys/x*": r"\[on\]"},
     processes=("init", "Web Content", "\ufffd"),
     log="late",

@@ -20,6 +20,7 @@ isolated:
   memory_governor: userspace
   rt_runtime_us: -1
   priorities: {"irq/": 60}
+  build: virt-arm64-isolation
 """
 
 
@@ -32,6 +33,7 @@ def test_a_tuning_is_read(path: Path) -> None:
     path.write_text(GOOD)
     found = tuning.read(load(path))["isolated"]
     assert (found.command_line, found.cpus, found.priorities) == ("isolcpus=3", "2-3", (("irq/", 60),))
+    assert found.build == "virt-arm64-isolation"
     written = {write.path: (write.value, write.reads) for write in found.writes}
     assert written == {
         "/proc/irq/default_smp_affinity": ("31", "^[0,]*31$"),
@@ -52,6 +54,7 @@ def test_a_tuning_is_read(path: Path) -> None:
         ("0,4-5", "\u0663", "5:17", "'\u0663' is no list of CPUs"),
         ("-1", "1000001", "8:18", "1000001 is out of range (allowed: at least -1 and at most 1000000)"),
         ("60", "100", "9:24", "100 is out of range (allowed: at least 1 and at most 99)"),
+        ("virt-arm64-isolation", "none-such", "10:10", "unknown build 'none-such' (allowed: "),
         ("cpus:", "cpu:", "4:3", "unknown key 'cpu' (allowed: "),
         ("  description: one CPU for the tool\n", "", "2:3", "missing key 'description'"),
     ],
@@ -73,7 +76,7 @@ def test_a_board_has_its_tunings_and_the_default() -> None:
     board = boards.board("virt-arm64-smp2")
     assert board.tuning("default") == tuning.DEFAULT
     assert board.tuning("isolated").cpus == "1"
-    with pytest.raises(ConfigError, match=r"has no tuning 'fast' \(allowed: default, isolated\)"):
+    with pytest.raises(ConfigError, match=r"has no tuning 'fast' \(allowed: default, isolated, isolated-at-boot\)"):
         board.tuning("fast")
 
 

@@ -3,7 +3,9 @@
 
 A kernel passes over an argument that it does not know or cannot satisfy (no CONFIG_NO_HZ_FULL, a CPU that is not there,
 the boot CPU), and the words stand on its command line all the same. `isolcpus` and `nohz_full` are read back from
-/sys/devices/system/cpu (drivers/base/cpu.c; syntax: Documentation/admin-guide/kernel-parameters.rst).
+/sys/devices/system/cpu (drivers/base/cpu.c; syntax: Documentation/admin-guide/kernel-parameters.rst), `rcu_nocbs` from
+the only place that tells which CPUs it took, a line that the kernel prints while it boots (kernel/rcu/tree_nocb.h), and
+`irqaffinity`, to which the kernel adds the CPU that it boots on (kernel/irq/irqdesc.c), from the default affinity.
 
 An interrupt goes where its *effective* affinity says: what was written is a wish, which an interrupt controller, a
 driver with interrupts for each queue, or a program that balances may not follow, and which x86 follows when the
@@ -18,14 +20,20 @@ import re
 from collections.abc import Iterable, Mapping
 
 INTERRUPTS = "/proc/interrupts"
+DEFAULT_AFFINITY = "/proc/irq/default_smp_affinity"
 _EFFECTIVE = "/proc/irq/{}/effective_affinity_list"
 # What a plan reads before and after: patterns of the shell.
 WATCHED = (INTERRUPTS, _EFFECTIVE.format("*"))
+# What kernel arguments need (init/Kconfig, kernel/time/Kconfig, kernel/rcu/Kconfig).
+_OPTIONS = {"isolcpus": "CPU_ISOLATION", "nohz_full": "NO_HZ_FULL", "rcu_nocbs": "RCU_NOCB_CPU", "irqaffinity": "SMP"}
+_BOOTS = 0  # the CPU that a kernel boots on
 
 _PATH = re.compile(r"/proc/interrupts|/proc/irq/[0-9]{1,6}/effective_affinity_list")
 _PART = re.compile(r"([0-9]{1,5}|N)(?:-([0-9]{1,5}|N)(?::([0-9]{1,5})/([0-9]{1,5}))?)?")
 _ROW = re.compile(r" *([0-9]{1,6}): *((?:[0-9]{1,20} +)*[0-9]{1,20})(?: +(\S.*))?")
 _FLAGS = frozenset({"domain", "managed_irq", "nohz"})  # of `isolcpus`
+_OFFLOADED = re.compile(r"Offload RCU callbacks from CPUs: (\(none\)|[0-9,-]{1,1000})\.")
+_MASK = re.compile(r"[0-9a-f]{1,8}(?:,[0-9a-f]{8}){0,300}")
 _SHOWN = 4
 
 
@@ -52,9 +60,38 @@ def listed(text: str, there: int) -> frozenset[int] | None:
     return frozenset(found)
 
 
+def watched(command_line: str, irq_affinity: str) -> tuple[str, ...]:
+    """Return what a plan reads before and after to prove where interrupts came, for a tuning that says where."""
+    if "irqaffinity" in _words(command_line):
+        return (*WATCHED, DEFAULT_AFFINITY)
+    return WATCHED if irq_affinity else ()
+
+
+def lacking(command_line: str, configuration: Mapping[str, str]) -> list[str]:
+    """Return the options that kernel arguments need and a configuration lacks: `CONFIG_X, which WORD needs`."""
+    needed = {name: word for word, name in _OPTIONS.items() if word in _words(command_line)}
+    if "nohz" in _words(command_line).get("isolcpus", "").split(","):
+        needed.setdefault("NO_HZ_FULL", "isolcpus=nohz")
+    return [f"CONFIG_{name}, which {word} needs" for name, word in needed.items() if configuration.get(name) != "y"]
+
+
+def offloaded(log: str) -> str:
+    """Return the CPUs whose RCU callbacks the kernel offloads, by its log; empty if it does not tell or has none."""
+    match = _OFFLOADED.search(log)
+    return match[1].strip("()").replace("none", "") if match else ""
+
+
+def _words(command_line: str) -> dict[str, str]:
+    """Return kernel arguments by name; of one that is given twice, the later."""
+    return dict(word.partition("=")[::2] for word in command_line.split())
+
+
 def asked(command_line: str) -> dict[str, str]:
-    """Return the lists of CPUs that kernel arguments ask for: those that must be `isolated`, and `nohz_full`."""
-    words = dict(word.partition("=")[::2] for word in command_line.split())
+    """Return the lists of CPUs that kernel arguments ask for: those to be `isolated`, `nohz_full` and `rcu_nocbs`.
+
+    `rcu_nocbs` without CPUs only prepares the kernel for them.
+    """
+    words = _words(command_line)
     found: dict[str, str] = {}
     if "isolcpus" in words:
         parts = words["isolcpus"].split(",")
@@ -63,7 +100,38 @@ def asked(command_line: str) -> dict[str, str]:
         # Without a flag CPUs are taken from the scheduler's domains, and nothing else (kernel/sched/isolation.c).
         found |= {"isolated": cpus} if "domain" in flags or not flags else {}
         found |= {"nohz_full": cpus} if "nohz" in flags else {}
-    return found | ({"nohz_full": words["nohz_full"]} if "nohz_full" in words else {})
+    return found | {name: words[name] for name in ("nohz_full", "rcu_nocbs") if words.get(name)}
+
+
+def interrupts(command_line: str, irq_affinity: str) -> str:
+    """Return the CPUs on which interrupts may come, as a list; empty if the tuning does not say.
+
+    Args:
+        command_line: the arguments that the tuning asks for.
+        irq_affinity: where the tuning moves interrupts once the kernel runs; empty if it does not.
+    """
+    wanted = _words(command_line).get("irqaffinity")
+    if irq_affinity or wanted is None:
+        return irq_affinity
+    return wanted if wanted == "all" or re.match(rf"{_BOOTS}\b", wanted) else f"{_BOOTS},{wanted}"
+
+
+def not_default(wanted: str, there: int, mask: str) -> str:
+    """Return what is wrong with the default affinity of interrupts as `irqaffinity` should have made it; or nothing.
+
+    Args:
+        wanted: the CPUs that it should be.
+        there: how many CPUs the board has.
+        mask: what the kernel says: groups of 32 bits in hexadecimal digits (lib/bitmap-str.c).
+    """
+    cpus = listed(wanted, there)
+    if cpus is None:
+        return f"the CPUs {wanted!r} (irqaffinity) are not understood, so nobody can tell whether they took"
+    bits = int(mask.replace(",", ""), 16) if _MASK.fullmatch(mask) else 0
+    found = frozenset(cpu for cpu in range(there) if bits >> cpu & 1)
+    if found == cpus:
+        return ""
+    return f"interrupts should be on CPUs {wanted} by default, and the kernel's mask is {mask or 'not told'}"
 
 
 def not_taken(command_line: str, has: Mapping[str, str], there: int) -> list[str]:
@@ -71,12 +139,14 @@ def not_taken(command_line: str, has: Mapping[str, str], there: int) -> list[str
 
     Args:
         command_line: the arguments that were asked for.
-        has: what the kernel says, by `isolated` and `nohz_full`.
+        has: what the kernel says, by the names of `asked`; what it does not tell is not judged.
         there: how many CPUs the board has.
     """
     problems = []
     for name, wanted in asked(command_line).items():
-        cpus, found = listed(wanted, there), listed(has[name], there) or frozenset()
+        cpus, found = listed(wanted, there), listed(has.get(name, ""), there) or frozenset()
+        if name not in has:
+            continue
         if cpus is None:
             problems.append(f"the CPUs {wanted!r} ({name}) are not understood, so nobody can tell whether they took")
         elif not cpus <= found:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
-from rtgate import companions, links, loads, observed, overwriting, pcie, readings
+from rtgate import companions, isolation, links, loads, observed, overwriting, pcie, readings
 from rtgate.boards import Board, Qemu
 from rtgate.console.faults import FATAL
 from rtgate.environment import Environment
@@ -135,9 +135,11 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         needs=(
             *_absent(case, arm),
             *_undriven(case, arm),
+            *_unisolated(arm),
             *case.tool.required(),
             *load.needs,
             *_confined(case, arm),
+            *_beyond(case, arm),
             *overwriting.needs(case.tools, made, arm.board.name),
         ),
         writes=(*case.tool.writes, *arm.tuning.writes),
@@ -174,6 +176,17 @@ def _undriven(case: Case, arm: Arm) -> tuple[Need, ...]:
     return (Need(test=NEVER, reason=f"{arm.kernel.name} was built without PCI Express (CONFIG_PCIEPORTBUS){there}"),)
 
 
+def _unisolated(arm: Arm) -> tuple[Need, ...]:
+    """Return what is known of a kernel before it boots: without an option it passes over an argument of the tuning."""
+    lacking = isolation.lacking(arm.tuning.command_line, arm.configuration) if arm.configuration else []
+    # One that has lost its flavour as well is not passed over: it boots, and fails for that.
+    if not lacking or (arm.kernel.flavour == "preempt_rt" and arm.configuration.get("PREEMPT_RT") != "y"):
+        return ()
+    it = "it" if len(lacking) == 1 else "them"
+    there = f"; the build {arm.tuning.build} has {it}" if arm.tuning.build else ""
+    return (Need(test=NEVER, reason=f"{arm.kernel.name} was built without {', and '.join(lacking)}{there}"),)
+
+
 def _confined(case: Case, arm: Arm) -> tuple[Need, ...]:
     """Return what no target has: a way to keep a tool on the tuning's CPUs that does not do so by itself."""
     own = case.tool.expected(setting(case, arm)).cpus
@@ -181,6 +194,15 @@ def _confined(case: Case, arm: Arm) -> tuple[Need, ...]:
         return ()
     reason = f"{case.tool.name} is not kept on CPUs {arm.tuning.cpus}, which the tuning {arm.tuning.name} asks for"
     return (Need(test=NEVER, reason=reason),)
+
+
+def _beyond(case: Case, arm: Arm) -> tuple[Need, ...]:
+    """Return what no target has: CPUs that a profile's options name, and the board's file does not."""
+    there = arm.board.cpus
+    missing = [str(cpu) for cpu in case.tool.expected(setting(case, arm)).cpus if cpu >= there]
+    has = "one CPU" if there == 1 else f"{there} CPUs"
+    reason = f"{case.tool.name} should measure on CPU {', '.join(missing)}, and {arm.board.name} has {has}"
+    return (Need(test=NEVER, reason=reason),) if missing else ()
 
 
 def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
@@ -361,5 +383,6 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
         kernel_threads=observed.kernel_threads(files, arm.tuning),
         log=observed.kernel_log(files, ours=arm.time != "real" and not arm.attached),
         suspends=observed.suspends(files),
+        rcu_nocbs=observed.rcu_nocbs(files) if "rcu_nocbs" in isolation.asked(arm.tuning.command_line) else None,
         processes=tuple(dict.fromkeys(observed.text(files, "processes").splitlines())),
     )

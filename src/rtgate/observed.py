@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from rtgate import links, suspend
+from rtgate import isolation, links, suspend
 from rtgate.console.faults import scan
 from rtgate.pcie import Function
 from rtgate.record import FaultSeen, LoadSeen, Thread
@@ -99,6 +99,12 @@ def suspends(files: Mapping[str, bytes]) -> tuple[str, ...] | None:
     """Return what the kernel's log tells of suspends; None if there is no log."""
     log = files.get("dmesg", b"").decode("utf-8", errors="replace")
     return suspend.told(log) if log.strip() else None
+
+
+def rcu_nocbs(files: Mapping[str, bytes]) -> str | None:
+    """Return the CPUs whose RCU callbacks the kernel offloads; None if its log does not tell, or begins too late."""
+    log = files.get("dmesg", b"").decode("utf-8", errors="replace")
+    return isolation.offloaded(log) or ("" if "Linux version " in log else None)
 
 
 _STAT = re.compile(r"\d+ \((?P<name>.*)\) (?P<fields>\S(?: -?[0-9]{1,20}){38,})\s*")

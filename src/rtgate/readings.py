@@ -12,11 +12,11 @@ from rtgate.tuning import Tuning
 def watched(time: str, tuning: Tuning) -> tuple[str, ...]:
     """Return what a plan reads before and after, as patterns of the shell, on a board of this time.
 
-    On virtual time nothing: a boot there has no sensors and is not suspended, and every read moves its histogram.
+    On virtual time only what the tuning asks for: a boot there has no sensors and is not suspended, and every read
+    moves its histogram.
     """
-    if time == "virtual":
-        return ()
-    return (*thermal.WATCHED, *suspend.WATCHED, *(isolation.WATCHED if tuning.irq_affinity else ()))
+    isolated = isolation.watched(tuning.command_line, tuning.irq_affinity)
+    return isolated if time == "virtual" else (*thermal.WATCHED, *suspend.WATCHED, *isolated)
 
 
 def of(around: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:

@@ -6,7 +6,7 @@ needs; `planned.json` beside the boots says which were planned; the raw output i
 so that a better parser can read it again.
 
 Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
-name several groups of threads. Where there are any, `chunk` of a soak, and `evidence.pcie`, `readings` and `suspends`.
+name several groups of threads. If any, `chunk` of a soak, and `evidence.pcie`, `readings`, `suspends`, `rcu_nocbs`.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class Evidence:
         pcie: what files of PCI functions held, by path, before and after the measurement (see `links`).
         readings: what the board told of itself by path, before and after the measurement (see `thermal`, `suspend`).
         suspends: lines of the kernel's log that tell of a suspend; None where nobody looked for them.
+        rcu_nocbs: the CPUs whose RCU callbacks the kernel offloads, as its log tells; None where it does not.
         writes: what settings that were written had to read back as, by path, as regular expressions.
         load_output: the end of what the load printed; `load_ended` its exit code, if it was seen to end by itself.
     """
@@ -80,6 +81,7 @@ class Evidence:
     pcie: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     readings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     suspends: tuple[str, ...] | None = None
+    rcu_nocbs: str | None = None
     load_output: str = ""
     load_ended: int | None = None
 
@@ -315,6 +317,7 @@ def as_json(record: Record) -> dict[str, Any]:
             "log": evidence.log,
             "kernel_threads": [_slots(thread) for thread in evidence.kernel_threads],
             **({} if evidence.suspends is None else {"suspends": list(evidence.suspends)}),
+            **({} if evidence.rcu_nocbs is None else {"rcu_nocbs": evidence.rcu_nocbs}),
         },
         "measurements": [measurement.as_json() for measurement in record.measurements],
         "faults": [_slots(fault) for fault in record.faults],
@@ -380,6 +383,7 @@ def _record(data: dict[str, Any], directory: Path | None) -> Record:
             log=_is((str,), evidence["log"]),
             kernel_threads=tuple(Thread(**thread) for thread in evidence["kernel_threads"]),
             suspends=tuple(_is((list,), evidence["suspends"])) if "suspends" in evidence else None,
+            rcu_nocbs=_is((str, type(None)), evidence.get("rcu_nocbs")),
         ),
         measurements=tuple(Measurement.from_json(entry) for entry in data["measurements"]),
         faults=tuple(FaultSeen(**fault) for fault in data["faults"]),

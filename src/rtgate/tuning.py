@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rtgate import site
+
 if TYPE_CHECKING:
     from rtgate.strict_yaml import Value
 
@@ -35,6 +37,7 @@ class Tuning:
         cpus: the CPUs that the tool measures on, like `2-3`; empty for all.
         writes: files below /proc and /sys.
         priorities: SCHED_FIFO priority by the start of the names of the kernel's threads, like `irq/`.
+        build: the build whose kernel has what the kernel arguments need; empty if the board's own has it.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Tuning:
     cpus: str = ""
     writes: tuple[Write, ...] = ()
     priorities: tuple[tuple[str, int], ...] = ()
+    build: str = ""
 
     @property
     def irq_affinity(self) -> str:
@@ -53,7 +57,10 @@ class Tuning:
 DEFAULT = Tuning(name="default", description="as the board boots")
 _CPUS = re.compile(r"[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?)*")
 _INTERRUPTS = "/proc/irq/*/smp_affinity_list"
-_OPTIONAL = ("command_line", "cpus", "irq_affinity", "cpu_governor", "memory_governor", "rt_runtime_us", "priorities")
+_OPTIONAL = (
+    *("command_line", "cpus", "irq_affinity", "cpu_governor", "memory_governor", "rt_runtime_us", "priorities"),
+    "build",
+)
 
 
 def read(value: Value) -> dict[str, Tuning]:
@@ -99,7 +106,15 @@ def _tuning(name: str, value: Value) -> Tuning:
         cpus=listed.get("cpus", ""),
         writes=tuple(writes),
         priorities=_priorities(data.get("priorities")),
+        build=_build(data["build"]) if "build" in data else "",
     )
+
+
+def _build(value: Value) -> str:
+    known = site.names("kernel-configs")
+    if value.text() not in known:
+        value.fail(f"unknown build {value.text()!r} (allowed: {', '.join(known)})")
+    return value.text()
 
 
 def cpu_list(value: Value) -> str:

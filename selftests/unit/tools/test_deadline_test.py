@@ -12,6 +12,7 @@ from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
 from rtgate.threads import SCHED_DEADLINE, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Setting
+from rtgate.tools.cyclicdeadline import HRTICK
 from rtgate.tools.deadline_test import DeadlineTest
 from rtgate.units import Unit
 
@@ -165,6 +166,13 @@ def test_the_numbers_of_any_run_come_out_as_they_went_in(data: st.DataObject) ->
     found = _parse(text, Setting(cpus=threads, duration_s=1.0, virtual_time=True))
     for index, (deadlines, periods, tried, low, mean, high) in enumerate(rows):
         assert _values(found, index) == (deadlines, periods, tried - 1 + deadlines + periods, low, mean, high)
+
+
+@pytest.mark.parametrize(("interval_us", "short"), [(1000, True), (2222, True), (2224, False), (10_000, False)])
+def test_short_runs_need_hrtick(interval_us: int, short: bool) -> None:
+    """With a period of 2222 us not even the largest share, 90 %, is 2 ms."""
+    tool = DeadlineTest(interval_us=interval_us, percent=80, run_percent=100)
+    assert tool.required() == ((HRTICK,) if short else ())
 
 
 @pytest.mark.parametrize(("cpus", "threads", "longest"), [(1, 2, 10_500), (2, 2, 10_500), (4, 4, 11_500)])

@@ -96,7 +96,14 @@ def test_virtual_time_has_a_unit_of_its_own() -> None:
     assert _histogram(_parse(GOOD, VIRTUAL)).unit is Unit.VIRTUAL_NS
 
 
-@pytest.mark.parametrize("capture", ["2.4/queuelat-calibration-only.txt", "2.10/queuelat-virtual-idle.out"])
+@pytest.mark.parametrize(
+    "capture",
+    [
+        "2.4/queuelat-calibration-only.txt",
+        "2.6/queuelat-x86_64-calibration-only.out",
+        "2.10/queuelat-virtual-idle.out",
+    ],
+)
 def test_a_run_that_ends_in_its_calibration_prints_a_summary_and_is_refused(capture: str) -> None:
     text = re.sub(r"rc=0\n\Z", "", (DATA / capture).read_text())
     assert "Avg loop processing time: " in text

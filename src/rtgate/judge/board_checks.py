@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rtgate import firmware, isolation, links, suspend, thermal
 from rtgate.judge.check import Check, Spoils, judged, undeclared
 from rtgate.record import Record
@@ -16,19 +18,38 @@ _WARNINGS = (
 
 def isolation_check(record: Record) -> Check:
     """Check that CPUs and interrupts are isolated as the tuning asks, by what the kernel says and what came."""
-    asked, environment = record.evidence.asked, record.environment
+    asked, environment, evidence = record.evidence.asked, record.environment, record.evidence
     there = int(environment.cpus) if environment.cpus.isdecimal() else 1
-    words, interrupts = str(asked["command_line"]), str(asked.get("irq_affinity", ""))
+    words, moved = str(asked["command_line"]), str(asked.get("irq_affinity", ""))
     has = {"isolated": environment.isolated, "nohz_full": environment.nohz_full}
+    has |= {} if evidence.rcu_nocbs is None else {"rcu_nocbs": evidence.rcu_nocbs}
     problems = isolation.not_taken(words, has, there)
     fine = [f"{name} {cpus}" for name, cpus in isolation.asked(words).items()]
-    if interrupts and not record.virtual_time:
-        problems += isolation.astray(interrupts, there, record.evidence.readings)
+    interrupts = isolation.interrupts(words, moved)
+    if interrupts:
+        problems += isolation.astray(interrupts, there, evidence.readings)
         fine.append(f"no interrupt came elsewhere than on {interrupts}")
-        if not problems and not all(record.evidence.readings.get(isolation.INTERRUPTS, ("", ""))):
-            return judged("isolation", Spoils.GOOD_NEWS, "where interrupts came was not read before and after", "")
-    problem = "; ".join(problems)
-    return judged("isolation", Spoils.FIGURES, problem, ", ".join(fine) or "the tuning isolates nothing")
+    if interrupts and not moved:
+        mask = evidence.settings.get(isolation.DEFAULT_AFFINITY, ("", ""))[0]
+        problems += filter(None, [isolation.not_default(interrupts, there, mask)])
+    untold = _untold(record, has) if not problems else ""
+    if untold:
+        return judged("isolation", Spoils.GOOD_NEWS, untold, "")
+    return judged("isolation", Spoils.FIGURES, "; ".join(problems), ", ".join(fine) or "the tuning isolates nothing")
+
+
+def _untold(record: Record, has: Mapping[str, str]) -> str:
+    """Return what of the isolation nobody read."""
+    asked, evidence = record.evidence.asked, record.evidence
+    words = str(asked["command_line"])
+    moves = isolation.interrupts(words, str(asked.get("irq_affinity", "")))
+    if moves and not all(evidence.readings.get(isolation.INTERRUPTS, ("", ""))):
+        return "where interrupts came was not read before and after"
+    # Of a soak's chunks the first one has the log of the boot.
+    goes_on = record.chunk is not None and evidence.log == "some"
+    if "rcu_nocbs" in isolation.asked(words) and "rcu_nocbs" not in has and not goes_on:
+        return "whether rcu_nocbs took was not read: the kernel's log has lost its beginning"
+    return ""
 
 
 def suspend_check(record: Record) -> Check:

@@ -32,7 +32,7 @@ JSON = "cyclicdeadline.json"
 _FAILED = re.compile(r"Thread [0-9]+ failed:")
 _SETUP_CYCLES = 1
 _RUNTIME_PERCENT = 60
-_LEAST_RUNTIME_US = 2000
+LEAST_RUNTIME_US = 2000
 _HISTOGRAM = Need(
     test="cyclicdeadline --help 2>&1 | grep -q -e --histogram",
     reason="needs cyclicdeadline with --histogram (rt-tests 2.7 or newer)",
@@ -73,7 +73,7 @@ class Cyclicdeadline(Tool):
 
     def required(self) -> tuple[Need, ...]:
         """Return what the target must have: `--histogram` if it is used, and HRTICK_DL for short runs."""
-        short = self.interval_us * _RUNTIME_PERCENT // 100 < _LEAST_RUNTIME_US
+        short = self.interval_us * _RUNTIME_PERCENT // 100 < LEAST_RUNTIME_US
         return (*((_HISTOGRAM,) if self.range_us else ()), *((HRTICK,) if short else ()))
 
     def argv(self, setting: Setting) -> tuple[str, ...]:

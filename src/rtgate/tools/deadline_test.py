@@ -23,12 +23,15 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
+from rtgate.needs import Need
 from rtgate.threads import SCHED_DEADLINE, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.cyclicdeadline import HRTICK, LEAST_RUNTIME_US
 from rtgate.tools.rt_tests import ended
 
 _SECONDS = 10
 _SETUP_PERIODS = 1
+_MOST_PERCENT = 90  # of a period that one thread's runtime may be
 _THREAD = re.compile(
     r"^\[[0-9]+\]\n"
     r"missed deadlines  = (?P<deadlines>[0-9]{1,10})\n"
@@ -77,6 +80,11 @@ class DeadlineTest(Tool):
         "runtime.avg": Reports.TIME,
         "runtime.max": Reports.TIME,
     }
+
+    def required(self) -> tuple[Need, ...]:
+        """Return what the target must have: HRTICK_DL, if runs are short whatever the number of CPUs."""
+        longest = self.interval_us * _MOST_PERCENT // 100
+        return (HRTICK,) if longest < LEAST_RUNTIME_US else ()
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: one thread per CPU, two on one CPU, bound to no CPU.

@@ -97,11 +97,7 @@ class Fio(Overwriting):
             *("-direct=1", "-iodepth", "32", "-thread", f"-rw={self.mode}", f"-ioengine={setting.storage.engine}"),
             *(f"-bs={self.block}", f"-size={self._size(setting)}", "-numjobs=1", f"-runtime={_written(runtime)}"),
             "-group_reporting",
-            *(
-                word
-                for name in self._rounds(setting)
-                for word in (f"-name={name}", f"-runtime={self._round_ms(setting)}ms")
-            ),
+            *self._round_options(setting),
             f"-name={self.job}",
         )
 
@@ -189,11 +185,8 @@ class Fio(Overwriting):
         return () if setting.beside else tuple(f"round{number:02d}" for number in range(1, ROUNDS + 1))
 
     def _round_options(self, setting: Setting) -> tuple[str, ...]:
-        runtime = f"-runtime={self._round_ms(setting)}ms"
+        runtime = f"-runtime={self._measured_ms(setting) // ROUNDS}ms"
         return tuple(word for name in self._rounds(setting) for word in (f"-name={name}", runtime))
-
-    def _round_ms(self, setting: Setting) -> int:
-        return round(setting.duration_s * 500) // ROUNDS
 
     def _measured_ms(self, setting: Setting) -> int:
         return round(setting.duration_s * 500)
