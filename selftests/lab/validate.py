@@ -9,8 +9,10 @@ said, empty for nothing.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +58,8 @@ def device_schema(text: str) -> str:
 
 def dispatcher(name: str, job: Path, device: Path, directory: Path) -> str:
     """Return what the dispatcher has against a job on a device, when it makes its pipeline and runs none of it."""
-    configuration = directory / "dispatcher.yaml"
-    configuration.write_text(DISPATCHER)
     argv = ["lava-run", "--job-id", "1", "--output-dir", str(directory / f"out-{name}"), "--device", str(device)]
-    argv += ["--dispatcher", str(configuration), "--validate", str(job)]
+    argv += ["--dispatcher", str(directory / "dispatcher.yaml"), "--validate", str(job)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode == 0:
         return ""
@@ -70,19 +70,28 @@ def dispatcher(name: str, job: Path, device: Path, directory: Path) -> str:
     return "\n".join([*traces, *told]) or f"exit code {done.returncode}: {done.stderr[-500:]}"
 
 
+def looked_at(directory: Path, job: Path, rendered: Path) -> dict[str, str]:
+    """Return what each step said of a job on a device."""
+    return {
+        "schema": schema(job),
+        "device": device_schema(rendered.read_text()),
+        "dispatcher": dispatcher(job.stem, job, rendered, directory),
+    }
+
+
 def main(directory: Path) -> dict[str, dict[str, str]]:
     """Return for each job what each step said."""
     templates = engine(directory / "types", directory / "devices")
-    found: dict[str, dict[str, str]] = {}
-    for path in sorted((directory / "jobs").glob("*.yaml")):
-        job = yaml.safe_load(path.read_text())
-        said = found.setdefault(path.stem, {})
-        said["schema"] = schema(path)
-        rendered = directory / f"{path.stem}.device.yaml"
-        rendered.write_text(templates.get_template(f"{path.stem}.jinja2").render(**job.get("context", {})))
-        said["device"] = device_schema(rendered.read_text())
-        said["dispatcher"] = dispatcher(path.stem, path, rendered, directory)
-    return found
+    (directory / "dispatcher.yaml").write_text(DISPATCHER)
+    # LAVA's programs take seconds for each job, most of it to load themselves: as many at once as there are cores.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        running = {}
+        for path in sorted((directory / "jobs").glob("*.yaml")):
+            job = yaml.safe_load(path.read_text())
+            rendered = directory / f"{path.stem}.device.yaml"
+            rendered.write_text(templates.get_template(f"{path.stem}.jinja2").render(**job.get("context", {})))
+            running[path.stem] = pool.submit(looked_at, directory, path, rendered)
+        return {name: said.result() for name, said in running.items()}
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rtgate import media, site, storage, tuning
 from rtgate import pcie as pcie_facts
-from rtgate import site, storage, tuning
 from rtgate.errors import ConfigError
+from rtgate.media import Region
 from rtgate.storage import Storage
 from rtgate.strict_yaml import Mapping as Keys
 from rtgate.strict_yaml import Value, load
@@ -108,6 +109,7 @@ class Lava:
         prompt: what the shell prints when it is ready, as a regular expression.
         login: who logs in, where the console asks for it.
         unconfirmed: what no document confirms.
+        media: what must be on the media that the board boots from.
     """
 
     device_type: str
@@ -117,6 +119,7 @@ class Lava:
     prompt: str
     login: str
     unconfirmed: tuple[Unconfirmed, ...]
+    media: tuple[Region, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,7 +358,7 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
     if value is None:
         return None
     data = value.mapping(
-        required=("device_type", "boot"), optional=("consoles", "dtbs", "prompt", "login", "unconfirmed")
+        required=("device_type", "boot"), optional=("consoles", "dtbs", "prompt", "login", "unconfirmed", "media")
     )
     # `re.escape` would also escape spaces and `#`, which only makes job definitions hard to read.
     escaped = re.sub(r"([][.^$*+?{}()|\\])", r"\\\1", console.prompt)
@@ -368,6 +371,7 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
         prompt=prompt,
         login=data.text("login", ""),
         unconfirmed=_unconfirmed(data.get("unconfirmed")),
+        media=media.read(data["media"]) if "media" in data else (),
     )
 
 

@@ -62,7 +62,7 @@ def test_after_a_death_nothing_is_measured_and_the_kernel_is_blamed_once(state: 
     for _ in range(2):
         outcome = one.run(plan("signal/signaltest:idle"))
         assert outcome.state is State.LAB
-        assert "latency/cyclictest:idle, earlier in this boot" in outcome.message
+        assert "latency/cyclictest:idle, earlier in this boot; a reset would not boot this kernel" in outcome.message
     assert len(live.ran) == 1
 
 
@@ -110,7 +110,8 @@ def test_a_reset_that_fails_is_the_labs() -> None:
     assert "ended with 1" in one.run(plan()).message
 
 
-def test_a_board_that_stays_hot_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("told", [{}, RESET])
+def test_a_board_that_stays_hot_is_not_measured(monkeypatch: pytest.MonkeyPatch, told: dict[str, str]) -> None:
     asked: list[float] = []
 
     def cool(_live: object, _plan: Plan, limit_c: float) -> None:
@@ -118,10 +119,11 @@ def test_a_board_that_stays_hot_is_not_measured(monkeypatch: pytest.MonkeyPatch)
         raise InfrastructureError("the board is at 71 C")
 
     monkeypatch.setattr(target_module, "cool", cool)
-    one = target(Live([], board=replace(BOARD, cool_to=55)))
+    one = target(Live([], board=replace(BOARD, cool_to=55)), **told)
     outcomes = [one.run(plan()) for _ in range(2)]
     assert [outcome.state for outcome in outcomes] == [State.LAB, State.LAB]
-    assert "not measured: the board is at 71 C" in outcomes[1].message
+    assert [outcome.message for outcome in outcomes] == ["not measured: the board is at 71 C"] * 2
+    assert outcomes[0].machine == {"console": "lava", "boot": "2", "job": "7"}
     assert asked == [55]
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from rtgate import boards, site
 from rtgate.boards import Board
+from rtgate.cli import command_options
+from rtgate.cli.board_health import media_of
 from rtgate.cli.job_watch import JobWatch
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
@@ -45,7 +47,7 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--server", metavar="URL", help="the LAVA server, or an identity of lavacli.yaml")
+    command_options.server(parser)
     parser.add_argument(
         "--board", action="append", default=[], metavar="NAME", help="this board (default: all there are)"
     )
@@ -55,6 +57,9 @@ def add_parser(commands: Any) -> None:
     for name in ("kernel", "ramdisk", "dtb", "nfsroot"):
         parser.add_argument(f"--{name}", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--transport", choices=TRANSPORTS, default="docker", help="of the health check")
+    parser.add_argument(
+        "--media", metavar="FILE", help="what must be on the boot media (default: what the board's file says)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -91,7 +96,13 @@ def _health_check(arguments: argparse.Namespace) -> str:
         )
     files = Files(kernel=arguments.kernel, ramdisk=arguments.ramdisk, dtb=arguments.dtb, nfsroot=arguments.nfsroot)
     board = boards.board(arguments.health_check)
-    return health.definition(board, files, transport=arguments.transport, image=arguments.image)
+    return health.definition(
+        board,
+        files,
+        transport=arguments.transport,
+        image=arguments.image,
+        media=media_of(board, arguments.media),
+    )
 
 
 @dataclass(frozen=True, slots=True)

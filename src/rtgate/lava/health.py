@@ -3,23 +3,28 @@
 
 A health check boots a kernel that is known to be good, twice. The boots prove network, boot loader and power switch;
 then, over the console: no byte of it is damaged (`board.line`), the board's clock runs as fast as the worker's
-(`board.clock`), and the board has been running only since this job switched it on (`board.power`).
+(`board.clock`), and the board has been running only since this job switched it on (`board.power`). What the board boots
+from may be hashed and restored as well (`board.media.NAME`, see `boot_media`).
 """
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
+import shlex
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from rtgate import __version__
 from rtgate.boards import Board
 from rtgate.console.shell import Shell
 from rtgate.deadline import Deadline
 from rtgate.errors import InfrastructureError
+from rtgate.lava import boot_media
 from rtgate.lava.job import Files, JobArm, JobRequest, lava_of, render
+from rtgate.lava.proved import Proved
+from rtgate.media import Region, described
 from rtgate.strict_yaml import dump
 
 LINES = 2000
@@ -35,21 +40,24 @@ _TEST_S = 300
 _UPTIME = re.compile(rb"up:([0-9]+\.[0-9]+):pu")
 
 
-@dataclass(frozen=True, slots=True)
-class Proved:
-    """One thing that a health check looked at; `value` is in `unit`."""
+def definition(
+    board: Board,
+    files: Files,
+    *,
+    transport: str = "docker",
+    image: str = "",
+    media: Sequence[Region] = (),
+) -> str:
+    """Return a health check as a job definition. Raises ConfigError as `job.render`.
 
-    name: str
-    good: bool
-    value: float
-    unit: str
-    sentence: str
-
-
-def definition(board: Board, files: Files, *, transport: str = "docker", image: str = "") -> str:
-    """Return a health check as a job definition. Raises ConfigError as `job.render`."""
-    command = f"rtgate board-health --board {board.name}"
-    steps = (command,) if transport == "docker" else _ON_BOARD
+    Args:
+        board: whose health check it is.
+        files: the kernel that is known to be good.
+        transport: as `JobRequest` has it.
+        image: as `JobRequest` has it.
+        media: what must be on the board's boot media.
+    """
+    steps = (_in_container(board, media),) if transport == "docker" else _on_board(media)
     request = JobRequest(
         name=f"rtgate health check of {lava_of(board).device_type}",
         board=board,
@@ -59,18 +67,35 @@ def definition(board: Board, files: Files, *, transport: str = "docker", image: 
         profile="mr",
         transport=transport,
         image=image,
-        test_s=_TEST_S,
+        test_s=_TEST_S + boot_media.seconds(media),
         steps=(steps, steps),
     )
     return render(request)
 
 
-# Without a container nobody measures the line: what is left is that the board boots, twice, each time from power on.
-_ON_BOARD = (
-    "read -r up rest </proc/uptime",
-    f'if [ "${{up%.*}}" -lt {_BOOT_S:.0f} ]; then result=pass; else result=fail; fi',
-    'lava-test-case board.power --result "$result" --measurement "$up" --units s',
-)
+def _in_container(board: Board, media: Sequence[Region]) -> str:
+    """Return the step of the container. Regions go with it: the container's own file of the board may be another."""
+    command = f"rtgate board-health --board {board.name}"
+    if not media:
+        return command
+    return f"printf %s {shlex.quote(json.dumps(described(media)))} | {command} --media -"
+
+
+def _on_board(media: Sequence[Region]) -> tuple[str, ...]:
+    """Return the steps of LAVA's test shell.
+
+    Without a container nobody measures the line: what is left is that the board boots, twice, each time from power on,
+    and what it boots from.
+    """
+    return (
+        "bad=0",
+        "read -r up rest </proc/uptime",
+        f'if [ "${{up%.*}}" -lt {_BOOT_S:.0f} ]; then result=pass; else result=fail; bad=1; fi',
+        'lava-test-case board.power --result "$result" --measurement "$up" --units s',
+        *boot_media.on_board(media),
+        # LAVA takes a job for good whatever its results are; this it does not.
+        '[ "$bad" = 0 ] || lava-test-raise "infra: this board is not fit for measuring"',
+    )
 
 
 def probe(device_type: str, image: str = "") -> tuple[str, str]:

@@ -21,10 +21,10 @@ from rtgate.profiles import Profile
 from rtgate.target.live import NO_SHELL, LiveTarget, waits_of
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
+from rtgate.target.power import Revived, death
 
 # An emulated board gets what its host has left: minutes of silence say nothing about its kernel.
 _PATIENT = Waits(target=2.0, hang=90.0)
-_DIED = {State.FAULT: "the kernel died", State.HANG: "the target hung"}
 
 
 def time_of(board: Board) -> str:
@@ -69,8 +69,11 @@ class JobTarget:
     live: LiveTarget
     job: InJob
     profile: Profile
-    _died: str = field(default="")
-    _cooled: bool = False
+    _board: Revived = field(init=False)
+    _hot: str | None = None  # why the board is too hot to be measured; None before somebody looked
+
+    def __post_init__(self) -> None:
+        self._board = Revived(live=self.live, cycle=self._reset)
 
     @classmethod
     def of(cls, board: Board, job: InJob, profile: Profile, stop: threading.Event) -> JobTarget:
@@ -82,36 +85,28 @@ class JobTarget:
 
     def run(self, plan: Plan) -> Outcome:
         """Carry out a plan. Raises Interrupted as `LiveTarget.run`."""
-        if not self._cooled:
-            self._cooled = True
-            try:
-                self._cool(plan)
-            except InfrastructureError as error:
-                self._died = str(error)
-        outcome = _blamed(self._revived(plan) if self._died else self.live.run(plan))
-        if outcome.state in _DIED:
-            self._died = f"{_DIED[outcome.state]} during {plan.case}, earlier in this boot"
-        elif outcome.message.startswith(NO_SHELL):
-            self._died = f"{NO_SHELL} for {plan.case}, earlier in this boot"
+        if self._hot is None:
+            self._hot = self._heat(plan)
+        if self._hot:
+            return Outcome(state=State.LAB, message=f"not measured: {self._hot}", machine=self.job.machine)
+        outcome = _blamed(self._board.run(plan))
+        died = death(plan, outcome) or (f"{NO_SHELL} for {plan.case}" if outcome.message.startswith(NO_SHELL) else "")
+        if died:
+            self._board.dead = f"{died}, earlier in this boot"
         return refused(plan, replace(outcome, machine=self.job.machine), self.profile)
 
-    def _cool(self, plan: Plan) -> None:
-        """Wait until the board is as cool as its file asks. Raises InfrastructureError."""
+    def _heat(self, plan: Plan) -> str:
+        """Wait until the board is as cool as its file asks; return why it is not, empty for a board that is."""
         limit = self.live.board.cool_to
-        if limit is not None:
-            cool(self.live, plan, limit)
-
-    def _revived(self, plan: Plan) -> Outcome:
-        """Carry out a plan on a board that died before: after a power cycle where that brings it back."""
-        if not self.job.power_cycle:
-            return Outcome(state=State.LAB, message=f"not measured: {self._died}")
         try:
-            self.job.reset()
+            if limit is not None:
+                cool(self.live, plan, limit)
         except InfrastructureError as error:
-            return Outcome(state=State.LAB, message=f"not measured: {self._died}; {error}")
-        outcome = replace(self.live, boots=True).run(plan)
-        if outcome.state is State.NO_BOOT:
-            # It may have stopped in its boot loader: the kernel is not to blame for that.
-            return replace(outcome, state=State.LAB, message=f"{self._died}; after a power cycle {outcome.message}")
-        self._died = ""
-        return outcome
+            return str(error)
+        return ""
+
+    def _reset(self) -> None:
+        """Turn the board off and on. Raises InfrastructureError: the lab cannot, or something else would boot."""
+        if not self.job.power_cycle:
+            raise InfrastructureError("a reset would not boot this kernel again")
+        self.job.reset()

@@ -9,7 +9,8 @@ once.
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from rtgate.errors import InfrastructureError
 from rtgate.target.live import LiveTarget
@@ -49,19 +50,21 @@ class Revived:
 
     Attributes:
         live: carries out plans.
-        cycle: turns the board off and on; None where nobody can.
+        cycle: turns the board off and on, or raises InfrastructureError; None where nobody can.
+        dead: why nothing can be measured until the board has started again; empty for a board that works.
     """
 
     live: LiveTarget
-    cycle: PowerCycle | None = None
-    _died: str = field(default="")
+    cycle: Callable[[], None] | None = None
+    dead: str = ""
     _gone: bool = False
 
     def run(self, plan: Plan) -> Outcome:
         """Carry out a plan. Raises Interrupted as `LiveTarget.run`."""
-        outcome = self._after_death(plan) if self._died else self.live.run(plan)
-        if outcome.state in _DIED:
-            self._died = f"{_DIED[outcome.state]} during {plan.case}"
+        outcome = self._after_death(plan) if self.dead else self.live.run(plan)
+        died = death(plan, outcome)
+        if died:
+            self.dead = f"{died}, earlier"
         return outcome
 
     def _after_death(self, plan: Plan) -> Outcome:
@@ -76,9 +79,15 @@ class Revived:
         if outcome.state is State.NO_BOOT:
             # It may have stopped in its boot loader: the kernel is not to blame for that.
             self._gone = self.cycle is None
-            return replace(outcome, state=State.LAB, message=f"{self._died}, earlier; then {outcome.message}")
-        self._died = ""
+            after = "then" if self.cycle is None else "after a power cycle"
+            return replace(outcome, state=State.LAB, message=f"{self.dead}; {after} {outcome.message}")
+        self.dead = ""
         return outcome
 
     def _not_measured(self, why: str) -> Outcome:
-        return Outcome(state=State.LAB, message=f"not measured: {self._died}, earlier; {why}")
+        return Outcome(state=State.LAB, message=f"not measured: {self.dead}; {why}")
+
+
+def death(plan: Plan, outcome: Outcome) -> str:
+    """Return how the target died of a plan; empty if it did not."""
+    return f"{_DIED[outcome.state]} during {plan.case}" if outcome.state in _DIED else ""
