@@ -140,6 +140,21 @@ def test_the_same_suite_runs_over_a_live_console(kernel: Path, tmp_path: Path, c
     assert {"DONE"} == {verdict["status"] for verdict in verdicts(tmp_path / "report")}
 
 
+def test_a_console_without_input_ends_and_one_with_input_gets_it(kernel: Path) -> None:
+    program = [sys.executable, "-m", "rtgate", "console", "--board", "virt-arm64", "--kernel", str(kernel)]
+    assert subprocess.run(program, stdin=subprocess.DEVNULL, check=False, timeout=60).returncode == 0
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        said = b""
+        while b"target# " not in said:
+            said += os.read(child.stdout.fileno(), 4096) or pytest.fail(f"no prompt: {said[-500:]!r}")
+        os.write(child.stdin.fileno(), b"echo al''ive; poweroff -f\n")
+        said = child.stdout.read()
+        assert b"alive\r\n" in said
+        assert child.wait(timeout=60) == 0
+
+
 def test_a_soak_is_measured_in_chunks(kernel: Path, tmp_path: Path) -> None:
     case = ("--case", "latency/cyclictest:hackbench", "--for", "6s", "--chunk", "2s")
     console = ("--board", "virt-arm64", "--kernel", kernel, "--console", "host")

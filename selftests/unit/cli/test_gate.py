@@ -104,6 +104,21 @@ def test_suites_that_ran_no_test_are_a_mistake(
     assert "the suites did not run (pytest's exit code 5): 3 deselected; see " in capsys.readouterr().err
 
 
+def test_suites_that_ran_no_test_harm_no_older_report(lab: Lab, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    assert main.main([*COMMON, "--kernel", "kernel", "--seeds", "1"]) == 0
+    before = _contents(report)
+    assert main.main([*COMMON, "--kernel", "kernel", "-k", "nothing"]) == 2
+    after = _contents(report)
+    assert {name for name in before if before[name] != after.get(name)} == {"measure.log"}
+    assert b"deselected" in after["measure.log"]
+    assert set(after) == set(before)
+
+
+def _contents(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
 # --- steps, with the suites replaced
 
 

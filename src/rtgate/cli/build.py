@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from rtgate import site
+from rtgate.cli import command_options
 from rtgate.kernel import build as kernel_build
 from rtgate.kernel import source
 from rtgate.kernel.artefacts import KernelBuild
@@ -43,21 +44,9 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("build", metavar="BUILD", help="an entry of kernel-configs/, or a path to a .yaml file")
-    parser.add_argument("--tree", metavar="DIR", type=Path, help="kernel source (default: the pinned Debian package)")
+    command_options.building(parser)
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where it goes (default: build/BUILD)")
     parser.add_argument("--check-config", action="store_true", help="only tell which options this tree would not take")
-    parser.add_argument("--jobs", metavar="N", type=positive, help="compilers at the same time (default: one per CPU)")
-    parser.add_argument("--patches", metavar="DIR", type=Path, help="apply this patch series, instead of BUILD's own")
-    parser.add_argument("--quiet", action="store_true", help="print the result only")
-
-
-def positive(text: str) -> int:
-    """Read an option that counts something. Raises argparse.ArgumentTypeError or ValueError."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return number
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,19 +7,19 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rtgate import boards, site
 from rtgate import record as records_file
-from rtgate.boards import FLAVOURS
-from rtgate.cli import history as history_command
+from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import pairing, queries
 from rtgate.history import screens as screening
 from rtgate.history.database import History, chosen
-from rtgate.history.queries import Boot, Wanted
+from rtgate.history.queries import Boot
 from rtgate.judge.proposing import Ask, Decision, GoodBoot, Proposed, propose_limits, ratchet
 from rtgate.judge.screening import ScreenProposal, propose_screen
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, load_thresholds
@@ -58,11 +58,7 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    history_command.add_option(parser)
-    parser.add_argument("--board", required=True, metavar="NAME", help="the board")
-    parser.add_argument("--device", metavar="ID", help="only this one of a lab's boards")
-    parser.add_argument("--flavour", default="preempt_rt", choices=FLAVOURS, help="default: %(default)s")
-    parser.add_argument("--case", metavar="CASE", help="only this case, for example latency/cyclictest:idle")
+    command_options.stored(parser)
     parser.add_argument("--runs", metavar="RUN,...", type=_names, help="only these runs")
     parser.add_argument(
         "--target", type=_share, default=0.01, metavar="SHARE", help="false alarms of a limit in a run (default: 1%%)"
@@ -109,15 +105,7 @@ def _good(
     history: History, arguments: argparse.Namespace, *, virtual: bool
 ) -> tuple[dict[str, tuple[GoodBoot, ...]], Screens]:
     """Return the good boots by case, and levels for the screen. Raises ConfigError when there are none."""
-    wanted = Wanted(
-        board=arguments.board,
-        device=arguments.device,
-        flavour=arguments.flavour,
-        case=arguments.case,
-        runs=arguments.runs,
-        good=True,
-    )
-    every = queries.find(history, wanted)
+    every = queries.find(history, replace(command_options.wanted(arguments), runs=arguments.runs, good=True))
     found = [boot for boot in every if boot.trusted]
     if not found:
         hint = f"; {len(every)} are there of kernels that nobody called good: rtgate history add --good-kernel"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from rtgate.cli import command_options
 from rtgate.cli.job_watch import JobWatch
 from rtgate.cli.jobs import add_selection, select
 from rtgate.errors import ConfigError
@@ -27,7 +28,7 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("job", type=int, nargs="*", metavar="JOB", help="the job's number")
-    parser.add_argument("--server", metavar="URL", help="the LAVA server, or an identity of lavacli.yaml")
+    command_options.server(parser)
     add_selection(parser)
 
 

@@ -4,25 +4,35 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
+import os
+import select
 import subprocess
 import sys
+import termios
+import tty
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rtgate import boards
 from rtgate.errors import ConfigError
+from rtgate.guard import guarded
 from rtgate.kernel import artefacts
 from rtgate.target import rootfs
 from rtgate.target.qemu import Machine, version
 
 _DESCRIPTION = """\
 Boot a kernel on a virtual board in host time and connect this terminal to its serial console. The shell is root's;
-cyclictest, hackbench and the other tools are there. Ctrl-A X ends the board, `poweroff -f` too. What is typed here is
-not repeatable, and latencies are the host's: `rtgate gate` measures.
+cyclictest, hackbench and the other tools are there. Ctrl-A X ends the board, and so do `poweroff -f` and the end of
+standard input. What is typed here is not repeatable, and latencies are the host's: `rtgate gate` measures.
 
 example:
   rtgate console --board virt-arm64 --kernel build/virt-arm64-preempt_rt
 """
+_QUIT = b"\x01x"  # Ctrl-A X, for QEMU's multiplexer
+_PATIENCE_S = 2.0
 
 
 def add_parser(commands: Any) -> None:
@@ -56,4 +66,81 @@ def run(arguments: argparse.Namespace) -> int:
         devices=tuple(board.qemu.devices),
     )
     print("Ctrl-A X ends the board", file=sys.stderr)
-    return subprocess.run(machine.argv(), check=False).returncode
+    with _blocking(), _raw(sys.stdin.fileno()):
+        return _connected(machine.argv(), sys.stdin.fileno())
+
+
+def _connected(argv: Sequence[str], source: int) -> int:
+    """Run QEMU, fed from a file descriptor until either of them ends; return QEMU's exit code, 0 if it was ended.
+
+    QEMU itself takes no notice of the end of its input.
+    """
+    with subprocess.Popen(guarded(argv), stdin=subprocess.PIPE) as child, _ended(child) as ended:
+        assert child.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it ended while something was typed
+            while ended not in select.select([source, ended], [], [])[0]:
+                data = _read(source)
+                if not data:
+                    return 0
+                os.write(child.stdin.fileno(), data)
+        return child.wait()
+
+
+@contextlib.contextmanager
+def _ended(child: subprocess.Popen[bytes]) -> Iterator[int]:
+    """Yield a file descriptor that can be read when QEMU has ended, and have it end with the block."""
+    descriptor = os.pidfd_open(child.pid)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+        _quit(child)
+
+
+def _quit(child: subprocess.Popen[bytes]) -> None:
+    assert child.stdin is not None
+    typed = child.stdin.fileno()
+    if select.select([], [typed], [], 0)[1]:  # full, if QEMU reads no more
+        with contextlib.suppress(BrokenPipeError):
+            os.write(typed, _QUIT)
+    for end in (child.terminate, child.kill):
+        try:
+            child.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            end()
+
+
+def _read(source: int) -> bytes:
+    """Return what was typed, empty at its end; a terminal that was closed is an error to read."""
+    try:
+        return os.read(source, 4096)
+    except OSError:
+        return b""
+
+
+@contextlib.contextmanager
+def _blocking() -> Iterator[None]:
+    """Leave standard output as it was: QEMU has it not block, and whoever shares the terminal would see that."""
+    before = fcntl.fcntl(1, fcntl.F_GETFL)
+    try:
+        yield
+    finally:
+        fcntl.fcntl(1, fcntl.F_SETFL, before)
+
+
+@contextlib.contextmanager
+def _raw(source: int) -> Iterator[None]:
+    """Hand on every key of a terminal as it is typed, and put the terminal back as it was. Anything else is left."""
+    if not os.isatty(source):
+        yield
+        return
+    before = termios.tcgetattr(source)
+    tty.setraw(source)
+    raw = termios.tcgetattr(source)
+    raw[1] = before[1]  # a new line of the board's must still begin on the left
+    termios.tcsetattr(source, termios.TCSADRAIN, raw)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(termios.error):  # it was closed
+            termios.tcsetattr(source, termios.TCSADRAIN, before)

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from rtgate.cli import job_results
-from rtgate.cli.history import add_option
+from rtgate.cli import command_options, job_results
 from rtgate.cli.job_watch import JobWatch
-from rtgate.cli.report_directory import check_ours, empty, ours_alone
+from rtgate.cli.report_directory import check_ours, ours_alone, replaced
 from rtgate.cli.soak import seconds
 from rtgate.errors import ConfigError
 from rtgate.lava import order as orders
@@ -35,14 +33,9 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("job", type=int, metavar="JOB", help="the job's number")
-    parser.add_argument("--server", metavar="URL", help="the LAVA server, or an identity of lavacli.yaml")
+    command_options.server(parser)
     parser.add_argument("--wait", action="store_true", help="follow a job that has not ended")
-    parser.add_argument("--queue-timeout", default="4h", metavar="TIME", help="for a free board (default: %(default)s)")
-    parser.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
-    add_option(parser)
-    parser.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged")
-    parser.add_argument("-v", "--verbose", action="store_true", help="print the job's whole log")
-    parser.add_argument("-o", "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s")
+    command_options.following(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,8 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     lava = Lava(access(arguments.server), told=watch.say)
     order = orders.read(lava.job(arguments.job).definition, f"job {arguments.job}")
     attempt = _ended(lava, arguments, watch)
-    with ours_alone(output):
-        empty(output)
+    with ours_alone(output), replaced(output):
         job_results.keep(order, [attempt], output, watch)
         asked = job_results.asked(order, arguments)
         return job_results.judge([job_results.Carried(order, [attempt])], output, asked)

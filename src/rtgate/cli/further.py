@@ -57,7 +57,7 @@ class Further:
             boots=in_turns(tuple(self.whole.kernels), wanted.pairs),
             before=max(self.stored.pairs(case.name) for case in cases),
         )
-        what = f"{wanted.pairs} more pairs of {', '.join(wanted.cases)}"
+        what = wanted.told
         refused = self.budget.refusal(_minutes(order), what)
         self.watch.say(refused or f"measuring on: {what}")
         return None if refused else order

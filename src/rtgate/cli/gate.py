@@ -14,15 +14,15 @@ from rich.console import Console
 
 from rtgate import boards, room, site
 from rtgate import record as records_file
-from rtgate.boards import FLAVOURS, Board
-from rtgate.cli import build
+from rtgate.boards import Board
+from rtgate.cli import build, command_options
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.budget import DEFAULT, Budget, minutes
-from rtgate.cli.history import add_option, keep, named
+from rtgate.cli.history import keep, named
 from rtgate.cli.looking import PROCEDURES, carried_out
 from rtgate.cli.measuring import Suites, step
 from rtgate.cli.report import read_verdicts
-from rtgate.cli.report_directory import check_ours, empty, ours_alone
+from rtgate.cli.report_directory import check_ours, ours_alone, replaced
 from rtgate.cli.tracing import trace
 from rtgate.cli.verdicts import ended, grounds
 from rtgate.errors import ConfigError, InfrastructureError
@@ -55,7 +55,7 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--board", required=True, metavar="NAME", help="the board")
+    command_options.board(parser)
     kernel = parser.add_argument_group("which kernel")
     kernel.add_argument("--kernel", type=Path, metavar="DIR", help="a kernel's build directory")
     kernel.add_argument("--baseline", type=Path, metavar="DIR", help="the kernel to compare with, built already")
@@ -64,10 +64,10 @@ def add_parser(commands: Any) -> None:
     kernel.add_argument("--candidate", metavar="REF", help="the commit of TREE to gate (default: the tree as it lies)")
     kernel.add_argument("--build", metavar="BUILD", help="an entry of kernel-configs/ (default: the board's)")
     kernel.add_argument("--patches", type=Path, metavar="DIR", help="apply this patch series to the candidate")
-    kernel.add_argument("--flavour", choices=FLAVOURS, help="what a kernel without build.json should be")
+    command_options.flavour(kernel)
     how = parser.add_argument_group("how")
     how.add_argument("--profile", help="tools, lengths, repetitions (default: quick; compare for two kernels)")
-    how.add_argument("--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)")
+    command_options.tuning(how)
     how.add_argument("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
     how.add_argument("--boots", metavar="N", help="boots of any other board, instead of the profile's")
     how.add_argument("--console", metavar="C", help="see pytest --help (default on virtual boards: virtual)")
@@ -84,11 +84,9 @@ def add_parser(commands: Any) -> None:
         "(default: %(default)s)",
     )
     how.add_argument("--no-explain", action="store_true", help="do not trace which changes ran, and what they took")
-    how.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
-    how.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
-    add_option(how)
-    how.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged, or compared")
-    parser.add_argument("-o", "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s")
+    command_options.select(how)
+    command_options.judging(how)
+    command_options.report(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -120,8 +118,13 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
         flavour=arguments.flavour,
         power_cycle=arguments.power_cycle,
     )
-    make_arms(request)  # a mistake shows here, before anything runs and before an older report is gone
-    empty(output)
+    make_arms(request)  # a mistake shows here, before anything runs
+    with replaced(output):
+        return _concluded(arguments, board, kernels, output)
+
+
+def _concluded(arguments: argparse.Namespace, board: Board, kernels: dict[str, Path], output: Path) -> int:
+    """Measure, judge and report; return the exit code."""
     suites = Suites(asked=arguments, kernels=kernels, output=output)
     whole = carried_out(suites, Budget(minutes(arguments.budget)))
     if _traceable(arguments, board, kernels):
@@ -207,7 +210,10 @@ def _built(name: str, arguments: argparse.Namespace, tree: Tree | None, arm: str
 
 
 def _short(tree: Tree) -> str:
-    return str(tree.path.resolve()).strip("/").replace("/", "_")[-40:]
+    path = tree.path.resolve()
+    if path.is_relative_to(site.cache().resolve()):
+        return path.name
+    return str(path).strip("/").replace("/", "_")[-40:]
 
 
 def _traceable(arguments: argparse.Namespace, board: Board, kernels: dict[str, Path]) -> bool:

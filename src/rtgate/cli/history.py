@@ -19,6 +19,7 @@ from rich.text import Text
 
 from rtgate import boards, site
 from rtgate import record as records_file
+from rtgate.cli import command_options
 from rtgate.errors import ConfigError, RtgateError
 from rtgate.history import queries
 from rtgate.history.database import VARIABLE, History, chosen
@@ -65,12 +66,7 @@ def add_parser(commands: Any) -> None:
         listing.add_argument(f"--{option}", metavar="NAME", help=f"only this {option}")
     listing.add_argument("--json", action="store_true", help="print it as JSON")
     for action in (adding, listing):
-        add_option(action)
-
-
-def add_option(parser: Any) -> None:
-    """Add the option that names the history."""
-    parser.add_argument("--history", metavar="URL", help=f"sqlite:///FILE or postgresql+psycopg://... (${VARIABLE})")
+        command_options.history(action)
 
 
 def run(arguments: argparse.Namespace) -> int:

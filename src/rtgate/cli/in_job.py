@@ -16,7 +16,7 @@ from typing import Any
 
 from rtgate import boards
 from rtgate import record as records_file
-from rtgate.cli import suites
+from rtgate.cli import command_options, suites
 from rtgate.errors import InfrastructureError, RtgateError
 from rtgate.guard import guarded
 from rtgate.lava import environment, signals, upload
@@ -45,14 +45,14 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--board", required=True, metavar="NAME", help="the board")
+    command_options.board(parser)
     parser.add_argument("--arm", default="candidate", choices=("baseline", "candidate"), help="whose kernel was booted")
     parser.add_argument("--boot", default="1", metavar="N", help="which boot of the job this is (default: %(default)s)")
     parser.add_argument("--suite", required=True, metavar="S[,S]", help="what to measure, for example latency,signal")
     parser.add_argument("--profile", default="mr", metavar="NAME", help="lengths (default: %(default)s)")
-    parser.add_argument("--tuning", default="default", metavar="NAME", help="a tuning (default: %(default)s)")
+    command_options.tuning(parser)
     parser.add_argument("--case", action="append", default=[], metavar="CASE", help="only this case; repeatable")
-    parser.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
+    command_options.select(parser)
     parser.add_argument("--upload", metavar="URL", help="PUT the records below this URL as well")
     parser.add_argument(
         "--power-cycle",

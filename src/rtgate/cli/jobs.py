@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rtgate.cli import command_options
 from rtgate.cli.job_watch import JobWatch
 from rtgate.errors import ConfigError
 from rtgate.lava import order as orders
@@ -23,7 +24,7 @@ _WIDEST = 400
 def add_parser(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser("jobs", help="list jobs of a LAVA lab", description=__doc__)
-    parser.add_argument("--server", metavar="URL", help="the LAVA server, or an identity of lavacli.yaml")
+    command_options.server(parser)
     parser.add_argument("--all", action="store_true", help="also jobs that rtgate did not submit")
     parser.add_argument("--active", action="store_true", help="only jobs that have not ended")
     add_selection(parser)

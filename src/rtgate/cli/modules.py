@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rtgate import site
-from rtgate.cli.build import find_description, open_tree, positive, shown
+from rtgate.cli import command_options
+from rtgate.cli.build import find_description, open_tree, shown
 from rtgate.kernel.build import Options
 from rtgate.kernel.modules import build_modules
 
@@ -31,13 +32,9 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("build", metavar="BUILD", help="an entry of kernel-configs/, or a path to a .yaml file")
-    parser.add_argument("--tree", metavar="DIR", type=Path, help="kernel source (default: the pinned Debian package)")
-    parser.add_argument("--patches", metavar="DIR", type=Path, help="apply this patch series, instead of BUILD's own")
+    command_options.building(parser)
     parser.add_argument("--modules", metavar="DIR", type=Path, help="Kbuild and sources (default: target/modules)")
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where (default: build/BUILD-modules)")
-    parser.add_argument("--jobs", metavar="N", type=positive, help="compilers at the same time (default: one per CPU)")
-    parser.add_argument("--quiet", action="store_true", help="print the result only")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from rtgate import boards
 from rtgate import record as records_file
+from rtgate.cli import command_options
 from rtgate.cli import history as history_command
 from rtgate.errors import ConfigError
 from rtgate.history import queries
@@ -66,7 +67,7 @@ def add_parser(commands: Any) -> None:
     change.add_argument("--tests", type=int, metavar="N", help="metrics of all its cases (default: those of --records)")
     change.add_argument("--metric", metavar="NAME", help="this metric only, for example 'tail rate'")
     change.add_argument("--records", type=Path, metavar="DIR", help="boots of one kernel on the board")
-    history_command.add_option(change)
+    command_options.history(change)
     change.add_argument("--device", metavar="ID", help="only this one of a lab's boards, of the history")
     change.add_argument("--sd", type=float, metavar="X", help="of the metric's logarithm, from boot to boot")
     board = parser.add_argument_group("the board")

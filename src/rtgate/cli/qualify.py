@@ -7,6 +7,7 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,14 @@ from rich.text import Text
 
 from rtgate import boards, room
 from rtgate import record as records_file
-from rtgate.boards import FLAVOURS
+from rtgate.cli import command_options, suites
 from rtgate.cli import history as history_command
-from rtgate.cli import suites
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.guard import guarded
 from rtgate.history import queries
 from rtgate.history.database import History, chosen
 from rtgate.history.qualifying import examine, keep
-from rtgate.history.queries import Boot, Wanted
+from rtgate.history.queries import Boot
 from rtgate.judge.proposing import Ask, GoodBoot, propose_limits
 from rtgate.judge.qualification import CaseStanding
 from rtgate.report.text import plain
@@ -56,11 +56,7 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    history_command.add_option(parser)
-    parser.add_argument("--board", required=True, metavar="NAME", help="the board")
-    parser.add_argument("--device", metavar="ID", help="only this one of a lab's boards")
-    parser.add_argument("--flavour", default="preempt_rt", choices=FLAVOURS, help="default: %(default)s")
-    parser.add_argument("--case", metavar="CASE", help="only this case")
+    command_options.stored(parser)
     parser.add_argument("--runs", metavar="RUN,...", help="only these runs of the history")
     parser.add_argument("--records", type=Path, metavar="DIR", help="add these records of one good kernel first")
     night = parser.add_argument_group("measure the night now")
@@ -68,8 +64,8 @@ def add_parser(commands: Any) -> None:
     night.add_argument("--console", metavar="C", help="see pytest --help")
     night.add_argument("--boots", default="24", metavar="N", help="boots of each case (default: %(default)s)")
     night.add_argument("--profile", default="mr", help="lengths (default: %(default)s)")
-    night.add_argument("--tuning", default="default", help="a tuning of the board (default: %(default)s)")
-    night.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
+    command_options.tuning(night)
+    command_options.select(night)
     night.add_argument("-o", "--output", type=Path, metavar="DIR", help="records go there (default: qualify-BOARD)")
 
 
@@ -121,8 +117,7 @@ def _stored(url: str, directory: Path) -> str:
 
 
 def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[str] | None) -> int:
-    names = ("board", "device", "flavour", "case")
-    wanted = Wanted(runs=runs, trusted=True, **{name: getattr(arguments, name) for name in names})
+    wanted = replace(command_options.wanted(arguments), runs=runs, trusted=True)
     by_case: dict[tuple[str, str], list[Boot]] = {}
     for boot in queries.find(history, wanted):
         by_case.setdefault((boot.case, boot.device), []).append(boot)

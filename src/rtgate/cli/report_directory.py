@@ -11,9 +11,10 @@ from pathlib import Path
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.kernel.lock import exclusive_lock
 
+_FORMER, _WHOLE, _LOG = ".former", ".whole", "measure.log"
 _OURS = frozenset(
     {
-        *("records", "allure-results", "index.html", "verdict.json", "junit.xml", "history.jsonl", "measure.log"),
+        *("records", "allure-results", "index.html", "verdict.json", "junit.xml", "history.jsonl", _LOG),
         *("measure-more.log", "judge.log", "lava"),
     }
 )
@@ -45,12 +46,47 @@ def ours_alone(output: Path) -> Iterator[None]:
         yield
 
 
-def empty(output: Path) -> None:
-    """Make a report directory, or empty the parts of it that are ours; what trends are made from stays."""
-    for name in _OURS - {"history.jsonl"}:
-        path = output / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-    output.mkdir(parents=True, exist_ok=True)
+@contextlib.contextmanager
+def replaced(output: Path) -> Iterator[None]:
+    """Empty the parts of a report directory that are ours; what trends are made from stays.
+
+    They come back, but for the log, if the block ends before anything was measured: a mistake must not take an older
+    report away.
+    """
+    former = output / _FORMER
+    _give_back(output)  # for an rtgate that was killed
+    former.mkdir(parents=True, exist_ok=True)
+    try:
+        for name in _OURS - {"history.jsonl"}:
+            if (output / name).exists():
+                (output / name).rename(former / name)
+        (former / _WHOLE).touch()
+        yield
+    finally:
+        _give_back(output)
+
+
+def _give_back(output: Path) -> None:
+    """Put an older report back where nothing took its place, and remove it where something did."""
+    former = output / _FORMER
+    whole = (former / _WHOLE).exists()
+    begun = any((output / name).exists() for name in ("verdict.json", "lava"))
+    if not whole:
+        # It was put aside, or is being given back, in part: what stands there is the older report's as well.
+        _put_back(former, output)
+    elif not begun and not any((output / "records").glob("*/*/*/*/record.json")):
+        if (output / "records").is_dir():
+            shutil.rmtree(output / "records")
+        for name in _OURS - {_LOG, "records", "history.jsonl"}:
+            if (former / name).exists() and (output / name).is_dir():
+                shutil.rmtree(output / name)
+        (former / _WHOLE).unlink()
+        _put_back(former, output)
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def _put_back(former: Path, output: Path) -> None:
+    for path in former.glob("*"):
+        place = output / path.name
+        if not place.exists() or (place.is_file() and path.name != _LOG):
+            path.rename(place)

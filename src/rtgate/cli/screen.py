@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from rtgate import boards
-from rtgate.cli import suites
+from rtgate.cli import command_options, suites
 from rtgate.cli.budget import DEFAULT, minutes
 from rtgate.cli.report import read_verdicts
 from rtgate.errors import ConfigError
@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("report", type=Path, metavar="REPORT", help="directory of the virtual-time gate's report")
     parser.add_argument("--board", required=True, metavar="NAME", help="the board in the lab")
     parser.add_argument("--profile", default="mr", metavar="NAME", help="lengths and boots (default: %(default)s)")
-    parser.add_argument("--tuning", default="default", metavar="NAME", help="default: %(default)s")
+    command_options.tuning(parser)
     parser.add_argument("--suite", default="", metavar="S[,S]", help="only these suites (default: all)")
     parser.add_argument("--budget", default=DEFAULT, metavar="TIME", help="of the board: 45m, 2h (default: 60m)")
     parser.add_argument("--pairs", type=int, default=3, metavar="N", help="boots of each kernel (default: %(default)s)")

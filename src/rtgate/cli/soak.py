@@ -16,7 +16,7 @@ from rich.console import Console
 
 from rtgate import loads
 from rtgate import record as records_file
-from rtgate.boards import FLAVOURS
+from rtgate.cli import command_options
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.running import Running
 from rtgate.cli.verdicts import limits, planned_in, subjects, write_verdicts
@@ -38,7 +38,6 @@ from rtgate.target.live import LiveTarget
 from rtgate.target.power import Revived
 from rtgate.target.soak import COMPLETE, STOPPED
 from rtgate.tools.registry import TOOLS
-from rtgate.tuning import DEFAULT
 
 _DESCRIPTION = """\
 Measure one case for hours on a live target. The target measures by itself, in chunks; each chunk becomes a record. A
@@ -69,9 +68,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--chunk", default="10min", metavar="TIME", help="length of a chunk (default: %(default)s)")
     parser.add_argument("--records", type=Path, metavar="DIR", help="where records go (default: soak)")
     parser.add_argument("--kernel", type=Path, metavar="DIR", help="the build directory of the target's kernel")
-    parser.add_argument("--flavour", choices=FLAVOURS, help="what a kernel without build.json should be")
-    parser.add_argument("--tuning", metavar="NAME", default=DEFAULT.name, help="a tuning (default: %(default)s)")
-    parser.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
+    command_options.flavour(parser)
+    command_options.tuning(parser)
+    command_options.thresholds(parser)
     parser.add_argument("--patience", default="15min", metavar="TIME", help="for a lost console (default: %(default)s)")
     later = parser.add_mutually_exclusive_group()
     later.add_argument("--continue", dest="going_on", type=Path, metavar="DIR", help="go on with the soak in DIR")

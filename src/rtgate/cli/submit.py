@@ -4,36 +4,27 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rtgate import boards, room
-from rtgate.boards import FLAVOURS, Board
-from rtgate.cli import job_results, suites
-from rtgate.cli.budget import DEFAULT, Budget, minutes
-from rtgate.cli.further import Further
-from rtgate.cli.history import add_option, named
+from rtgate.boards import Board
+from rtgate.cli import command_options, suites
+from rtgate.cli.budget import DEFAULT, minutes
+from rtgate.cli.history import named
 from rtgate.cli.job_files import Named, Source, Way, publish, source
-from rtgate.cli.job_results import Carried
+from rtgate.cli.job_series import Series, carried_out
 from rtgate.cli.job_watch import JobWatch
-from rtgate.cli.looking import PROCEDURES, Stored, looks_of
-from rtgate.cli.report_directory import check_ours, empty, ours_alone
-from rtgate.cli.soak import seconds
+from rtgate.cli.looking import PROCEDURES, looks_of
+from rtgate.cli.report_directory import check_ours, ours_alone, replaced
 from rtgate.errors import ConfigError
 from rtgate.lava import cases as cases_file
-from rtgate.lava import devices, on_board
+from rtgate.lava import devices
 from rtgate.lava.access import TOKEN_FILE, access
 from rtgate.lava.client import Lava
-from rtgate.lava.devices import Lab
-from rtgate.lava.following import Waits
-from rtgate.lava.job import PRIORITIES, TRANSPORTS, Files, JobArm, JobRequest, lava_of, render
-from rtgate.lava.order import NONCE, Order, in_turns
-from rtgate.lava.submission import Submission
+from rtgate.lava.job import PRIORITIES, TRANSPORTS, lava_of
+from rtgate.lava.order import Order, in_turns
 from rtgate.measure import Case
 from rtgate.profiles import profile
 from rtgate.tools.registry import TOOLS
@@ -60,8 +51,8 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--board", required=True, metavar="NAME", help="the board")
-    parser.add_argument("--server", metavar="URL", help="the LAVA server, or an identity of lavacli.yaml")
+    command_options.board(parser)
+    command_options.server(parser)
     _add_kernels(parser.add_argument_group("what is booted"))
     _add_measuring(parser.add_argument_group("what is measured"))
     _add_job(parser.add_argument_group("the job"))
@@ -79,7 +70,7 @@ def _add_kernels(group: argparse._ArgumentGroup) -> None:
     ):
         group.add_argument(f"--{name}", metavar="FILE|URL", help=what)
     group.add_argument("--overlay", action="append", default=[], metavar="FILE|URL", help="device tree overlay")
-    group.add_argument("--flavour", choices=FLAVOURS, help="what a kernel without build.json should be")
+    command_options.flavour(group)
     ways = group.add_mutually_exclusive_group()
     ways.add_argument(
         "--serve",
@@ -96,7 +87,7 @@ def _add_measuring(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--suite", default="latency", metavar="S[,S]", help="default: %(default)s")
     group.add_argument("--cases", type=Path, metavar="FILE", help="only these, as `rtgate screen` chose them")
     group.add_argument("--profile", default="quick", metavar="NAME", help="default: %(default)s")
-    group.add_argument("--tuning", default="default", metavar="NAME", help="default: %(default)s")
+    command_options.tuning(group)
     group.add_argument(
         "--boots", type=int, metavar="N", help="boots of each kernel (default: the profile's; in looks for two kernels)"
     )
@@ -134,12 +125,7 @@ def _add_job(group: argparse._ArgumentGroup) -> None:
 def _add_ending(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--wait", action="store_true", help="follow the job, fetch, judge, report")
     group.add_argument("--retries", type=int, default=2, metavar="N", help="after lab faults (default: %(default)s)")
-    group.add_argument("--queue-timeout", default="4h", metavar="TIME", help="for a free board (default: %(default)s)")
-    group.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
-    add_option(group)
-    group.add_argument("--allow-unjudged", action="store_true", help="exit 0 although nothing was judged")
-    group.add_argument("-v", "--verbose", action="store_true", help="print the job's whole log")
-    group.add_argument("-o", "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s")
+    command_options.following(group)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -156,94 +142,22 @@ def run(arguments: argparse.Namespace) -> int:
             check_ours(output)
             room.has_room(output)
             stack.enter_context(ours_alone(output))
-        job = _prepared(arguments, order, sources, watch, stack)
+        series = _prepared(arguments, order, sources, watch, stack)
         if arguments.dry_run:
-            print(job.submission(order).checked("rtgate-dry-run", job.tags), end="")
+            print(series.submission(order).checked("rtgate-dry-run", series.tags), end="")
             return 0
         if not arguments.wait:
-            number = job.submission(order).leave()
+            number = series.submission(order).leave()
             watch.say(f"submitted; later, anywhere: rtgate fetch {number}")
             print(number)
             return 0
-        empty(output)
-        return _followed(job, output)
-
-
-@dataclass(kw_only=True)
-class _Job:
-    """What is submitted, ready to be: the lab was looked at, files are published.
-
-    Attributes:
-        asked: the command line.
-        tags: of devices; the first attempt pins the device for those that follow.
-        files: where workers get them, by arm.
-        family: of the kernels.
-        kept: whether the tags keep all further jobs on the device that the last one ran on.
-    """
-
-    asked: argparse.Namespace
-    board: Board
-    order: Order
-    lava: Lava
-    lab: Lab
-    tags: tuple[str, ...]
-    files: Mapping[str, Files]
-    family: str
-    watch: JobWatch
-    kept: bool = False
-
-    def submission(self, order: Order) -> Submission:
-        """Return the submission of a part of the order."""
-        return Submission(
-            lava=self.lava,
-            device_type=lava_of(self.board).device_type,
-            make=lambda nonce, tags: render(self._request(order, nonce, tags)),
-            watch=self.watch,
-            tags=self.tags,
-            waits=Waits(queue=seconds(self.asked.queue_timeout)),
-            attempts=1 + max(0, self.asked.retries),
-            arms=order.boots,
-        )
-
-    def _request(self, order: Order, nonce: str, tags: tuple[str, ...]) -> JobRequest:
-        asked = self.asked
-        named = ", ".join(kernel.name for kernel in order.kernels.values())
-        return JobRequest(
-            name=f"rtgate {self.board.name}: {','.join(order.suites)} on {named}",
-            board=self.board,
-            arms=tuple(
-                JobArm(name=arm, files=self.files[arm], identity=json.dumps(asdict(kernel)))
-                for arm, kernel in order.kernels.items()
-            ),
-            boots=order.boots,
-            suites=order.suites,
-            profile=order.profile,
-            tuning=order.tuning,
-            priority=asked.priority or ("low" if order.boots != self.order.boots else "medium"),
-            tags=tags,
-            visibility=asked.visibility,
-            metadata={**_origin(asked.metadata), **order.as_metadata(), NONCE: nonce},
-            transport=order.transport,
-            image=asked.image,
-            upload=asked.upload,
-            server=self.lab.version,
-            family=self.family,
-            test_s=order.boot_s,
-            steps=self._steps(order),
-            cases=tuple(case.name for case in order.cases) if asked.cases or order.cases != self.order.cases else (),
-        )
-
-    def _steps(self, order: Order) -> tuple[tuple[str, ...], ...]:
-        """Return what each boot's own shell carries out, for the transport that needs nothing else."""
-        if order.transport != "board":
-            return ()
-        expected = order.expected()
-        return tuple(on_board.steps(expected, number) for number in range(1, len(order.boots) + 1))
+        stack.enter_context(replaced(output))
+        return carried_out(series, output)
 
 
 def _prepared(
     arguments: argparse.Namespace, order: Order, sources: dict[str, Source], watch: JobWatch, stack: ExitStack
-) -> _Job:
+) -> Series:
     """Look at the lab, say what it has, publish the files: they are served until `stack` ends."""
     board = boards.board(arguments.board)
     lava = Lava(access(arguments.server), told=watch.say)
@@ -256,7 +170,7 @@ def _prepared(
     tags = tuple(arguments.tag)
     (family,) = {one.family for one in sources.values()}
     way = Way(serve=arguments.serve, put=arguments.put, server=lava.access.url)
-    return _Job(
+    return Series(
         asked=arguments,
         board=board,
         order=order,
@@ -267,55 +181,6 @@ def _prepared(
         family=family,
         watch=watch,
     )
-
-
-def _followed(job: _Job, output: Path) -> int:
-    """Carry out the order, and what a comparison needs beyond it, on the same board; judge all of it."""
-    asked = job_results.asked(job.order, job.asked)
-    further = Further(
-        whole=job.order,
-        stored=Stored(
-            records=output / "records", board=job.board.name, history=asked.history, thresholds=asked.thresholds
-        ),
-        budget=Budget(minutes(job.asked.budget)),
-        watch=job.watch,
-    )
-    done: list[Carried] = []
-    order: Order | None = further.first()
-    while order is not None:
-        jobs = _carried_out(job, order, output)
-        done += jobs
-        if not all(one.whole for one in jobs):
-            break
-        further.spend(jobs)
-        if job.asked.no_extend or not job.order.looks:
-            break
-        job_results.look(done, output)
-        order = further.order()
-        if order is not None and not job.kept:
-            job.watch.say("not measured on: no tag keeps a job on the board that the others ran on")
-            break
-    return job_results.judge(done, output, asked)
-
-
-def _carried_out(job: _Job, order: Order, output: Path) -> list[Carried]:
-    """Carry out every part of an order, one after the other on the same board; a part that none came to has nothing."""
-    done: list[Carried] = []
-    for part in order.parts():
-        if done and not done[-1].whole:
-            done.append(Carried(part, ()))
-            continue
-        try:
-            attempts = job.submission(part).run()
-        finally:
-            job.watch.close()
-        job_results.keep(part, attempts, output, job.watch)
-        done.append(Carried(part, attempts))
-        if done[-1].whole:
-            device = attempts[-1].job.device
-            job.tags = devices.same(job.lab.devices, device, job.tags)
-            job.kept = len(job.lab.devices) == 1 or devices.own_tag(job.lab.devices, device) in job.tags
-    return done
 
 
 def _sources(arguments: argparse.Namespace, board: Board, stack: ExitStack) -> dict[str, Source]:
@@ -377,23 +242,3 @@ def _check(arguments: argparse.Namespace, sources: dict[str, Source]) -> None:
         raise ConfigError("--untrusted: name the devices that strangers' kernels may run on, with --tag")
     if arguments.untrusted and arguments.upload:
         raise ConfigError("--untrusted and --upload: a job of strangers gets no way to write anywhere")
-
-
-_CI = {
-    "merge-request": "CI_MERGE_REQUEST_IID",
-    "commit": "CI_COMMIT_SHA",
-    "branch": "CI_COMMIT_REF_NAME",
-    "pipeline": "CI_PIPELINE_ID",
-    "ci-job": "CI_JOB_ID",
-}
-
-
-def _origin(named: Sequence[str]) -> dict[str, str]:
-    """Return where the job comes from: what GitLab says, and what the command line adds."""
-    found = {key: os.environ[variable] for key, variable in _CI.items() if os.environ.get(variable)}
-    for text in named:
-        key, equals, value = text.partition("=")
-        if not equals or not key or key.startswith("rtgate."):
-            raise ConfigError(f"--metadata {text}: expected KEY=TEXT, and a key that does not begin with `rtgate.`")
-        found[key] = value
-    return found

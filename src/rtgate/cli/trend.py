@@ -9,7 +9,7 @@ import math
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,11 @@ from rich.table import Table
 from rich.text import Text
 
 from rtgate import boards
-from rtgate.boards import FLAVOURS
-from rtgate.cli import history as history_command
+from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import queries
 from rtgate.history.database import History, chosen
-from rtgate.history.queries import Boot, Wanted
+from rtgate.history.queries import Boot
 from rtgate.judge.change_points import Change, change_points
 from rtgate.judge.summaries import levels, summaries
 from rtgate.report import plots
@@ -53,11 +52,7 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    history_command.add_option(parser)
-    parser.add_argument("--board", required=True, metavar="NAME", help="the board")
-    parser.add_argument("--device", metavar="ID", help="only this one of a lab's boards")
-    parser.add_argument("--flavour", default="preempt_rt", choices=FLAVOURS, help="default: %(default)s")
-    parser.add_argument("--case", metavar="CASE", help="only this case")
+    command_options.stored(parser)
     parser.add_argument("--arm", metavar="ARM", help="only this arm, for example baseline (default: all)")
     parser.add_argument("--json", action="store_true", help="print series and changes as JSON")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write a plot of each case there")
@@ -97,8 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _trends(history: History, arguments: argparse.Namespace) -> list[Trend]:
-    names = ("board", "device", "flavour", "case", "arm")
-    found = queries.find(history, Wanted(good=True, **{name: getattr(arguments, name) for name in names}))
+    found = queries.find(history, replace(command_options.wanted(arguments), arm=arguments.arm, good=True))
     if not found:
         raise ConfigError(f"the history {history.name} has no valid boots of {arguments.board} that were asked for")
     by_case: dict[str, list[Boot]] = {}

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+import pytest
+
+from rtgate.cli import command_options, main
+from rtgate.history.queries import Wanted
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yield the options of all commands."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from _actions(command)
+        else:
+            yield action
+
+
+@pytest.mark.parametrize(
+    ("option", "commands"),
+    [("--server", 5), ("--history", 8), ("--tuning", 6), ("-k", 3), ("--allow-unjudged", 3), ("--queue-timeout", 2)],
+)
+def test_an_option_is_the_same_in_each_command(option: str, commands: int) -> None:
+    found = [one for one in _actions(main.parser()) if option in one.option_strings and one.metavar != "FILE"]
+    assert len(found) >= commands
+    assert len({(one.help, one.metavar, repr(one.default), one.dest, one.required) for one in found}) == 1
+
+
+def test_which_boots_of_the_history_are_meant() -> None:
+    parser = argparse.ArgumentParser()
+    command_options.stored(parser)
+    assert command_options.wanted(parser.parse_args(["--board", "b"])) == Wanted(board="b", flavour="preempt_rt")
+    whole = ("--board", "b", "--device", "b-2", "--flavour", "generic", "--case", "latency/cyclictest:idle")
+    wanted = Wanted(board="b", device="b-2", flavour="generic", case="latency/cyclictest:idle")
+    assert command_options.wanted(parser.parse_args(whole)) == wanted

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Options that several commands have; each is declared here, so that it is written and explained alike everywhere.
+
+`argparse._ActionsContainer` is what a parser and a group of its options have in common; it has no public name.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rtgate.boards import FLAVOURS
+from rtgate.history.database import VARIABLE
+from rtgate.history.queries import Wanted
+
+
+def board(options: argparse._ActionsContainer) -> None:
+    """Add the board that a command is about."""
+    options.add_argument("--board", required=True, metavar="NAME", help="the board")
+
+
+def flavour(options: argparse._ActionsContainer) -> None:
+    """Add what a kernel is taken for that does not say what it is."""
+    options.add_argument("--flavour", choices=FLAVOURS, help="what a kernel without build.json should be")
+
+
+def tuning(options: argparse._ActionsContainer) -> None:
+    """Add the tuning of the board."""
+    options.add_argument(
+        "--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)"
+    )
+
+
+def select(options: argparse._ActionsContainer) -> None:
+    """Add the expression that chooses cases."""
+    options.add_argument("-k", dest="select", metavar="EXPR", help="only the cases that match, as pytest -k")
+
+
+def history(options: argparse._ActionsContainer) -> None:
+    """Add the database of earlier boots."""
+    options.add_argument("--history", metavar="URL", help=f"sqlite:///FILE or postgresql+psycopg://... (${VARIABLE})")
+
+
+def stored(options: argparse._ActionsContainer) -> None:
+    """Add the history, and which of its boots a command is about; `wanted` reads it."""
+    history(options)
+    board(options)
+    options.add_argument("--device", metavar="ID", help="only this one of a lab's boards")
+    options.add_argument("--flavour", default="preempt_rt", choices=FLAVOURS, help="default: %(default)s")
+    options.add_argument("--case", metavar="CASE", help="only this case, for example latency/cyclictest:idle")
+
+
+def wanted(arguments: argparse.Namespace) -> Wanted:
+    """Return which boots of the history the options of `stored` name."""
+    return Wanted(board=arguments.board, device=arguments.device, flavour=arguments.flavour, case=arguments.case)
+
+
+def thresholds(options: argparse._ActionsContainer) -> None:
+    """Add limits that take the place of the usual ones."""
+    options.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
+
+
+def judging(options: argparse._ActionsContainer) -> None:
+    """Add what records are judged by."""
+    thresholds(options)
+    history(options)
+    options.add_argument(
+        "--allow-unjudged", action="store_true", help="exit 0 although nothing was judged, or compared"
+    )
+
+
+def report(options: argparse._ActionsContainer) -> None:
+    """Add the report's directory."""
+    options.add_argument(
+        "-o", "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s"
+    )
+
+
+def server(options: argparse._ActionsContainer) -> None:
+    """Add the LAVA server."""
+    options.add_argument("--server", metavar="URL", help="the LAVA server, or an identity of lavacli.yaml")
+
+
+def following(options: argparse._ActionsContainer) -> None:
+    """Add how a job is followed to its end, and what is made of its records."""
+    options.add_argument(
+        "--queue-timeout", default="4h", metavar="TIME", help="for a free board (default: %(default)s)"
+    )
+    judging(options)
+    options.add_argument("-v", "--verbose", action="store_true", help="print the job's whole log")
+    report(options)
+
+
+def building(options: argparse._ActionsContainer) -> None:
+    """Add the build, and what its kernel is made from."""
+    options.add_argument("build", metavar="BUILD", help="an entry of kernel-configs/, or a path to a .yaml file")
+    options.add_argument("--tree", metavar="DIR", type=Path, help="kernel source (default: the pinned Debian package)")
+    options.add_argument("--patches", metavar="DIR", type=Path, help="apply this patch series, instead of BUILD's own")
+    options.add_argument("--jobs", metavar="N", type=positive, help="compilers at the same time (default: one per CPU)")
+    options.add_argument("--quiet", action="store_true", help="print the result only")
+
+
+def positive(text: str) -> int:
+    """Read an option that counts something. Raises argparse.ArgumentTypeError or ValueError."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
