@@ -13,8 +13,8 @@ from rtgate.console.hub_client import Client
 _LIMIT = 1000
 
 
-@given(st.lists(st.integers(1, 700), min_size=1, max_size=60))
-def test_the_newest_half_of_the_limit_always_waits(sizes: list[int]) -> None:
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=60))
+def test_half_the_limit_of_the_newest_always_waits(sizes: list[int]) -> None:
     """Pieces are as large as what the line gave at once, so dropping whole ones could leave nearly nothing."""
     ours, theirs = socket.socketpair()
     with ours, theirs:

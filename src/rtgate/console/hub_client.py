@@ -34,17 +34,21 @@ class Client:
     def queue(self, data: bytes) -> bool:
         """Have bytes wait for the client; return whether bytes had to be dropped for the first time in a row.
 
-        Beyond the limit the oldest are dropped, and at least half the limit of the newest stays.
+        Beyond the limit the oldest are dropped, and half the limit of the newest stays.
         """
         self.waiting.append(data)
         self.waiting_size += len(data)
         if self.waiting_size <= self.limit:
             return False
         first = not self.dropped
-        while self.waiting_size - len(self.waiting[0]) >= self.limit // 2:
-            gone = self.waiting.popleft()
-            self.waiting_size -= len(gone)
-            self.dropped += len(gone)
+        surplus = self.waiting_size - self.limit // 2
+        self.waiting_size -= surplus
+        self.dropped += surplus
+        while surplus:
+            oldest = self.waiting.popleft()
+            if len(oldest) > surplus:
+                self.waiting.appendleft(oldest[surplus:])
+            surplus -= min(surplus, len(oldest))
         return first
 
     @property
