@@ -174,6 +174,29 @@ def test_the_tool_s_own_main_thread_does_not_disturb() -> None:
     assert held.sentence == "1 measuring threads at SCHED_FIFO 99, at 2 moments"
 
 
+_ALL_LATE = (_thread("late", 1, 99), _thread("late", 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("time", "threads", "held"),
+    [
+        ("host", (_thread("middle", 0, 0), *_ALL_LATE), Held.OK),
+        ("real", (_thread("middle", 0, 0), *_ALL_LATE), Held.FAILED),
+        ("virtual", (_thread("middle", 0, 0), *_ALL_LATE), Held.FAILED),
+        # Not all are there late, or they are not as asked: then nobody has seen them right.
+        ("host", (_thread("middle", 0, 0), _ALL_LATE[0]), Held.FAILED),
+        ("host", (_thread("middle", 0, 0), _thread("late", 0, 0), _thread("late", 0, 0)), Held.FAILED),
+        ("host", (_thread("middle", 1, 98), _thread("late", 1, 98), _thread("late", 0, 0)), Held.FAILED),
+        # There never are too many.
+        ("host", (_thread("middle", 1, 99), _thread("middle", 1, 99), *_ALL_LATE), Held.FAILED),
+    ],
+)
+def test_a_busy_host_may_let_threads_start_late(time: str, threads: tuple[Thread, ...], held: Held) -> None:
+    good = record()
+    changed = replace(good, environment=replace(good.environment, time=time))
+    assert _check("threads", evidence(changed, threads=threads)).held is held
+
+
 # --- where the threads ran
 
 
