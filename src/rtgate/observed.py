@@ -91,7 +91,7 @@ def kernel_log(files: Mapping[str, bytes], *, ours: bool) -> str:
     if not log.strip():
         return ""
     if log.startswith((LOG_GOES_ON.encode(), LOG_LOST.encode())):
-        return "some" if log.startswith(LOG_GOES_ON.encode()) else "late"
+        return "new" if log.startswith(LOG_GOES_ON.encode()) else "late"
     return ("whole" if b"Linux version " in log else "late") if ours else "some"
 
 

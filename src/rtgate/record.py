@@ -58,7 +58,8 @@ class Evidence:
         kernel_threads: those whose priority the tuning sets.
         processes: names of all processes, as read after the measurement.
         log: what was read of the kernel's log: `whole`; `late`, without the first lines of a boot that was ours, or
-            with lines lost since the chunk before; `some`, of a board that was running before; empty for nothing.
+            with lines lost since the chunk before; `some`, of a board that was running before; `new`, all that came
+            since the chunk before; empty for nothing.
         pcie: what files of PCI functions held, by path, before and after the measurement (see `links`).
         readings: what the board told of itself by path, before and after the measurement (see `thermal`, `suspend`).
         suspends: lines of the kernel's log that tell of a suspend; None where nobody looked for them.

@@ -45,9 +45,8 @@ def _untold(record: Record, has: Mapping[str, str]) -> str:
     moves = isolation.interrupts(words, str(asked.get("irq_affinity", "")))
     if moves and not all(evidence.readings.get(isolation.INTERRUPTS, ("", ""))):
         return "where interrupts came was not read before and after"
-    # Of a soak's chunks the first one has the log of the boot.
-    goes_on = record.chunk is not None and evidence.log == "some"
-    if "rcu_nocbs" in isolation.asked(words) and "rcu_nocbs" not in has and not goes_on:
+    # Of a soak's chunks the first one has the log of the boot, and tells.
+    if "rcu_nocbs" in isolation.asked(words) and "rcu_nocbs" not in has and evidence.log != "new":
         return "whether rcu_nocbs took was not read: the kernel's log has lost its beginning"
     return ""
 
