@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shlex
@@ -11,6 +12,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -29,6 +31,9 @@ from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.storage import Use
 from rtgate.threads import Seen
 from rtgate.tuning import Write
+
+# They change settings of this machine, one after the other; see `printk`.
+pytestmark = pytest.mark.xdist_group("plans")
 
 IDLE = Load(name="idle")
 PRINTK = Path("/proc/sys/kernel/printk")
@@ -65,11 +70,16 @@ def _utilities(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def printk() -> Iterator[str]:
-    """Put back the kernel's console level, which a plan lowers, also when a test was stopped inside a plan."""
-    before = PRINTK.read_text()
-    yield before
-    if PRINTK.read_text() != before:
-        PRINTK.write_text(before)
+    """Put back the kernel's console level, which a plan lowers, also when a test was stopped inside a plan.
+
+    This machine has one: tests that run at the same time would take what another one lowered for what was before.
+    """
+    with Path(tempfile.gettempdir(), f"rtgate-printk-{os.geteuid()}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        before = PRINTK.read_text()
+        yield before
+        if PRINTK.read_text() != before:
+            PRINTK.write_text(before)
 
 
 @pytest.fixture
