@@ -213,6 +213,41 @@ def test_ctrl_c_leaves_nothing(
     build(describe(), open_tree(fake_tree), tmp_path / "out")
 
 
+def test_a_build_that_was_killed_is_begun_anew(
+    describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that were half written would pass for whole ones: they are newer than what they are made of."""
+    monkeypatch.setenv("FAKE_FAIL", "slow")
+    half: list[Path] = []
+
+    def killed(_done: int, _total: int | None, file: str) -> None:
+        if file == "slowly":
+            half.extend(path.with_name("vmlinux") for path in tmp_path.glob("**/.config"))
+            half[0].write_bytes(b"half a fi")
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError):
+        build(describe(), open_tree(fake_tree), tmp_path / "out", Options(listener=Listener(progress=killed)))
+    monkeypatch.delenv("FAKE_FAIL")
+    for expected in (["the last build here was stopped half-way: its directory is made anew"], []):
+        seen = Recorder()
+        build(describe(), open_tree(fake_tree), tmp_path / "out", seen.options)
+        assert half[0].read_bytes() != b"half a fi"
+        assert [notice for notice in seen.notices if "anew" in notice] == expected
+
+
+def test_a_build_that_fails_keeps_what_it_made(
+    describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_FAIL", "link")
+    with pytest.raises(BuildError):
+        build(describe(), open_tree(fake_tree), tmp_path / "out")
+    monkeypatch.delenv("FAKE_FAIL")
+    seen = Recorder()
+    build(describe(), open_tree(fake_tree), tmp_path / "out", seen.options)
+    assert seen.files == ["vmlinux", "arch/arm64/boot/Image"]
+
+
 def test_one_build_at_a_time(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     tree = open_tree(fake_tree)
     said: list[str] = []

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtgate import site
-from rtgate.errors import ConfigError
+from rtgate.errors import BuildError, ConfigError
 from rtgate.kernel import artefacts, build_log, publish, tuxmake
 from rtgate.kernel.configuration import LostOption, LostOptionsError, lost_options, read_config
 from rtgate.kernel.lock import exclusive_lock
@@ -118,13 +118,31 @@ def _make(work: Work, listener: Listener) -> publish.Made:
         return made
     stamp.unlink(missing_ok=True)
     started = time.monotonic()
-    _configure_if_needed(work, listener)
-    _refuse_lost(work)
-    steps, hits, misses = _compile(work, listener)
-    _refuse_lost(work)
+    with _ended_by_itself(work, listener):
+        _configure_if_needed(work, listener)
+        _refuse_lost(work)
+        steps, hits, misses = _compile(work, listener)
+        _refuse_lost(work)
     made = publish.Made(work.inputs, round(time.monotonic() - started, 1), steps, hits, misses)
     made.write(stamp)
     return made
+
+
+@contextmanager
+def _ended_by_itself(work: Work, listener: Listener) -> Iterator[None]:
+    """Begin anew after a build that was killed, interrupted, or had no room: make takes half a file for a whole one."""
+    mark = work.job.log_directory / "unfinished"
+    if mark.exists():
+        listener.notice("the last build here was stopped half-way: its directory is made anew")
+        shutil.rmtree(work.job.build_directory, ignore_errors=True)
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+    try:
+        yield
+    except BuildError:  # make ended by itself and removed what it had half made
+        mark.unlink()
+        raise
+    mark.unlink()
 
 
 def _configure_if_needed(work: Work, listener: Listener) -> None:
