@@ -158,7 +158,8 @@ class Session:
 
     def _arms(self, records: tuple[Record, ...]) -> dict[str, set[str]]:
         """Return the arms by board: of all that is stored or was planned, or of the run."""
-        found = planned.arms(self.records) if self.stored is not None and not self.board else {}
+        found = planned.arms(self.records) if self.stored is not None else {}
+        found = {board: arms for board, arms in found.items() if self.board in (None, "", board)}
         for record in (*records, *(one for case in (self.stored or {}).values() for one in case)):
             found.setdefault(record.board, set()).add(record.arm)
         for arm in self.run.arms if self.run else ():

@@ -172,6 +172,19 @@ def test_a_board_that_nobody_qualified_judges_nothing() -> None:
     assert "worse than the baseline" in verdict.sentence
 
 
+def test_a_lost_first_boot_hides_no_regression() -> None:
+    class ByBoot(Qualified):
+        """Knows the board by what a boot tells of it; one that came to nothing tells nothing."""
+
+        def unqualified(self, like: Record) -> str:
+            return super().unqualified(like) if like.state == "measured" else "in another environment"
+
+    boots = on_a_board("candidate", slower=1.15)
+    boots[0] = replace(boots[0], state="lab", measurements=())
+    (verdict,) = told_of_a_board(boots, ByBoot())
+    assert verdict.kind is Kind.REGRESSION, verdict.sentence
+
+
 def test_host_time_is_compared_by_pairs_and_judged_where_somebody_qualified_it() -> None:
     def host(records: list[Record]) -> list[Record]:
         return [replace(one, environment=replace(one.environment, time="host")) for one in records]
@@ -247,6 +260,47 @@ def test_a_baseline_that_never_measured_is_missed() -> None:
     dead = [replace(one, state="no boot", measurements=()) for one in arm("baseline")]
     (verdict,) = told(arm("candidate"), dead)
     assert (verdict.status, verdict.kind) == (Status.MISS, Kind.MISSING)
+
+
+def test_a_baseline_without_a_record_is_missed() -> None:
+    alone = Subject(case=CASE, board=BOARD, arm="candidate", flavour=FLAVOUR, records=arm("candidate"))
+    assert compare([alone], Grounds(placebos=PLACEBOS)) == ()
+    for unpaired, said in (
+        ((), "there is no record of it"),
+        (("seed 1", "seed 2"), "seed 1 left no record, seed 2 left"),
+    ):
+        lost = replace(alone, paired=True, unpaired=unpaired)
+        (verdict,) = compare([lost], Grounds(placebos=PLACEBOS))
+        assert (verdict.status, verdict.kind) == (Status.MISS, Kind.MISSING)
+        assert f"no boot of the baseline measured ({said}" in verdict.sentence
+
+
+def test_a_screened_candidate_needs_no_baseline() -> None:
+    boots = [replace(one, machine={**one.machine, "stage": "screen"}) for one in on_a_board("candidate", boots=3)]
+    screened = Subject(
+        case=CASE,
+        board="rk3568-evb1",
+        arm="candidate",
+        flavour=FLAVOUR,
+        records=boots,
+        paired=True,
+        unpaired=("1 of 3",),
+    )
+    assert Kind.MISSING not in {verdict.kind for verdict in compare([screened], Grounds(past=Qualified()))}
+
+
+def test_a_baseline_of_another_board_or_tuning_is_refused_by_name() -> None:
+    mine = Subject(case=CASE, board=BOARD, arm="candidate", flavour=FLAVOUR, records=arm("candidate"))
+    theirs = [replace(one, board="virt-arm64-smp2") for one in arm("baseline")]
+    board = Subject(case=CASE, board="virt-arm64-smp2", arm="baseline", flavour=FLAVOUR, records=theirs)
+    tuned = replace(mine, case=f"{CASE}+isolated", records=(), paired=True, baseline=arm("baseline"))
+    for subjects, difference in (
+        ([mine, board], "board: 'virt-arm64-smp2' against 'virt-arm64'"),
+        ([replace(mine, paired=True), tuned], "tuning: 'isolated' against 'default'"),
+    ):
+        (verdict,) = compare(subjects, Grounds(placebos=PLACEBOS))
+        assert (verdict.status, verdict.kind) == (Status.ERROR, Kind.VALIDITY)
+        assert verdict.sentence == f"baseline and candidate cannot be compared: {difference}"
 
 
 def test_a_baseline_that_is_not_valid_proves_nothing() -> None:

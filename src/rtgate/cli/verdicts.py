@@ -83,15 +83,19 @@ def subjects(
         here = [record for record in records if record.board == board]
         judged = "candidate" if "candidate" in names else min(names)
         mine = [record for record in here if record.arm == judged]
+        paired = judged != "baseline" and "baseline" in names
+        base = [record for record in here if record.arm == "baseline" and judged != "baseline"]
         yield Subject(
             case=case,
             board=board,
             arm=judged,
             flavour=mine[0].kernel.flavour if mine else "",
             records=mine,
-            baseline=[record for record in here if record.arm == "baseline" and judged != "baseline"],
+            baseline=base,
             undeclared=_undeclared(board),
             missing=missing(board, judged, mine),
+            paired=paired,
+            unpaired=missing(board, "baseline", base) if paired else (),
             explained=_seen(mine, here),
             schedule=_schedule(mine),
         )

@@ -17,6 +17,7 @@ from rtgate.judge.limits import Finding
 from rtgate.judge.on_boards import pairs, screened
 from rtgate.judge.on_virtual_time import phases
 from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.record import Record
 
 
 def compare(subjects: Sequence[Subject], grounds: Grounds) -> tuple[Verdict, ...]:
@@ -43,11 +44,36 @@ def comparable_on_boards(subjects: Sequence[Subject]) -> list[Subject]:
 def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Finding]]:
     """Yield that no boot of a baseline measured: that is no reason to compare nothing, and pass."""
     for subject in subjects:
-        there = any(record.state == "measured" for record in subject.records)
-        if there and subject.baseline and not any(record.state == "measured" for record in subject.baseline):
-            told = ", ".join(f"{record.boot} {record.state}" for record in subject.baseline[:4])
-            sentence = f"not compared: no boot of the baseline measured ({told})"
+        if subject.arm == "baseline" or not _measured(subject.records) or _measured(subject.baseline):
+            continue
+        if screened(subject) and not subject.baseline:
+            continue
+        other = _elsewhere(subject, subjects)
+        told = [*(f"{record.boot} {record.state}" for record in subject.baseline[:4])]
+        told += [f"{boots} left no record" for boots in subject.unpaired[: 4 - len(told)]]
+        if other:
+            sentence = f"baseline and candidate cannot be compared: {other}"
+            yield subject, Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
+        elif subject.paired or subject.baseline:
+            sentence = f"not compared: no boot of the baseline measured ({', '.join(told) or 'there is no record of it'})"
             yield subject, Finding(status=Status.MISS, kind=Kind.MISSING, sentence=sentence)
+
+
+def _measured(records: Sequence[Record]) -> bool:
+    return any(record.state == "measured" for record in records)
+
+
+def _elsewhere(subject: Subject, subjects: Sequence[Subject]) -> str:
+    """Return where the baseline was measured instead, as a difference; empty if it was not."""
+    tool, _, tuning = subject.case.partition("+")
+    for other in subjects:
+        if other.case == subject.case and other.arm == "baseline" and not subject.paired and _measured(other.records):
+            return f"board: {other.board!r} against {subject.board!r}"
+        name, _, under = other.case.partition("+")
+        alone = _measured(other.baseline) and not _measured(other.records)
+        if alone and (other.board, name) == (subject.board, tool) and under != tuning:
+            return f"tuning: {under or 'default'!r} against {tuning or 'default'!r}"
+    return ""
 
 
 def _time(subject: Subject) -> str:

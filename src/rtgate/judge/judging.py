@@ -53,6 +53,8 @@ class Subject:
         baseline: the other arm's boots of the same case, empty without one; its faults are pre-existing.
         undeclared: reasons, by validity check, why the board declares a check not applicable.
         missing: boots that were planned and left no record, as people name them.
+        paired: whether a baseline was to be measured on this board, too.
+        unpaired: the baseline's boots that were planned and left no record.
         explained: what traced boots of both kernels showed; None if nobody traced them.
         schedule: when somebody was going to look at the boots, or may have looked.
     """
@@ -65,6 +67,8 @@ class Subject:
     baseline: Sequence[Record] = ()
     undeclared: Mapping[str, str] = field(default_factory=dict)
     missing: Sequence[str] = ()
+    paired: bool = False
+    unpaired: Sequence[str] = ()
     explained: Explained | None = None
     schedule: Schedule = field(default_factory=Schedule)
 

@@ -89,8 +89,13 @@ def _case(subject: Subject, past: Past) -> _Case:
         if usable(old, subject.undeclared) and usable(new, subject.undeclared)
     ]
     everything = (*subject.baseline, *subject.records)
-    board = BoardRecords(board=subject.board, pairs=good, known=past.known(subject.records[0], everything))
+    board = BoardRecords(board=subject.board, pairs=good, known=past.known(_telling(subject), everything))
     return _Case(subject=subject, board=board, lost=len(couples) - len(good), screening=_screening(subject, board))
+
+
+def _telling(subject: Subject) -> Record:
+    """Return a boot that tells which board it was: one that came to nothing has no environment."""
+    return next((one for one in subject.records if one.state == "measured"), subject.records[0])
 
 
 def _numbered(records: Sequence[Record]) -> Mapping[tuple[int, int], Record]:
@@ -158,7 +163,7 @@ def _looks(cases: Sequence[_Case], alpha: float) -> Looks:
 
 def _judged(case: _Case, comparison: Comparison | None, state: State, past: Past) -> Finding:
     found = _found(case, comparison, state)
-    why = past.unqualified(case.subject.records[0])
+    why = past.unqualified(_telling(case.subject))
     if why:
         sentence = f"{found.sentence}; not judged: {why}"
         return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
