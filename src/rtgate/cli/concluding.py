@@ -61,7 +61,8 @@ def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
     write_verdicts(verdicts, output / "verdict.json", judged)
     code = _report(output, verdicts, allow_unjudged=asked.allow_unjudged)
     code = code or keep(asked.history, records)
-    ended(output / "verdict.json", code=code, whole=not any((*subject.missing, *subject.unpaired) for subject in judged))
+    lost = any((*subject.missing, *subject.unpaired) for subject in judged)
+    ended(output / "verdict.json", code=code, whole=not lost)
     return code
 
 

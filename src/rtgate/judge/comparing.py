@@ -49,13 +49,14 @@ def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Fi
         if screened(subject) and not subject.baseline:
             continue
         other = _elsewhere(subject, subjects)
-        told = [*(f"{record.boot} {record.state}" for record in subject.baseline[:4])]
+        told = [f"{record.boot} {record.state}" for record in subject.baseline[:4]]
         told += [f"{boots} left no record" for boots in subject.unpaired[: 4 - len(told)]]
         if other:
             sentence = f"baseline and candidate cannot be compared: {other}"
             yield subject, Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
         elif subject.paired or subject.baseline:
-            sentence = f"not compared: no boot of the baseline measured ({', '.join(told) or 'there is no record of it'})"
+            why = ", ".join(told) or "there is no record of it"
+            sentence = f"not compared: no boot of the baseline measured ({why})"
             yield subject, Finding(status=Status.MISS, kind=Kind.MISSING, sentence=sentence)
 
 
