@@ -44,6 +44,8 @@ from rtgate.threads import SCHED_DEADLINE, SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.fio import FioRandwrite
+from rtgate.tools.pi_stress import PiStress
+from rtgate.tools.pip_stress import PipStress
 from rtgate.tools.pmqtest import Pmqtest
 from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.tuning import Tuning, Write
@@ -567,6 +569,35 @@ def test_a_tool_that_never_ended_on_an_emulated_board_of_a_lab_blames_nobody(
     found = _record(replace(measured(tool_deadline=b"after 24 s\n"), host_wait=host_wait), time=time)
     assert found.state == expected
     assert "cyclictest was stopped after 24 s" in found.message
+
+
+@pytest.mark.parametrize("tool", [PipStress(), PiStress()])
+@pytest.mark.parametrize(
+    ("time", "host_wait", "expected"),
+    [
+        ("host", None, "lab"),
+        ("host", 0.5, "lab"),
+        ("host", 0.1, "measured"),
+        ("real", None, "measured"),
+        ("virtual", None, "measured"),
+        ("virtual", 0.9, "measured"),  # the deadline is of virtual time, which waits for the host
+    ],
+)
+def test_a_lock_that_was_never_given_up_is_the_kernel_s_failure_unless_the_host_was_busy(
+    tool: Tool, time: str, host_wait: float | None, expected: str
+) -> None:
+    silent = measured(tool_out=b"", tool_err=b"", tool_rc=b"143\n", tool_deadline=b"after 20 s\n")
+    found = _record(replace(silent, host_wait=host_wait), time, Case(suite="scheduling", tool=tool, load="idle"))
+    assert found.state == expected
+    failures = [one.quantity.value for one in found.measurements if one.quantity]
+    assert failures == ([1] if expected == "measured" else [])
+    assert ("stopped after 20 s" in found.message) is (expected == "lab")
+
+
+def test_a_failure_that_the_tool_told_of_stands_on_a_busy_host() -> None:
+    said = measured(tool_err=b"WATCHDOG triggered: group 0 is deadlocked!\n", tool_deadline=b"after 20 s\n")
+    case = Case(suite="scheduling", tool=PiStress(), load="idle")
+    assert _record(replace(said, host_wait=0.9), "host", case).state == "measured"
 
 
 @pytest.mark.parametrize(

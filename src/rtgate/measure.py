@@ -242,6 +242,9 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
             measurements = tuple(_classed(measurement, arm.board) for measurement in parsed)
         except ParseError as error:
             state, message = host.unread(outcome, str(error), arm.time)
+        unended = host.excuse_unended(outcome, arm.time)
+        if measurements and unended:
+            state, message, measurements = State.LAB, unended, ()
     excuse = host.excuse(state, outcome)
     if excuse:
         state, message = State.LAB, f"{excuse}: {message}"
