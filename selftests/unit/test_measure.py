@@ -44,10 +44,12 @@ from rtgate.threads import SCHED_DEADLINE, SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.fio import FioRandwrite
+from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.pip_stress import PipStress
 from rtgate.tools.pmqtest import Pmqtest
 from rtgate.tools.rt_migrate_test import RtMigrateTest
+from rtgate.tools.ssdd import Ssdd
 from rtgate.tuning import Tuning, Write
 
 CASE = Case(suite="latency", tool=Cyclictest(), load="hackbench")
@@ -569,6 +571,40 @@ def test_a_tool_that_never_ended_on_an_emulated_board_of_a_lab_blames_nobody(
     found = _record(replace(measured(tool_deadline=b"after 24 s\n"), host_wait=host_wait), time=time)
     assert found.state == expected
     assert "cyclictest was stopped after 24 s" in found.message
+
+
+HACKBENCH = Case(suite="scheduling", tool=Hackbench(), load="idle")
+_STAT = "{} (hackbench) R 1 66 {} 0 -1 0 0 0 0 0 {} 7 0 0 20 0 1 0 5 0 0" + " 0" * 12 + " 17 0 0 0 0 0 0\n"
+
+
+@pytest.mark.parametrize(
+    ("later", "session", "expected"), [(51, 66, "unreadable"), (50, 66, "hang"), (51, 67, "hang"), (None, 66, "hang")]
+)
+def test_a_tool_that_was_still_at_work_when_its_time_was_over_was_not_left_waiting(
+    later: int | None, session: int, expected: str
+) -> None:
+    looks = {} if later is None else {"late1": 50, "late2": later}
+    changes = {f"processes.{name}": _STAT.format(66, session, ticks).encode() for name, ticks in looks.items()}
+    stopped = measured(tool_out=b"Running\n", tool_rc=b"143\n", tool_deadline=b"after 60 s\n")
+    outcome = replace(stopped, host_wait=0.1, files={**stopped.files, **changes})
+    found = _record(outcome, "host", HACKBENCH)
+    assert (found.state, found.message) == (expected, "hackbench was stopped after 60 s: it did not end by itself")
+    assert _record(replace(outcome, host_wait=0.9), "host", HACKBENCH).state == "lab"
+
+
+def test_tests_of_ssdd_that_ended_well_are_a_sign_of_work_where_nobody_looked() -> None:
+    said = b"#main : 50\nforktest#0/55: EXITING, no error\n"
+    outcome = measured(tool_out=said, tool_rc=b"143\n", tool_deadline=b"after 20 s\n")
+    found = _record(outcome, case=Case(suite="scheduling", tool=Ssdd(), load="idle"))
+    assert (found.state, found.message) == (
+        "unreadable",
+        "ssdd was stopped after 20 s, when 1 of 10 tests had ended, all well",
+    )
+
+
+def test_the_plan_waits_longer_for_more_work() -> None:
+    made = Case(suite="scheduling", tool=Ssdd(steps=100_000), load="idle")
+    assert plan(made, arm(FakeTarget()), 1).tool_deadline_s == 1300
 
 
 @pytest.mark.parametrize("tool", [PipStress(), PiStress()])

@@ -131,6 +131,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         waits_for_load=arm.time != "virtual",
         seed=seed,
         duration_s=expected.duration_s,
+        work_s=expected.work_s,
         seen=expected.seen,
         needs=(
             *_absent(case, arm),
@@ -242,6 +243,8 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
             measurements = tuple(_classed(measurement, arm.board) for measurement in parsed)
         except ParseError as error:
             state, message = host.unread(outcome, str(error), arm.time)
+            # What was still at work was not left waiting by the kernel.
+            state = State.UNREADABLE if state is State.HANG and observed.at_work(outcome.files, error) else state
         unended = host.excuse_unended(outcome, arm.time)
         if measurements and unended:
             state, message, measurements = State.LAB, unended, ()

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from rtgate import isolation, links, suspend
 from rtgate.console.faults import scan
+from rtgate.errors import ParseError, UnfinishedError
 from rtgate.pcie import Function
 from rtgate.record import FaultSeen, LoadSeen, Thread
 from rtgate.target.outcome import Outcome
@@ -155,6 +156,19 @@ def load_seen(files: Mapping[str, bytes], moment: str) -> LoadSeen:
     return LoadSeen(
         moment=moment, processes=len(alive), ticks=sum(int(value) for fields in ours for value in fields[11:15])
     )
+
+
+def at_work(files: Mapping[str, bytes], error: ParseError) -> bool:
+    """Return whether a tool that was stopped before it had done its work was still doing it.
+
+    It was if it used CPU time in its last second; where nobody looked, if its output says that it had got on.
+    """
+    session = text(files, "tool.pid")
+    looks = [_stats(files, f"processes.{moment}") for moment in ("late1", "late2")]
+    if not session or not all(looks):
+        return isinstance(error, UnfinishedError)
+    spent = [sum(int(value) for _, one in look if one[3] == session for value in one[11:15]) for look in looks]
+    return spent[1] > spent[0]
 
 
 def load_output(files: Mapping[str, bytes]) -> str:

@@ -56,6 +56,8 @@ class Expected:
     Attributes:
         threads: its measuring threads; empty for a tool that has none with a real-time policy.
         duration_s: how long it measures, in target seconds; a run that was shorter is invalid.
+        work_s: how long a fixed amount of work may take, in target seconds, before nobody waits for it any more; 0 for
+            a tool that measures for a time.
         seen: where its threads are found.
         name: the start of the threads' names, for `Seen.SYSTEM`.
         interval_us: the period of a measuring thread whose histogram must account for every period; 0 without one.
@@ -72,6 +74,7 @@ class Expected:
 
     threads: tuple[Threads, ...]
     duration_s: float
+    work_s: float = 0
     seen: Seen = Seen.OWN
     name: str = ""
     interval_us: int = 0
