@@ -694,6 +694,20 @@ def test_cobalt_shows_itself_beside_uname() -> None:
         (b"[    9.000000] late\n", "real", "some"),
         (f"{LOG_GOES_ON}\n".encode(), "host", "new"),
         (f"{LOG_GOES_ON}\n[    9.000000] new\n".encode(), "real", "new"),
+@pytest.mark.parametrize(
+    ("version", "enabled", "flavour"),
+    [
+        (b"#1 SMP PREEMPT_RT Mon Jan  1", b"1", "jailhouse"),
+        (b"#1 SMP PREEMPT Mon Jan  1", b"1", "generic"),
+        (b"#1 SMP PREEMPT_RT Mon Jan  1", b"0", "preempt_rt"),
+        (None, b"1", ""),
+    ],
+)
+def test_a_root_cell_of_jailhouse_has_preempt_rt(version: bytes | None, enabled: bytes, flavour: str) -> None:
+    told = facts("facts", {"/sys/devices/jailhouse/enabled": enabled, "/proc/sys/kernel/version": version})
+    assert _record(measured(facts=told)).environment.flavour == flavour
+
+
         (f"{LOG_LOST}\n[    9.000000] new\n".encode(), "real", "late"),
         (b"", "real", ""),
         (None, "virtual", ""),

@@ -53,12 +53,14 @@ def uname_flavour(version: str) -> str:
 
 
 def flavour(facts: Mapping[str, str]) -> str:
-    """Return the flavour that ran: Cobalt and Jailhouse show themselves beside what `uname -v` says."""
+    """Return the flavour that ran: Cobalt and Jailhouse show themselves beside what `uname -v` says.
+
+    A root cell of Jailhouse is one with PREEMPT_RT: without it, it has lost its flavour.
+    """
     if facts.get("/proc/xenomai/version"):
         return "xenomai"
-    if facts.get("/sys/devices/jailhouse/enabled") == "1":
-        return "jailhouse"
-    return uname_flavour(facts.get("/proc/sys/kernel/version", ""))
+    linux = uname_flavour(facts.get("/proc/sys/kernel/version", ""))
+    return "jailhouse" if linux == "preempt_rt" and facts.get("/sys/devices/jailhouse/enabled") == "1" else linux
 
 
 def settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
