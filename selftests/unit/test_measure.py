@@ -45,6 +45,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.fio import FioRandwrite
 from rtgate.tools.hackbench import Hackbench
+from rtgate.tools.oslat import Oslat
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.pip_stress import PipStress
 from rtgate.tools.pmqtest import Pmqtest
@@ -600,6 +601,13 @@ def test_tests_of_ssdd_that_ended_well_are_a_sign_of_work_where_nobody_looked() 
         "unreadable",
         "ssdd was stopped after 20 s, when 1 of 10 tests had ended, all well",
     )
+
+
+def test_oslat_on_all_cpus_of_a_board_has_its_main_thread_on_one_of_them() -> None:
+    everywhere = Tuning(name="all", description="", cpus="0-1")
+    made = replace(arm(FakeTarget(), board="virt-arm64-smp2"), tuning=everywhere)
+    argv = plan(Case(suite="latency", tool=Oslat(), load="idle", tuning="all"), made, 1).argv
+    assert {"--cpu-list=0,1", "--cpu-main-thread=0"} < set(argv)
 
 
 def test_the_plan_waits_longer_for_more_work() -> None:

@@ -87,6 +87,7 @@ def setting(case: Case, arm: Arm) -> Setting:
     return Setting(
         cpus=len(cpus(chosen)) if chosen else arm.board.cpus,
         cpu_list=chosen,
+        board_cpus=arm.board.cpus,
         memory_mib=arm.board.memory_mib,
         duration_s=arm.profile.of(case.tool.name, case.suite, case.load).duration_s,
         virtual_time=arm.time == "virtual",

@@ -97,6 +97,7 @@ class Setting:
         memory_mib: RAM of the board in MiB.
         duration_s: how long to measure, in target seconds.
         virtual_time: whether the target's clock counts instructions, so that nanoseconds mean something.
+        board_cpus: how many CPUs the board has; 0 for as many as are measured on, if nothing else is known.
         storage: what the board's file says is free to overwrite; None for nothing.
         directory: the board's work directory, below which storage is mounted.
         beside: whether the tool runs beside another one, until that ends.
@@ -111,6 +112,7 @@ class Setting:
     storage: Storage | None = None
     directory: str = "/run/rtgate"
     beside: bool = False
+    board_cpus: int = 0
     pcie: Mapping[str, Function] = field(default_factory=dict)
 
 
