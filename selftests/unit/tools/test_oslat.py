@@ -271,6 +271,7 @@ def test_with_several_cpus_the_first_is_left_to_all_that_is_not_measured() -> No
         threads=(Threads(count=3, policy=SCHED_FIFO, priority=80),),
         duration_s=11,
         seen=Seen.SESSION,
+        processors=3,
     )
 
 

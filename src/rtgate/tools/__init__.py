@@ -70,6 +70,8 @@ class Expected:
         ends_with: the count with which the tool ends its run as soon as it is not 0, so that such a run may be short;
             empty for a tool that always measures to the end.
         cpus: the CPUs that its options keep the tool on; empty for those of the tuning, or all.
+        processors: on how many different CPUs its threads are at every moment, because each is bound to one; 0 if the
+            scheduler may move them, or if they cannot be told from its other threads.
     """
 
     threads: tuple[Threads, ...]
@@ -85,6 +87,7 @@ class Expected:
     bounds: tuple[Bound, ...] = ()
     ends_with: str = ""
     cpus: tuple[int, ...] = ()
+    processors: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +97,10 @@ class Setting:
     Attributes:
         cpus: how many CPUs to measure on.
         cpu_list: which ones, like `2-3`; empty for all of the board.
+        board_cpus: how many CPUs the board has; 0 for as many as are measured on, if nothing else is known.
         memory_mib: RAM of the board in MiB.
         duration_s: how long to measure, in target seconds.
         virtual_time: whether the target's clock counts instructions, so that nanoseconds mean something.
-        board_cpus: how many CPUs the board has; 0 for as many as are measured on, if nothing else is known.
         storage: what the board's file says is free to overwrite; None for nothing.
         directory: the board's work directory, below which storage is mounted.
         beside: whether the tool runs beside another one, until that ends.
@@ -109,10 +112,10 @@ class Setting:
     virtual_time: bool
     memory_mib: int = 512
     cpu_list: str = ""
+    board_cpus: int = 0
     storage: Storage | None = None
     directory: str = "/run/rtgate"
     beside: bool = False
-    board_cpus: int = 0
     pcie: Mapping[str, Function] = field(default_factory=dict)
 
 

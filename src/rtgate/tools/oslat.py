@@ -95,6 +95,7 @@ class Oslat(Tool):
             threads=(Threads(count=len(self._cpus(setting)), policy=policy, priority=self.priority),),
             duration_s=_WARM_S + self._seconds(setting),
             seen=Seen.SESSION,
+            processors=len(self._cpus(setting)) if self.priority else 0,
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
