@@ -200,9 +200,37 @@ def test_what_an_expert_asks_for_is_kept() -> None:
     assert environment.irq_affinity == "11 1, 9 0-3"
 
 
+def test_frequencies_and_idle_states_that_are_off_are_kept() -> None:
+    told = {
+        f"{CPU}/cpu{cpu}/{path}": value
+        for cpu, values in (
+            (0, (b"408000\n", b"408000\n", b"1992000\n", b"0\n", b"0\n")),
+            (4, (b"2016000\n", b"408000\n", b"2016000\n", b"0\n", b"1\n")),
+            (10, (b"2016000\n", b"408000\n", b"2016000\n", b"0\n", b"1\n")),
+        )
+        for path, value in zip(
+            (
+                *(f"cpufreq/scaling_{name}_freq" for name in ("cur", "min", "max")),
+                *(f"cpuidle/state{state}/disable" for state in (0, 1)),
+            ),
+            values,
+            strict=True,
+        )
+    }
+    told |= {f"{CPU}/cpu{cpu}/cpuidle/state1/name": b"cpu-sleep\n" for cpu in (0, 4, 10)}
+    found = _record(measured(facts=facts("facts", told))).environment
+    assert (found.frequency, found.frequency_min) == ("408000, 2016000", "408000")
+    assert (found.frequency_max, found.idle_disabled) == ("1992000, 2016000", "cpu-sleep on CPU 4, 10")
+    # A governor's lowest and highest are settings; what it has chosen last is not.
+    same = replace(found, frequency="600000")
+    assert found.incomparable(same) == ()
+    assert len(found.incomparable(replace(found, frequency_max="1608000", idle_disabled=""))) == 2
+
+
 def test_what_a_target_does_not_have_is_empty() -> None:
     environment = _record(measured()).environment
-    rest = ("model", "nohz_full", "governors", "idle_states", "mitigations", "irq_affinity")
+    rest = ("model", "nohz_full", "governors", "idle_states", "idle_disabled", "mitigations", "irq_affinity")
+    rest += ("frequency", "frequency_min", "frequency_max")
     assert {getattr(environment, name) for name in rest} == {""}
 
 

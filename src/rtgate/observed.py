@@ -214,6 +214,16 @@ def by_cpu(facts: Mapping[str, str], pattern: str) -> str:
     return ", ".join(dict.fromkeys(found))
 
 
+def idle_disabled(facts: Mapping[str, str]) -> str:
+    """Return the idle states that CPUs may not enter as `NAME on CPU N, N; ...`."""
+    found: dict[str, list[int]] = {}
+    for path, value in facts.items():
+        match = re.fullmatch(rf"({CPU}/cpu(\d{{1,5}})/cpuidle/state\d+)/disable", path)
+        if match and value != "0":
+            found.setdefault(facts.get(f"{match[1]}/name") or match[1], []).append(int(match[2]))
+    return "; ".join(f"{name} on CPU {', '.join(map(str, sorted(on)))}" for name, on in sorted(found.items()))
+
+
 def tools(facts: Mapping[str, str]) -> str:
     """Return packages and our own programs as `name version, ...`, from the root filesystem's own list."""
     try:

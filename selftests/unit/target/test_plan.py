@@ -266,6 +266,13 @@ def test_more_work_has_more_time_and_none_has_less_than_a_tool_that_measures_for
     assert script(replace(made, work_s=13)) == script(made) != script(replace(made, work_s=13, waits_for_load=True))
 
 
+def test_frequencies_are_read_and_the_highest_off_virtual_time_only() -> None:
+    made = plan_of("stub")
+    for name, virtual in (("cur_freq", True), ("min_freq", True), ("max_freq", False)):
+        assert (f"cpufreq/scaling_{name}" in script(made)) is virtual
+        assert f"cpufreq/scaling_{name}" in script(replace(made, waits_for_load=True))
+
+
 @pytest.mark.parametrize("looked", [True, False])
 def test_a_tool_that_is_late_with_its_work_is_looked_at_before_it_is_stopped(
     shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch, looked: bool

@@ -54,9 +54,9 @@ class Plan:
         kernel_log: the command that prints the kernel's log.
         storage: what is done with the board's storage; None for nothing.
         devices: those of a virtual board that this plan's boot needs.
-        waits_for_load: whether the exit code of a load that ends by itself is written down, and whether a tool that is
-            late with its work still does some. Not on virtual time, where another byte in the script moves what is
-            measured.
+        waits_for_load: whether the exit code of a load that ends by itself is written down, whether a tool that is
+            late with its work still does some, and the highest frequencies. Not on virtual time, where another byte in
+            the script moves what is measured.
         watched: further files below /proc and /sys that are read before and after measuring; patterns of the shell.
     """
 
@@ -134,7 +134,7 @@ def _filled(plan: Plan, nonce: str) -> str:
         "WORK": shlex.quote(f"{plan.work_directory}/{nonce}"),
         "NEEDS": "\n".join(f"{need.test} || echo {shlex.quote(need.reason)} >>skip" for need in plan.needs),
         "WATCHED": " ".join(dict.fromkeys((*_WATCHED, *(write.path for write in plan.writes), *plan.watched))),
-        "FACTS": " ".join(_FACTS),
+        "FACTS": " ".join((*_FACTS, *(_MORE_FACTS if plan.waits_for_load else ()))),
         "WRITES": "\n".join(f"put {shlex.quote(write.value)} {write.path}" for write in plan.writes),
         "PRIORITIES": "\n".join(f"prioritise {value} {shlex.quote(start)}" for start, value in plan.priorities),
         "KTHREADS": "cat /proc/[0-9]*/stat >kthreads 2>/dev/null" if plan.priorities else "",
@@ -192,6 +192,8 @@ _FACTS = (
     *("/sys/class/devfreq/*/governor", "/proc/irq/*/smp_affinity_list", "/sys/class/thermal/thermal_zone*/temp"),
     *("/sys/firmware/devicetree/base/model", "/etc/rtgate-rootfs.json"),
 )
+# Off virtual time, where each word of the script moves what is measured.
+_MORE_FACTS = ("/sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq",)
 # The load ends when nothing is measured any more: a tool that still prints does so in a fraction of the time.
 _THREADS_END = 'while set -- /proc/$tool/task/[0-9]* && [ -d "$1" ] && [ $# -gt 1 ]; do sleep 0.1; done'
 _TOOL_END = "wait $tool\ncode=$?"
