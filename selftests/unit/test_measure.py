@@ -229,8 +229,10 @@ def test_frequencies_and_idle_states_that_are_off_are_kept() -> None:
 
 def test_what_a_target_does_not_have_is_empty() -> None:
     environment = _record(measured()).environment
-    rest = ("model", "nohz_full", "governors", "idle_states", "idle_disabled", "mitigations", "irq_affinity")
-    rest += ("frequency", "frequency_min", "frequency_max")
+    rest = (
+        *("model", "nohz_full", "governors", "idle_states", "idle_disabled", "mitigations", "irq_affinity"),
+        *("frequency", "frequency_min", "frequency_max"),
+    )
     assert {getattr(environment, name) for name in rest} == {""}
 
 
