@@ -23,6 +23,7 @@ CODES = {
     "HangError": 1,
     "BuildError": 1,
     "ParseError": 4,
+    "UnfinishedError": 4,
     "Interrupted": 130,
 }
 

@@ -44,8 +44,13 @@ from rtgate.threads import SCHED_DEADLINE, SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.fio import FioRandwrite
+from rtgate.tools.hackbench import Hackbench
+from rtgate.tools.oslat import Oslat
+from rtgate.tools.pi_stress import PiStress
+from rtgate.tools.pip_stress import PipStress
 from rtgate.tools.pmqtest import Pmqtest
 from rtgate.tools.rt_migrate_test import RtMigrateTest
+from rtgate.tools.ssdd import Ssdd
 from rtgate.tuning import Tuning, Write
 
 CASE = Case(suite="latency", tool=Cyclictest(), load="hackbench")
@@ -195,9 +200,39 @@ def test_what_an_expert_asks_for_is_kept() -> None:
     assert environment.irq_affinity == "11 1, 9 0-3"
 
 
+def test_frequencies_and_idle_states_that_are_off_are_kept() -> None:
+    told = {
+        f"{CPU}/cpu{cpu}/{path}": value
+        for cpu, values in (
+            (0, (b"408000\n", b"408000\n", b"1992000\n", b"0\n", b"0\n")),
+            (4, (b"2016000\n", b"408000\n", b"2016000\n", b"0\n", b"1\n")),
+            (10, (b"2016000\n", b"408000\n", b"2016000\n", b"0\n", b"1\n")),
+        )
+        for path, value in zip(
+            (
+                *(f"cpufreq/scaling_{name}_freq" for name in ("cur", "min", "max")),
+                *(f"cpuidle/state{state}/disable" for state in (0, 1)),
+            ),
+            values,
+            strict=True,
+        )
+    }
+    told |= {f"{CPU}/cpu{cpu}/cpuidle/state1/name": b"cpu-sleep\n" for cpu in (0, 4, 10)}
+    found = _record(measured(facts=facts("facts", told))).environment
+    assert (found.frequency, found.frequency_min) == ("408000, 2016000", "408000")
+    assert (found.frequency_max, found.idle_disabled) == ("1992000, 2016000", "cpu-sleep on CPU 4, 10")
+    # A governor's lowest and highest are settings; what it has chosen last is not.
+    same = replace(found, frequency="600000")
+    assert found.incomparable(same) == ()
+    assert len(found.incomparable(replace(found, frequency_max="1608000", idle_disabled=""))) == 2
+
+
 def test_what_a_target_does_not_have_is_empty() -> None:
     environment = _record(measured()).environment
-    rest = ("model", "nohz_full", "governors", "idle_states", "mitigations", "irq_affinity")
+    rest = (
+        *("model", "nohz_full", "governors", "idle_states", "idle_disabled", "mitigations", "irq_affinity"),
+        *("frequency", "frequency_min", "frequency_max"),
+    )
     assert {getattr(environment, name) for name in rest} == {""}
 
 
@@ -569,6 +604,76 @@ def test_a_tool_that_never_ended_on_an_emulated_board_of_a_lab_blames_nobody(
     assert "cyclictest was stopped after 24 s" in found.message
 
 
+HACKBENCH = Case(suite="scheduling", tool=Hackbench(), load="idle")
+_STAT = "{} (hackbench) R 1 66 {} 0 -1 0 0 0 0 0 {} 7 0 0 20 0 1 0 5 0 0" + " 0" * 12 + " 17 0 0 0 0 0 0\n"
+
+
+@pytest.mark.parametrize(
+    ("later", "session", "expected"), [(51, 66, "unreadable"), (50, 66, "hang"), (51, 67, "hang"), (None, 66, "hang")]
+)
+def test_a_tool_that_was_still_at_work_when_its_time_was_over_was_not_left_waiting(
+    later: int | None, session: int, expected: str
+) -> None:
+    looks = {} if later is None else {"late1": 50, "late2": later}
+    changes = {f"processes.{name}": _STAT.format(66, session, ticks).encode() for name, ticks in looks.items()}
+    stopped = measured(tool_out=b"Running\n", tool_rc=b"143\n", tool_deadline=b"after 60 s\n")
+    outcome = replace(stopped, host_wait=0.1, files={**stopped.files, **changes})
+    found = _record(outcome, "host", HACKBENCH)
+    assert (found.state, found.message) == (expected, "hackbench was stopped after 60 s: it did not end by itself")
+    assert _record(replace(outcome, host_wait=0.9), "host", HACKBENCH).state == "lab"
+
+
+def test_tests_of_ssdd_that_ended_well_are_a_sign_of_work_where_nobody_looked() -> None:
+    said = b"#main : 50\nforktest#0/55: EXITING, no error\n"
+    outcome = measured(tool_out=said, tool_rc=b"143\n", tool_deadline=b"after 20 s\n")
+    found = _record(outcome, case=Case(suite="scheduling", tool=Ssdd(), load="idle"))
+    assert (found.state, found.message) == (
+        "unreadable",
+        "ssdd was stopped after 20 s, when 1 of 10 tests had ended, all well",
+    )
+
+
+def test_oslat_on_all_cpus_of_a_board_has_its_main_thread_on_one_of_them() -> None:
+    everywhere = Tuning(name="all", description="", cpus="0-1")
+    made = replace(arm(FakeTarget(), board="virt-arm64-smp2"), tuning=everywhere)
+    argv = plan(Case(suite="latency", tool=Oslat(), load="idle", tuning="all"), made, 1).argv
+    assert {"--cpu-list=0,1", "--cpu-main-thread=0"} < set(argv)
+
+
+def test_the_plan_waits_longer_for_more_work() -> None:
+    made = Case(suite="scheduling", tool=Ssdd(steps=100_000), load="idle")
+    assert plan(made, arm(FakeTarget()), 1).tool_deadline_s == 1300
+
+
+@pytest.mark.parametrize("tool", [PipStress(), PiStress()])
+@pytest.mark.parametrize(
+    ("time", "host_wait", "expected"),
+    [
+        ("host", None, "lab"),
+        ("host", 0.5, "lab"),
+        ("host", 0.1, "measured"),
+        ("real", None, "measured"),
+        ("virtual", None, "measured"),
+        ("virtual", 0.9, "measured"),  # the deadline is of virtual time, which waits for the host
+    ],
+)
+def test_a_lock_that_was_never_given_up_is_the_kernel_s_failure_unless_the_host_was_busy(
+    tool: Tool, time: str, host_wait: float | None, expected: str
+) -> None:
+    silent = measured(tool_out=b"", tool_err=b"", tool_rc=b"143\n", tool_deadline=b"after 20 s\n")
+    found = _record(replace(silent, host_wait=host_wait), time, Case(suite="scheduling", tool=tool, load="idle"))
+    assert found.state == expected
+    failures = [one.quantity.value for one in found.measurements if one.quantity]
+    assert failures == ([1] if expected == "measured" else [])
+    assert ("stopped after 20 s" in found.message) is (expected == "lab")
+
+
+def test_a_failure_that_the_tool_told_of_stands_on_a_busy_host() -> None:
+    said = measured(tool_err=b"WATCHDOG triggered: group 0 is deadlocked!\n", tool_deadline=b"after 20 s\n")
+    case = Case(suite="scheduling", tool=PiStress(), load="idle")
+    assert _record(replace(said, host_wait=0.9), "host", case).state == "measured"
+
+
 @pytest.mark.parametrize(
     ("state", "host_wait", "expected"),
     [
@@ -617,6 +722,20 @@ def test_what_was_measured_on_a_busy_host_stays() -> None:
 
 def test_cobalt_shows_itself_beside_uname() -> None:
     assert _record(measured(facts=facts("facts", {"/proc/xenomai/version": b"3.2.4"}))).environment.flavour == "xenomai"
+
+
+@pytest.mark.parametrize(
+    ("version", "enabled", "flavour"),
+    [
+        (b"#1 SMP PREEMPT_RT Mon Jan  1", b"1", "jailhouse"),
+        (b"#1 SMP PREEMPT Mon Jan  1", b"1", "generic"),
+        (b"#1 SMP PREEMPT_RT Mon Jan  1", b"0", "preempt_rt"),
+        (None, b"1", ""),
+    ],
+)
+def test_a_root_cell_of_jailhouse_has_preempt_rt(version: bytes | None, enabled: bytes, flavour: str) -> None:
+    told = facts("facts", {"/sys/devices/jailhouse/enabled": enabled, "/proc/sys/kernel/version": version})
+    assert _record(measured(facts=told)).environment.flavour == flavour
 
 
 @pytest.mark.parametrize(

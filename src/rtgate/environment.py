@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 # Kernel, configuration and flavour are what a comparison compares; the rest must be equal.
-COMPARED = frozenset({"kernel_release", "kernel_version", "config_sha256", "flavour", "irq_affinity", "mitigations"})
+# What CPUs run at in one moment is no setting, and never quite the same.
+COMPARED = frozenset(
+    {"kernel_release", "kernel_version", "config_sha256", "flavour", "irq_affinity", "mitigations", "frequency"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,9 @@ class Environment:
         instruction_ns: nanoseconds of virtual time per instruction, on virtual time.
         model: the machine as its device tree names it.
         governors, idle_states: the different ones of all CPUs.
+        idle_disabled: idle states that CPUs may not enter, with those CPUs.
+        frequency, frequency_min, frequency_max: of CPUs, in kHz: the different ones of all, as read after measuring
+            (`scaling_cur_freq`), and the least and the most that the governor may choose.
         mitigations: of CPU vulnerabilities, by name.
         irq_affinity: CPUs by interrupt number.
         firmware: versions that firmware and boot loader told while the board booted, where somebody saw that.
@@ -54,6 +60,10 @@ class Environment:
     model: str = ""
     governors: str = ""
     idle_states: str = ""
+    idle_disabled: str = ""
+    frequency: str = ""
+    frequency_min: str = ""
+    frequency_max: str = ""
     mitigations: str = ""
     irq_affinity: str = ""
     firmware: str = ""

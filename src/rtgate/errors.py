@@ -13,6 +13,7 @@
         HangError          it stopped answering
         BuildError         it does not compile
       ParseError           a tool's output nobody understands              exit 4
+        UnfinishedError    it was stopped, and says that it was at work
       Interrupted          the user pressed Ctrl-C                         exit 130
 """
 
@@ -94,6 +95,10 @@ class ParseError(RtgateError):
     def __init__(self, message: str, raw: Path | None = None) -> None:
         super().__init__(f"{message} (raw output: {raw})" if raw else message)
         self.raw = raw
+
+
+class UnfinishedError(ParseError):
+    """A tool was stopped before it had done its work, and its output shows that it had got on with it."""
 
 
 class Interrupted(RtgateError):  # noqa: N818 - it is not a mistake of anybody

@@ -87,6 +87,7 @@ def setting(case: Case, arm: Arm) -> Setting:
     return Setting(
         cpus=len(cpus(chosen)) if chosen else arm.board.cpus,
         cpu_list=chosen,
+        board_cpus=arm.board.cpus,
         memory_mib=arm.board.memory_mib,
         duration_s=arm.profile.of(case.tool.name, case.suite, case.load).duration_s,
         virtual_time=arm.time == "virtual",
@@ -131,6 +132,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         waits_for_load=arm.time != "virtual",
         seed=seed,
         duration_s=expected.duration_s,
+        work_s=expected.work_s,
         seen=expected.seen,
         needs=(
             *_absent(case, arm),
@@ -242,6 +244,11 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
             measurements = tuple(_classed(measurement, arm.board) for measurement in parsed)
         except ParseError as error:
             state, message = host.unread(outcome, str(error), arm.time)
+            # What was still at work was not left waiting by the kernel.
+            state = State.UNREADABLE if state is State.HANG and observed.at_work(outcome.files, error) else state
+        unended = host.excuse_unended(outcome, arm.time)
+        if measurements and unended:
+            state, message, measurements = State.LAB, unended, ()
     excuse = host.excuse(state, outcome)
     if excuse:
         state, message = State.LAB, f"{excuse}: {message}"
@@ -336,6 +343,10 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         model=facts.get("/sys/firmware/devicetree/base/model", "").rstrip("\0"),
         governors=observed.by_cpu(facts, r"/cpufreq/scaling_governor"),
         idle_states=observed.by_cpu(facts, r"/cpuidle/state\d+/name"),
+        idle_disabled=observed.idle_disabled(facts),
+        frequency=observed.by_cpu(facts, r"/cpufreq/scaling_cur_freq"),
+        frequency_min=observed.by_cpu(facts, r"/cpufreq/scaling_min_freq"),
+        frequency_max=observed.by_cpu(facts, r"/cpufreq/scaling_max_freq"),
         mitigations=observed.listed(facts, f"{observed.CPU}/vulnerabilities/"),
         irq_affinity=observed.listed(facts, "/proc/irq/", "/smp_affinity_list"),
         storage=overwriting.described(files, board.nvme),

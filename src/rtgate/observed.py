@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from rtgate import isolation, links, suspend
 from rtgate.console.faults import scan
+from rtgate.errors import ParseError, UnfinishedError
 from rtgate.pcie import Function
 from rtgate.record import FaultSeen, LoadSeen, Thread
 from rtgate.target.outcome import Outcome
@@ -52,12 +53,14 @@ def uname_flavour(version: str) -> str:
 
 
 def flavour(facts: Mapping[str, str]) -> str:
-    """Return the flavour that ran: Cobalt and Jailhouse show themselves beside what `uname -v` says."""
+    """Return the flavour that ran: Cobalt and Jailhouse show themselves beside what `uname -v` says.
+
+    A root cell of Jailhouse is one with PREEMPT_RT: without it, it has lost its flavour.
+    """
     if facts.get("/proc/xenomai/version"):
         return "xenomai"
-    if facts.get("/sys/devices/jailhouse/enabled") == "1":
-        return "jailhouse"
-    return uname_flavour(facts.get("/proc/sys/kernel/version", ""))
+    linux = uname_flavour(facts.get("/proc/sys/kernel/version", ""))
+    return "jailhouse" if linux == "preempt_rt" and facts.get("/sys/devices/jailhouse/enabled") == "1" else linux
 
 
 def settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
@@ -157,6 +160,19 @@ def load_seen(files: Mapping[str, bytes], moment: str) -> LoadSeen:
     )
 
 
+def at_work(files: Mapping[str, bytes], error: ParseError) -> bool:
+    """Return whether a tool that was stopped before it had done its work was still doing it.
+
+    It was if it used CPU time in its last second; where nobody looked, if its output says that it had got on.
+    """
+    session = text(files, "tool.pid")
+    looks = [_stats(files, f"processes.{moment}") for moment in ("late1", "late2")]
+    if not session or not all(looks):
+        return isinstance(error, UnfinishedError)
+    spent = [sum(int(value) for _, one in look if one[3] == session for value in one[11:15]) for look in looks]
+    return spent[1] > spent[0]
+
+
 def load_output(files: Mapping[str, bytes]) -> str:
     """Return the end of what the load printed."""
     return text(files, "load.out")[-_LOAD_OUTPUT:]
@@ -196,6 +212,16 @@ def by_cpu(facts: Mapping[str, str], pattern: str) -> str:
     """Return the different values of a file that each CPU has."""
     found = [value for path, value in facts.items() if re.fullmatch(rf"{CPU}/cpu\d+{pattern}", path)]
     return ", ".join(dict.fromkeys(found))
+
+
+def idle_disabled(facts: Mapping[str, str]) -> str:
+    """Return the idle states that CPUs may not enter as `NAME on CPU N, N; ...`."""
+    found: dict[str, list[int]] = {}
+    for path, value in facts.items():
+        match = re.fullmatch(rf"({CPU}/cpu(\d{{1,5}})/cpuidle/state\d+)/disable", path)
+        if match and value != "0":
+            found.setdefault(facts.get(f"{match[1]}/name") or match[1], []).append(int(match[2]))
+    return "; ".join(f"{name} on CPU {', '.join(map(str, sorted(on)))}" for name, on in sorted(found.items()))
 
 
 def tools(facts: Mapping[str, str]) -> str:

@@ -47,6 +47,24 @@ def test_what_is_no_length(text: str) -> None:
         ),
         (["soak", "--continue", "nowhere"], "no soak under way"),
         (["soak", "--stop", "nowhere"], "no soak under way"),
+        (["soak", "--continue", "nowhere", "--console", "tcp:h:1", "--patience", "1min"], "no soak under way"),
+        (
+            [
+                *ASKED,
+                "--tuning",
+                "default",
+                "--flavour",
+                "generic",
+                "--kernel",
+                "k",
+                "--records",
+                "r",
+                "--continue",
+                "x",
+            ],
+            "--board, --case, --chunk, --records, --kernel, --flavour, --tuning, --for: only where a soak begins",
+        ),
+        (["soak", "--stop", "x", "--chunk", "10min"], "--chunk: only where a soak begins, not with --stop"),
     ],
 )
 def test_mistakes_are_the_user_s(

@@ -220,6 +220,50 @@ def test_measuring_threads_on_other_cpus() -> None:
     assert _failed("affinity", _bound(_on(0, 2, 1), [2, 3])) == ("measuring threads ran on CPU 0, 1, not only on 2, 3")
 
 
+def _apart(processors: int, *threads: Thread, time: str = "virtual") -> Record:
+    group = {"count": 3, "policy": 1, "priority": 99}
+    made = asking(record(), threads=[group], cpus=[], processors=processors)
+    return evidence(replace(made, environment=replace(made.environment, time=time)), threads=threads)
+
+
+def _later(*processors: int) -> tuple[Thread, ...]:
+    return tuple(replace(thread, moment="late") for thread in _on(*processors))
+
+
+def test_threads_that_are_bound_to_a_cpu_each_and_are_on_one() -> None:
+    assert _failed("affinity", _apart(3, *_on(0, 0, 0))) == (
+        "3 threads, bound to 3 CPUs, were all on CPU 0 (middle in the run)"
+    )
+    assert _failed("affinity", _apart(3, *_on(0, 1, 2), *_later(0, 1, 1))) == (
+        "3 threads, bound to 3 CPUs, were all on CPU 0, 1 (late in the run)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("processors", "threads", "time"),
+    [
+        (3, _on(0, 1, 2), "virtual"),
+        (3, (*_on(5, 6, 7), replace(_thread("middle", 0, 0), processor=5)), "real"),  # the main thread is no other's
+        (2, _on(0, 1, 0), "real"),  # more threads than CPUs
+        (0, _on(0, 0, 0), "virtual"),  # free to move
+        (3, (*_on(0, 0), *_later(1)), "real"),  # not all were seen
+        (3, (*_on(0, 0, 0), *_later(0, 1, 2)), "host"),  # its busy host was late
+    ],
+)
+def test_threads_that_are_where_they_should_be(processors: int, threads: tuple[Thread, ...], time: str) -> None:
+    assert _check("affinity", _apart(processors, *threads, time=time)).held is Held.OK
+
+
+def test_a_busy_host_excuses_no_crowd_at_the_end() -> None:
+    assert _failed("affinity", _apart(3, *_on(0, 1, 2), *_later(0, 0, 0), time="host"))
+
+
+def test_records_that_are_older_than_the_count_of_processors_are_judged_as_before() -> None:
+    made = _bound(_on(0, 0), [])
+    assert "processors" not in made.evidence.asked or made.evidence.asked["processors"] < 2
+    assert _check("affinity", made).held is Held.OK
+
+
 def test_without_a_tuning_threads_may_run_anywhere() -> None:
     found = _check("affinity", _bound(_on(0, 7), []))
     assert (found.held, found.sentence) == (Held.OK, "on all CPUs")

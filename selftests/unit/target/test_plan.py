@@ -21,7 +21,9 @@ from pathlib import Path
 
 import pytest
 
+from rtgate import observed
 from rtgate.console.frames import FrameReader, encode
+from rtgate.errors import ParseError
 from rtgate.loads import Load
 from rtgate.needs import Need
 from rtgate.storage import FileSystem, Overwrite, Storage
@@ -197,6 +199,7 @@ OTHER: dict[str, object] = {
     "devices": ("nvme",),
     "watched": ("/proc/interrupts",),
     "waits_for_load": True,
+    "work_s": 1000,
 }
 
 
@@ -254,6 +257,34 @@ def test_a_console_tells_how_far_a_plan_came() -> None:
 
 def test_the_tools_deadline_is_longer_than_its_duration() -> None:
     assert replace(plan_of("stub"), duration_s=60).deadline_s == 140
+
+
+def test_more_work_has_more_time_and_none_has_less_than_a_tool_that_measures_for_a_time() -> None:
+    made = replace(plan_of("stub"), duration_s=0)
+    assert [replace(made, work_s=work_s).tool_deadline_s for work_s in (0, 13, 260)] == [20, 20, 260]
+    # On virtual time another byte moves what is measured.
+    assert script(replace(made, work_s=13)) == script(made) != script(replace(made, work_s=13, waits_for_load=True))
+
+
+def test_frequencies_are_read_and_the_highest_off_virtual_time_only() -> None:
+    made = plan_of("stub")
+    for name, virtual in (("cur_freq", True), ("min_freq", True), ("max_freq", False)):
+        assert (f"cpufreq/scaling_{name}" in script(made)) is virtual
+        assert f"cpufreq/scaling_{name}" in script(replace(made, waits_for_load=True))
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_a_tool_that_is_late_with_its_work_is_looked_at_before_it_is_stopped(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch, looked: bool
+) -> None:
+    monkeypatch.setattr(Plan, "tool_deadline_s", 1)
+    tools("stub", "while :; do :; done")
+    made = replace(plan_of("stub"), work_s=1 if looked else 0, waits_for_load=True, work_directory=str(tmp_path / "w"))
+    files = Run(made, shell, tmp_path).files()
+    assert files["tool.deadline"] == b"after 1 s\n"
+    assert {"processes.late1", "processes.late2"} <= set(files) if looked else "processes.late1" not in files
+    if looked:
+        assert observed.at_work(files, ParseError("stopped"))
 
 
 @pytest.mark.parametrize("seen", Seen)

@@ -370,10 +370,27 @@ def test_what_must_be_seen_is_what_the_command_line_asks_for() -> None:
     assert tool.name == "cyclictest"
     expected = tool.expected(Setting(cpus=4, duration_s=9.5, virtual_time=False))
     assert expected == Expected(
-        threads=(Threads(count=4, policy=1, priority=80),), duration_s=10, seen=Seen.OWN, interval_us=500
+        threads=(Threads(count=4, policy=1, priority=80),), duration_s=10, seen=Seen.OWN, interval_us=500, processors=4
     )
     # Its wake-ups are accounted for one by one, and it measures with CLOCK_MONOTONIC.
     assert (expected.counts, expected.clock) == ((), False)
+
+
+@pytest.mark.parametrize(
+    ("tool", "processors"),
+    [
+        (TOOL, 4),
+        (Cyclictest(threads=8), 4),
+        (Cyclictest(threads=2), 2),
+        (Cyclictest(smp=True, affinity="none"), 4),
+        (Cyclictest(affinity="2-3"), 2),
+        (Cyclictest(affinity="none"), 0),  # cyclictest decides
+        (Cyclictest(taskset="2"), 0),
+        (Cyclictest(priority=0), 0),  # like its main thread
+    ],
+)
+def test_bound_threads_are_on_as_many_cpus(tool: Cyclictest, processors: int) -> None:
+    assert tool.expected(Setting(cpus=4, duration_s=1, virtual_time=False)).processors == processors
 
 
 def test_it_measures_on_the_cpus_that_a_tuning_gives_it() -> None:

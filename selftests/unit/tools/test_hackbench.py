@@ -142,4 +142,18 @@ def test_the_work_grows_with_the_cpus_and_not_with_the_profile(setting: Setting,
 
 def test_what_must_be_seen_is_a_run_of_at_least_any_length() -> None:
     assert TOOL.suites == ("scheduling",)
-    assert TOOL.expected(REAL) == Expected(threads=(), duration_s=0.05, seen=Seen.SESSION, clock=True)
+    expected = Expected(threads=(), duration_s=0.05, work_s=60, seen=Seen.SESSION, clock=True)
+    assert TOOL.expected(REAL) == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "setting", "work_s"),
+    [
+        (TOOL, VIRTUAL, 6),
+        (TOOL, Setting(cpus=2, duration_s=10, virtual_time=True), 12),  # CPUs take turns there
+        (TOOL, Setting(cpus=8, duration_s=10, virtual_time=False), 60),
+        (Hackbench(groups=15, senders=25, loops=200), Setting(cpus=4, duration_s=10, virtual_time=False), 281.25),
+    ],
+)
+def test_more_work_may_take_longer(tool: Hackbench, setting: Setting, work_s: float) -> None:
+    assert tool.expected(setting).work_s == pytest.approx(work_s)

@@ -271,17 +271,25 @@ def test_with_several_cpus_the_first_is_left_to_all_that_is_not_measured() -> No
         threads=(Threads(count=3, policy=SCHED_FIFO, priority=80),),
         duration_s=11,
         seen=Seen.SESSION,
+        processors=3,
     )
 
 
 @pytest.mark.parametrize(
     ("cpus", "cpu_list", "measured", "main"),
-    [(2, "2-3", "2,3", 0), (1, "3", "3", 0), (1, "0", "0", 1), (2, "0,2", "0,2", 1), (3, "0-2", "0,1,2", 3)],
+    [
+        (2, "2-3", "2,3", 0),
+        (1, "3", "3", 0),
+        (1, "0", "0", 1),
+        (2, "0,2", "0,2", 1),
+        (3, "0-2", "0,1,2", 3),
+        (4, "0-3", "0,1,2,3", 0),  # there is no other
+    ],
 )
 def test_a_tuning_s_cpus_are_measured_and_the_main_thread_runs_elsewhere(
     cpus: int, cpu_list: str, measured: str, main: int
 ) -> None:
-    setting = Setting(cpus=cpus, duration_s=5, virtual_time=False, cpu_list=cpu_list)
+    setting = Setting(cpus=cpus, duration_s=5, virtual_time=False, cpu_list=cpu_list, board_cpus=4)
     argv = TOOL.argv(setting)
     assert {f"--cpu-list={measured}", f"--cpu-main-thread={main}", "--rtprio=1", "--duration=5"} < set(argv)
     assert TOOL.expected(setting).threads == (Threads(count=cpus, policy=SCHED_FIFO, priority=1),)

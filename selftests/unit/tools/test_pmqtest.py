@@ -46,6 +46,7 @@ def test_the_command_line_and_what_must_be_seen() -> None:
         duration_s=60,
         counts=(Count(measurement="samples", least=0.95 * 40_000),),
         clock=True,
+        processors=4,
     )
 
 

@@ -64,6 +64,7 @@ def test_the_command_line_and_what_must_be_seen() -> None:
         duration_s=9.5,
         counts=(Count(measurement="samples", least=0.95 * 9500 / 1.5),),
         clock=True,
+        processors=2,
     )
     assert Ptsematest.suites == ("scheduling",)
 

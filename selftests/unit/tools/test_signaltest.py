@@ -172,7 +172,10 @@ def test_the_command_line_and_what_must_be_seen(cpus: int, threads: int) -> None
         duration_s=10,
         seen=Seen.OWN,
         counts=(Count(measurement="samples", least=1600),),
+        processors=cpus,
     )
+    for free in (Signaltest(affinity=False), Signaltest(taskset="2")):
+        assert free.expected(setting).processors == 0
 
 
 @pytest.mark.parametrize(

@@ -57,5 +57,6 @@ def test_the_command_line_and_what_must_be_seen() -> None:
         duration_s=10,
         counts=(Count(measurement="samples", least=0.95 * 10_000 / 1.5),),
         clock=True,
+        processors=3,
     )
     assert Sigwaittest.suites == ("signal",)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rtgate.errors import ParseError
+from rtgate.errors import ParseError, UnfinishedError
 from rtgate.measurement import Better, Measurement
 from rtgate.threads import Seen
 from rtgate.tools import Expected, Output, Setting
@@ -160,4 +160,29 @@ def test_damaged_output_never_turns_a_failure_into_a_success(
 
 def test_the_command_line_and_what_must_be_seen() -> None:
     assert Ssdd().argv(SETTING) == ("ssdd", "--forks=10", "--iters=1000", "--json=ssdd.json")
-    assert Ssdd().expected(SETTING) == Expected(threads=(), duration_s=0, seen=Seen.SESSION)
+    assert Ssdd().expected(SETTING) == Expected(threads=(), duration_s=0, work_s=13, seen=Seen.SESSION)
+
+
+def test_more_work_may_take_longer() -> None:
+    assert Ssdd(forks=20, steps=10_000).expected(SETTING).work_s == 260
+
+
+def test_some_tests_that_ended_well_say_that_it_was_at_work() -> None:
+    some = GOOD.read_text().replace("forktest#3/", "forktest#three/").replace("All tests PASSED.\n", "")
+    with pytest.raises(UnfinishedError, match=r"stopped after 20 s, when 9 of 10 tests had ended, all well"):
+        _parse(some, b"", code=143, tool=Ssdd(), deadline=b"after 20 s\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        GOOD.read_text(),  # all ended: what it waited for then was not their work
+        BAD,
+        GOOD.read_text().partition("forktest#")[0],
+    ],
+)
+def test_other_runs_that_did_not_end_stood_still(text: str) -> None:
+    with pytest.raises(ParseError, match="stopped after 20 s: it did not end by itself") as caught:
+        _parse(text, code=143, tool=Ssdd(), deadline=b"after 20 s\n")
+    assert not isinstance(caught.value, UnfinishedError)

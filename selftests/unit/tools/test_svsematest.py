@@ -63,6 +63,7 @@ def test_the_command_line_and_what_must_be_seen() -> None:
         duration_s=10,
         counts=(Count(measurement="samples", least=0.95 * 10_000 / 1.5),),
         clock=True,
+        processors=2,
     )
     assert Svsematest.suites == ("scheduling",)
     assert ["CONFIG_SYSVIPC" in need.reason for need in Svsematest.needs] == [True]

@@ -38,6 +38,7 @@ from rtgate.target.live import LiveTarget
 from rtgate.target.power import Revived
 from rtgate.target.soak import COMPLETE, STOPPED
 from rtgate.tools.registry import TOOLS
+from rtgate.tuning import DEFAULT
 
 _DESCRIPTION = """\
 Measure one case for hours on a live target. The target measures by itself, in chunks; each chunk becomes a record. A
@@ -49,6 +50,12 @@ examples:
   rtgate soak --continue soak              go on after Ctrl-C, a crash, or a lost console
   rtgate soak --stop soak                  end it on the target now, and judge what there is
 """
+
+
+_CHUNK = "10min"
+# What a soak was begun with; its target has it already. `arguments` has the names without dashes.
+_BEGUN_WITH = {name: f"--{name}" for name in ("board", "case", "chunk", "records", "kernel", "flavour", "tuning")}
+_BEGUN_WITH["length"] = "--for"
 
 
 def add_parser(commands: Any) -> None:
@@ -65,11 +72,11 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--case", metavar="CASE", help="for example latency/cyclictest:stress-ng")
     parser.add_argument("--for", dest="length", metavar="TIME", help="how long to measure: 30min, 12h, 3d")
-    parser.add_argument("--chunk", default="10min", metavar="TIME", help="length of a chunk (default: %(default)s)")
+    parser.add_argument("--chunk", metavar="TIME", help=f"length of a chunk (default: {_CHUNK})")
     parser.add_argument("--records", type=Path, metavar="DIR", help="where records go (default: soak)")
     parser.add_argument("--kernel", type=Path, metavar="DIR", help="the build directory of the target's kernel")
     command_options.flavour(parser)
-    command_options.tuning(parser)
+    parser.add_argument("--tuning", metavar="NAME", help=f"a tuning of the board (default: {DEFAULT.name})")
     command_options.thresholds(parser)
     parser.add_argument("--patience", default="15min", metavar="TIME", help="for a lost console (default: %(default)s)")
     later = parser.add_mutually_exclusive_group()
@@ -79,6 +86,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    _refuse_to_change(arguments)
     records = (arguments.going_on or arguments.stop or arguments.records or Path("soak")).absolute()
     patience_s = seconds(arguments.patience)
     found = limits(arguments.thresholds)
@@ -88,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
             case, arm = _again(order, arguments.console)
         else:
             case, arm = _asked(arguments)
-            chunks = math.ceil(seconds(arguments.length) / seconds(arguments.chunk))
+            chunks = math.ceil(seconds(arguments.length) / arm.profile.lengths.duration_s)
             order = orders.begin(case, arm, arguments.console, chunks, records)
         if not order.detached:
             _say("this board lives only as long as this command: Ctrl-C ends it, and the soak")
@@ -128,24 +136,33 @@ def seconds(text: str) -> float:
     return found
 
 
+def _refuse_to_change(arguments: argparse.Namespace) -> None:
+    """Refuse options that a soak takes when it begins for one that goes on, or ends. Raises ConfigError."""
+    later = "--stop" if arguments.stop else "--continue" if arguments.going_on else ""
+    given = [option for name, option in _BEGUN_WITH.items() if getattr(arguments, name) is not None]
+    if later and given:
+        raise ConfigError(f"{', '.join(given)}: only where a soak begins, not with {later}")
+
+
 def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
     lacking = [f"--{name}" for name in ("board", "console", "case") if not getattr(arguments, name)]
     lacking += [] if arguments.length else ["--for"]
     if lacking:
         raise ConfigError(f"a soak needs {', '.join(lacking)} (or --continue DIR)")
-    if seconds(arguments.chunk) > seconds(arguments.length):
-        raise ConfigError(f"a chunk of {arguments.chunk} is longer than the soak ({arguments.length})")
-    case = _case(arguments.case, arguments.tuning)
+    chunk, tuning = arguments.chunk or _CHUNK, arguments.tuning or DEFAULT.name
+    if seconds(chunk) > seconds(arguments.length):
+        raise ConfigError(f"a chunk of {chunk} is longer than the soak ({arguments.length})")
+    case = _case(arguments.case, tuning)
     kernels = {"candidate": arguments.kernel} if arguments.kernel else {}
     request = ArmRequest(
         board=arguments.board,
         kernels=kernels,
         profile="mr",
         console=arguments.console,
-        tuning=arguments.tuning,
+        tuning=tuning,
         flavour=arguments.flavour,
     )
-    arm = _arm(request, seconds(arguments.chunk))
+    arm = _arm(request, seconds(chunk))
     reasons = hopeless(plan(case, arm, 1).needs, arm.board.cpus)
     if reasons:
         raise ConfigError(f"{arm.board.name} cannot run {case.name}: {'; '.join(reasons)}")

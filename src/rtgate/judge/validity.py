@@ -152,15 +152,32 @@ def _with(wanted: tuple[int, int], threads: Sequence[Thread]) -> int:
 
 
 def _affinity(record: Record) -> Check:
-    """Check that each measuring thread ran on the CPUs that the tuning gives it."""
+    """Check that each measuring thread ran on the CPUs that the tuning gives it, and on its own if it is bound."""
     allowed = set(record.evidence.asked["cpus"])
     wanted = {(int(group["policy"]), int(group["priority"])) for group in record.evidence.asked["threads"]}
     ours = [thread for thread in record.evidence.threads if (thread.policy, thread.priority) in wanted]
     astray = sorted({thread.processor for thread in ours if thread.processor not in allowed})
     text = ", ".join(map(str, sorted(allowed)))
-    problem = f"measuring threads ran on CPU {', '.join(map(str, astray))}, not only on {text}" if astray else ""
+    problem = ""
+    if allowed and astray:
+        problem = f"measuring threads ran on CPU {', '.join(map(str, astray))}, not only on {text}"
     fine = f"on CPU {text}" if allowed else "on all CPUs"
-    return judged("affinity", Spoils.EVERYTHING, problem if allowed else "", fine)
+    return judged("affinity", Spoils.EVERYTHING, problem or _crowded(record, ours), fine)
+
+
+def _crowded(record: Record, ours: Sequence[Thread]) -> str:
+    """Return which CPUs bound threads shared that should each have had their own; only looks that saw all count."""
+    asked = record.evidence.asked
+    wanted, whole = int(asked.get("processors", 0)), sum(int(group["count"]) for group in asked["threads"])
+    looks = {moment: [one.processor for one in ours if one.moment == moment] for moment in ("middle", "late")}
+    seen = {moment: processors for moment, processors in looks.items() if len(processors) >= whole}
+    if record.environment.time == "host" and "late" in seen:
+        seen.pop("middle", None)  # where a machine whose host is busy may still be binding them
+    for moment, processors in seen.items():
+        if len(set(processors)) < wanted:
+            where = ", ".join(map(str, sorted(set(processors))))
+            return f"{whole} threads, bound to {wanted} CPUs, were all on CPU {where} ({moment} in the run)"
+    return ""
 
 
 def _policy(wanted: tuple[int, int]) -> str:

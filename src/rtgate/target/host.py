@@ -60,6 +60,22 @@ def unread(outcome: Outcome, message: str, time: str) -> tuple[State, str]:
     return State.HANG, message
 
 
+def excuse_unended(outcome: Outcome, time: str) -> str:
+    """Return why this host may be the reason that a tool never ended and said nothing, which it reads as a failure.
+
+    Empty where the failure stands: on virtual time, on hardware, on a host that is known not to have been busy, and
+    if the tool told of it.
+    """
+    stopped = outcome.files.get("tool.deadline", b"").decode("utf-8", errors="replace").strip()
+    if not stopped or time != "host" or any(outcome.files.get(name, b"").strip() for name in ("tool.out", "tool.err")):
+        return ""
+    state, message = unread(outcome, f"the tool was stopped {stopped}: it did not end by itself", time)
+    if state is State.LAB:
+        return message
+    busy = excuse(state, outcome)
+    return f"{busy}: {message}" if busy else ""
+
+
 def waited_s(pid: int) -> float | None:
     """Return how long that thread of a process has waited which waited longest; None where nobody knows.
 

@@ -7,8 +7,9 @@ it prints those frames again.
 
 Files that a plan leaves: `facts.start`, `facts.end` and `facts` (lines `PATH:CONTENT` of what /proc and /sys say),
 `threads.MOMENT` and `processes.MOMENT` (lines of `/proc/PID/stat`: of the tool's threads or of all, and of all
-processes while there is a load) at `start`, `middle`, `late` and `end`, `processes` (their names), `tool.out`,
-`tool.err`, `tool.rc`, `tool.pid`, `tool.deadline`, `skip` (why the tool was not run), `load.out`, `load.pid`,
+processes while there is a load) at `start`, `middle`, `late` and `end`, `processes` (their names), `processes.late1`
+and `.late2` (of a tool with a fixed amount of work that was stopped; not on virtual time), `tool.out`, `tool.err`,
+`tool.rc`, `tool.pid`, `tool.deadline`, `skip` (why the tool was not run), `load.out`, `load.pid`,
 `load.rc` (of a load that measures), `load.ended` (of one that ended by itself), `dmesg`, `kthreads`, `config.sha256`,
 and what the tool wrote itself; with storage those of `rtgate.target.storage`.
 """
@@ -42,6 +43,7 @@ class Plan:
         load: what runs beside it.
         seed: names the phase: it delays the tool and the load by a fraction of a second each.
         duration_s: how long the tool is asked to run, in target seconds.
+        work_s: how long a fixed amount of work may take, in target seconds; 0 for a tool that runs for a time.
         seen: where its measuring threads are found; with `OWN`, the load ends when they have.
         needs: what the target must have.
         writes: settings to apply, read back, and put back.
@@ -52,8 +54,9 @@ class Plan:
         kernel_log: the command that prints the kernel's log.
         storage: what is done with the board's storage; None for nothing.
         devices: those of a virtual board that this plan's boot needs.
-        waits_for_load: whether the exit code of a load that ends by itself is written down. Not on virtual time, where
-            another byte in the script moves what is measured.
+        waits_for_load: whether the exit code of a load that ends by itself is written down, whether a tool that is
+            late with its work still does some, and the highest frequencies. Not on virtual time, where another byte in
+            the script moves what is measured.
         watched: further files below /proc and /sys that are read before and after measuring; patterns of the shell.
     """
 
@@ -74,11 +77,12 @@ class Plan:
     watched: tuple[str, ...] = ()
     storage: storage.Use | None = None
     waits_for_load: bool = False
+    work_s: float = 0
 
     @property
     def tool_deadline_s(self) -> float:
         """Target seconds after which the tool is stopped and the plan has failed."""
-        return 2 * self.duration_s + 20
+        return max(2 * self.duration_s + 20, self.work_s)
 
     @property
     def deadline_s(self) -> float:
@@ -130,7 +134,7 @@ def _filled(plan: Plan, nonce: str) -> str:
         "WORK": shlex.quote(f"{plan.work_directory}/{nonce}"),
         "NEEDS": "\n".join(f"{need.test} || echo {shlex.quote(need.reason)} >>skip" for need in plan.needs),
         "WATCHED": " ".join(dict.fromkeys((*_WATCHED, *(write.path for write in plan.writes), *plan.watched))),
-        "FACTS": " ".join(_FACTS),
+        "FACTS": " ".join((*_FACTS, *(_MORE_FACTS if plan.waits_for_load else ()))),
         "WRITES": "\n".join(f"put {shlex.quote(write.value)} {write.path}" for write in plan.writes),
         "PRIORITIES": "\n".join(f"prioritise {value} {shlex.quote(start)}" for start, value in plan.priorities),
         "KTHREADS": "cat /proc/[0-9]*/stat >kthreads 2>/dev/null" if plan.priorities else "",
@@ -142,6 +146,7 @@ def _filled(plan: Plan, nonce: str) -> str:
         "MIDDLE": f"{middle:.3f}",
         "LATE": f"{late - middle:.3f}",
         "DEADLINE": f"{plan.tool_deadline_s:.0f}",
+        "STILL": _STILL if plan.work_s and plan.waits_for_load else "",
         "THREADS": "/proc/$tool/task/[0-9]*/stat" if plan.seen is Seen.OWN else "/proc/[0-9]*/task/[0-9]*/stat",
         "END": _THREADS_END if plan.seen is Seen.OWN else _TOOL_END,
         "KERNEL_LOG": plan.kernel_log,
@@ -187,6 +192,8 @@ _FACTS = (
     *("/sys/class/devfreq/*/governor", "/proc/irq/*/smp_affinity_list", "/sys/class/thermal/thermal_zone*/temp"),
     *("/sys/firmware/devicetree/base/model", "/etc/rtgate-rootfs.json"),
 )
+# Off virtual time, where each word of the script moves what is measured.
+_MORE_FACTS = ("/sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq",)
 # The load ends when nothing is measured any more: a tool that still prints does so in a fraction of the time.
 _THREADS_END = 'while set -- /proc/$tool/task/[0-9]* && [ -d "$1" ] && [ $# -gt 1 ]; do sleep 0.1; done'
 _TOOL_END = "wait $tool\ncode=$?"
@@ -205,6 +212,12 @@ _STOP_WHEN_WRITTEN = """kill -TERM -$load 2>/dev/null
         kill -KILL -$load 2>/dev/null
         wait $load 2>/dev/null
         echo $? >load.rc"""
+
+# Two looks at a tool that is late with its work: one that uses no CPU time between them stands still.
+_STILL = """
+        cat /proc/[0-9]*/stat >"$work/r/processes.late1" 2>/dev/null
+        sleep 1
+        cat /proc/[0-9]*/stat >"$work/r/processes.late2" 2>/dev/null"""
 
 # Settings are put back in the reverse order. `count` files were written.
 PUT_BACK = r"""# schedule PID POLICY PRIORITY; toybox has the two numbers the other way round.
@@ -303,7 +316,7 @@ measure() {
         sleep @DEADLINE@ &
         nap=$!
         wait $nap
-        echo "after @DEADLINE@ s" >"$work/r/tool.deadline"
+        echo "after @DEADLINE@ s" >"$work/r/tool.deadline"@STILL@
         kill -TERM -$tool
         sleep 3
         kill -KILL -$tool

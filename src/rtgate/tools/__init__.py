@@ -56,6 +56,8 @@ class Expected:
     Attributes:
         threads: its measuring threads; empty for a tool that has none with a real-time policy.
         duration_s: how long it measures, in target seconds; a run that was shorter is invalid.
+        work_s: how long a fixed amount of work may take, in target seconds, before nobody waits for it any more; 0 for
+            a tool that measures for a time.
         seen: where its threads are found.
         name: the start of the threads' names, for `Seen.SYSTEM`.
         interval_us: the period of a measuring thread whose histogram must account for every period; 0 without one.
@@ -68,10 +70,13 @@ class Expected:
         ends_with: the count with which the tool ends its run as soon as it is not 0, so that such a run may be short;
             empty for a tool that always measures to the end.
         cpus: the CPUs that its options keep the tool on; empty for those of the tuning, or all.
+        processors: on how many different CPUs its threads are at every moment, because each is bound to one; 0 if the
+            scheduler may move them, or if they cannot be told from its other threads.
     """
 
     threads: tuple[Threads, ...]
     duration_s: float
+    work_s: float = 0
     seen: Seen = Seen.OWN
     name: str = ""
     interval_us: int = 0
@@ -82,6 +87,7 @@ class Expected:
     bounds: tuple[Bound, ...] = ()
     ends_with: str = ""
     cpus: tuple[int, ...] = ()
+    processors: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +97,7 @@ class Setting:
     Attributes:
         cpus: how many CPUs to measure on.
         cpu_list: which ones, like `2-3`; empty for all of the board.
+        board_cpus: how many CPUs the board has; 0 for as many as are measured on, if nothing else is known.
         memory_mib: RAM of the board in MiB.
         duration_s: how long to measure, in target seconds.
         virtual_time: whether the target's clock counts instructions, so that nanoseconds mean something.
@@ -105,6 +112,7 @@ class Setting:
     virtual_time: bool
     memory_mib: int = 512
     cpu_list: str = ""
+    board_cpus: int = 0
     storage: Storage | None = None
     directory: str = "/run/rtgate"
     beside: bool = False

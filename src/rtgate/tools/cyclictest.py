@@ -127,7 +127,15 @@ class Cyclictest(Tool):
             counts=() if self._range(setting) else (counted,),
             clock=self.clock == "realtime",
             cpus=tuning.cpus(self._places) if self._places else (),
+            processors=self._processors(setting),
         )
+
+    def _processors(self, setting: Setting) -> int:
+        """Return on how many CPUs the threads are bound, each to one; 0 where cyclictest decides."""
+        if self.taskset or not self.priority or (self.affinity == "none" and not self.smp):
+            return 0
+        listed = self.affinity not in _AFFINITIES and not self.smp
+        return min(self._threads(setting), len(tuning.cpus(self.affinity)) if listed else setting.cpus)
 
     @property
     def _places(self) -> str:

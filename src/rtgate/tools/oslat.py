@@ -95,6 +95,7 @@ class Oslat(Tool):
             threads=(Threads(count=len(self._cpus(setting)), policy=policy, priority=self.priority),),
             duration_s=_WARM_S + self._seconds(setting),
             seen=Seen.SESSION,
+            processors=len(self._cpus(setting)) if self.priority else 0,
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
@@ -157,7 +158,5 @@ def _alone(setting: Setting) -> bool:
 
 
 def _main_cpu(measured: tuple[int, ...], setting: Setting) -> int:
-    """Return the CPU for the main thread: the first that is not measured on, if there is one."""
-    if len(measured) >= setting.cpus and not setting.cpu_list:
-        return 0
-    return next(cpu for cpu in range(len(measured) + 1) if cpu not in measured)
+    """Return the CPU for the main thread: the first of the board that is not measured on; 0 if there is none."""
+    return next((cpu for cpu in range(setting.board_cpus or setting.cpus) if cpu not in measured), 0)

@@ -103,6 +103,7 @@ class Pairs(Tool):
             seen=Seen.OWN,
             counts=(Count(measurement="samples", least=least),),
             clock=True,
+            processors=min(self._pairs(setting), setting.cpus) if self.affinity or self._smp else 0,
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:

@@ -98,6 +98,7 @@ class Signaltest(Tool):
             seen=Seen.OWN,
             counts=(Count(measurement="samples", least=least),),
             cpus=tuning.cpus(self.taskset) if self.taskset else (),
+            processors=min(self._threads(setting), setting.cpus) if self.affinity and not self.taskset else 0,
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
