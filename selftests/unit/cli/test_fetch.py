@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from selftests.unit.lava.test_client import job
 
 from rtgate import strict_yaml
 from rtgate.cli import lava_tool, main
+from rtgate.lava import order as orders
 from rtgate.lava.access import Access, Token
 from rtgate.lava.client import Lava
 from rtgate.lava.http import Patience
@@ -66,6 +68,22 @@ def test_what_other_hands_left_in_the_directory_stays(
     assert main.main(["fetch", str(number)]) == 2
     assert "holds something else" in capsys.readouterr().err
     assert (tmp_path / "report/thesis.tex").exists()
+
+
+def test_a_job_whose_boots_name_places_writes_nothing(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = submitted(server, tmp_path)
+    data = strict_yaml.data(server.jobs[number].definition)
+    known = {key: text for key, text in data["metadata"].items() if not key.startswith("rtgate.order")}
+    order = orders.read(server.jobs[number].definition, "x")
+    hostile = replace(order, boots=("candidate", "../../../../../elsewhere-still"))
+    server.jobs[number].definition = strict_yaml.dump({**data, "metadata": {**known, **hostile.as_metadata()}})
+    (tmp_path / "a/b/c").mkdir(parents=True)
+    before = set(tmp_path.rglob("*"))
+    assert main.main(["fetch", str(number), "-o", "a/b/c/report"]) == 2
+    assert "is no name of an arm" in capsys.readouterr().err
+    assert set(tmp_path.rglob("*")) == before
 
 
 # --- jobs and cancel
