@@ -135,6 +135,29 @@ def test_somebody_elses_job_is_not_said_to_be_cancelled(
     assert "not ours" in capsys.readouterr().err
 
 
+def test_one_job_that_cannot_be_cancelled_keeps_no_other_running(
+    server: LavaServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.types["board"] = ""
+    lava = Lava(Access(server.url, Token("stand-in-token-0123456789", "x")))
+    for _ in range(3):
+        server.stories.append(Story(endless=True))
+        lava.submit(job(), "n0")
+    real = LavaServer._cancel
+
+    def cancel(self: LavaServer, query: object, body: object, number: str) -> object:
+        self.mine = number != "1"
+        return real(self, query, body, number)
+
+    monkeypatch.setattr(LavaServer, "_cancel", cancel)
+    assert main.main(["cancel", "1", "99", "2", "3"]) == 2
+    told = capsys.readouterr()
+    assert told.out.splitlines() == ["job 2 is cancelled", "job 3 is cancelled"]
+    assert "job 1 is still" in told.err
+    assert "no job 99" in told.err
+    assert server.jobs[1].state not in {"Canceling", "Finished"}
+
+
 # --- lava-tool
 
 
