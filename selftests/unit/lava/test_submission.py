@@ -170,25 +170,62 @@ def test_a_lost_server_is_an_error_and_no_verdict(lava: Lava, server: LavaServer
 
 def test_silence_is_the_kernels_when_the_health_check_passes(lava: Lava, server: LavaServer) -> None:
     server.types["board"] = HEALTH_CHECK
-    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=[deploy(1), ended()])]
+    check = [deploy(1), booted(2), ended()]  # it tests nothing: that it booted is all
+    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=check)]
     made, watch = submission(lava)
     (attempt,) = made.run()
     assert attempt.ending.blame is Blame.PRODUCT
     assert "a known-good kernel then booted on the same board" in attempt.ending.sentence
-    check = strict_yaml.data(server.jobs[2].definition)
-    assert check["metadata"]["rtgate.checks"] == "1"
-    assert check["device_type"] == "board"
+    asked = strict_yaml.data(server.jobs[2].definition)
+    assert asked["metadata"]["rtgate.checks"] == "1"
+    assert asked["device_type"] == "board"
     assert any("asking whether a known-good kernel boots on board-01" in text for text in watch.said)
 
 
 def test_silence_is_the_labs_when_the_health_check_fails_too(lava: Lava, server: LavaServer) -> None:
     server.types["board"] = HEALTH_CHECK
-    silent, failed = Story(log=list(SILENCE), health="Incomplete"), Story(log=[ended("Job", "x")], health="Incomplete")
+    silent, failed = (Story(log=list(SILENCE), health="Incomplete") for _ in range(2))
     server.stories += [silent, failed, again(GOOD)]
     made, _ = submission(lava)
     first, second = made.run()
     assert first.ending.blame is Blame.LAB
+    assert "a known-good kernel does not boot there either" in first.ending.sentence
     assert second.ending.blame is Blame.NOBODY
+
+
+@pytest.mark.parametrize("health", ["Incomplete", "Canceled"])
+def test_a_health_check_that_failed_after_its_boot_has_shown_that_the_board_boots(
+    lava: Lava, server: LavaServer, health: str
+) -> None:
+    server.types["board"] = HEALTH_CHECK
+    check = [deploy(1), booted(2), lava_log.shell(3, ["a disk is full"]), ended("Test", "lava-test-shell timed out")]
+    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=check, health=health)]
+    made, _ = submission(lava)
+    (attempt,) = made.run()
+    assert attempt.ending.blame is Blame.PRODUCT
+    assert "a known-good kernel then booted on the same board" in attempt.ending.sentence
+
+
+@pytest.mark.parametrize(
+    ("log", "health", "why"),
+    [
+        ([deploy(1), boot(2), ended("Canceled", "x")], "Canceled", "the job was cancelled"),
+        (POWER, "Incomplete", "the lab failed before the kernel began"),
+        ([ended("Job", "x")], "Incomplete", "LAVA cannot carry the job out"),
+        ([deploy(1), ended()], "Complete", "boots nothing"),
+    ],
+    ids=["cancelled", "power", "job", "no boot"],
+)
+def test_a_health_check_that_never_came_to_a_kernel_leaves_it_open(
+    lava: Lava, server: LavaServer, log: list[str], health: str, why: str
+) -> None:
+    server.types["board"] = HEALTH_CHECK
+    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=list(log), health=health)]
+    made, _ = submission(lava)
+    (attempt,) = made.run()
+    assert attempt.ending.blame is Blame.SILENT
+    assert "whether a known-good kernel boots there is open: " in attempt.ending.sentence
+    assert why in attempt.ending.sentence
 
 
 def test_silence_without_a_health_check_stays_open(lava: Lava, server: LavaServer) -> None:

@@ -152,7 +152,12 @@ class Submission:
             return replace(
                 ending, sentence=f"{ending.sentence}; no known-good kernel could be tried on that very board"
             )
-        return decided(ending, good=followed.job.health == "Complete")
+        good, why = _known_good(followed)
+        if good is None:
+            return replace(
+                ending, sentence=f"{ending.sentence}; whether a known-good kernel boots there is open: {why}"
+            )
+        return decided(ending, good=good)
 
     def _other_booted(self, ending: Ending, lines: tuple[LogLine, ...]) -> bool:
         """Return whether the job has booted its other arm before, on the same board, minutes ago."""
@@ -176,6 +181,18 @@ class Submission:
         if tag:
             data["tags"] = [tag]
         return strict_yaml.dump(data), nonce
+
+
+def _known_good(followed: Followed) -> tuple[bool | None, str]:
+    """Return whether the kernel of a health check booted, None with the reason if the check never came to that."""
+    found = boots(followed.lines)
+    ran = followed.job.health == "Complete" and any(boot.boot for boot in found)
+    if ran or any(boot.booted for boot in found):
+        return True, ""
+    ending = classify(followed.job, followed.lines, queue=followed.queue, away=followed.away)
+    if ending.blame in {Blame.PRODUCT, Blame.SILENT}:
+        return False, ""
+    return None, ending.sentence or "the lab's health check boots nothing"
 
 
 def _nonce() -> str:
