@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
+
 import pytest
 from selftests import lava_log
 from selftests.lava_log import KERNEL, boot, booted, deploy, ended, result
@@ -143,6 +147,91 @@ def test_ctrl_c_while_the_submission_is_under_way(
     assert watch.said == ["job 1 is cancelled"]
 
 
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading.Thread]]:
+    """Ctrl-C while the request is on its way: the server carries it out half a second later."""
+    real, threads = Lava.submit, []
+
+    def interrupted(self: Lava, definition: str, nonce: str) -> int:
+        def arrive() -> None:
+            time.sleep(0.5)
+            real(Lava(self.access), definition, nonce)
+
+        threads.append(threading.Thread(target=arrive))
+        threads[0].start()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Lava, "submit", interrupted)
+    yield threads
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize("way", ["run", "leave"])
+def test_a_job_that_arrives_after_ctrl_c_is_cancelled(
+    lava: Lava, server: LavaServer, late: list[threading.Thread], way: str
+) -> None:
+    server.stories.append(Story(endless=True))
+    made, watch = submission(lava)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(made, way)()
+    late[0].join()
+    assert server.jobs[1].state in {"Canceling", "Finished"}
+    assert watch.said[-1] == "job 1 is cancelled"
+    assert watch.said[0].startswith("looking for ")
+
+
+@pytest.mark.parametrize(("named", "option"), [("", ""), ("our lab", "--server 'our lab' ")])
+def test_a_job_that_may_come_later_still_is_told(
+    lava: Lava,
+    server: LavaServer,
+    monkeypatch: pytest.MonkeyPatch,
+    late: list[threading.Thread],
+    named: str,
+    option: str,
+) -> None:
+    monkeypatch.setattr("rtgate.lava.submission._CANCEL_S", 0.1)
+    made, watch = submission(lava, server=named)
+    with pytest.raises(KeyboardInterrupt):
+        made.leave()
+    late[0].join()
+    nonce = strict_yaml.data(server.jobs[1].definition)["metadata"]["rtgate.nonce"]
+    command = f"rtgate cancel {option}--metadata rtgate.nonce={nonce}"
+    assert watch.said[-1] == f"the job was not found and may have been submitted all the same; to end it: {command}"
+
+
+def test_a_second_ctrl_c_says_what_may_be_left(
+    lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch, late: list[threading.Thread]
+) -> None:
+    def impatient(_self: Lava, _nonce: str) -> tuple[int, ...]:
+        raise KeyboardInterrupt
+
+    made, watch = submission(lava)
+    monkeypatch.setattr(Lava, "find", impatient)
+    with pytest.raises(KeyboardInterrupt):
+        made.run()
+    assert "was not cancelled and may be running; to end it: rtgate cancel --metadata rtgate.nonce=" in watch.said[-1]
+
+
+def test_a_job_that_is_refused_is_not_waited_for(lava: Lava, server: LavaServer) -> None:
+    server.types.clear()
+    made, watch = submission(lava)
+    with pytest.raises(InfrastructureError, match="has no device for the job"):
+        made.run()
+    assert (watch.said, server.requests.count("GET jobs/")) == ([], 1)
+
+
+def test_a_job_whose_answer_got_lost_for_good_is_told(
+    lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rtgate.lava.submission._CANCEL_S", 0.1)
+    server.moods = [("POST", r"^jobs/$", "unheard")] * 10_000
+    made, watch = submission(lava)
+    with pytest.raises(InfrastructureError, match="could not be submitted"):
+        made.leave()
+    assert "may have been submitted all the same; to end it: rtgate cancel --metadata" in watch.said[-1]
+
+
 def test_a_job_that_cannot_be_cancelled_is_told(lava: Lava, server: LavaServer) -> None:
     server.stories.append(Story(endless=True))
     server.moods = [("GET", "cancel", "404")]
@@ -155,6 +244,7 @@ def test_a_job_that_cannot_be_cancelled_is_told(lava: Lava, server: LavaServer) 
     with pytest.raises(KeyboardInterrupt):
         made.run()
     assert "job 1 could not be cancelled and may be running" in watch.said[-1]
+    assert watch.said[-1].endswith("to end it: rtgate cancel 1")
 
 
 def test_a_lost_server_is_an_error_and_no_verdict(lava: Lava, server: LavaServer) -> None:

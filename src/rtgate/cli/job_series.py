@@ -62,6 +62,7 @@ class Series:
             waits=Waits(queue=seconds(self.asked.queue_timeout)),
             attempts=1 + max(0, self.asked.retries),
             arms=order.boots,
+            server=self.asked.server or "",
         )
 
     def _request(self, order: Order, nonce: str, tags: tuple[str, ...]) -> JobRequest:
