@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import requests
+from selftests.unit.kernel.test_device_tree import OVERLAY, TREE, compiled, real, value
 
 from rtgate import boards
 from rtgate.cli import job_files
@@ -62,6 +63,50 @@ def test_urls_are_taken_as_they_are() -> None:
 def test_a_file_that_is_not_there(kernel: Path, what: str) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         made(kernel, **{what: "/nowhere/x"})
+
+
+@real
+def test_overlays_are_applied_before_anything_is_published(kernel: Path, tmp_path: Path) -> None:
+    tree = compiled(tmp_path / "board.dtb", TREE, "-@")
+    overlay = compiled(tmp_path / "uart.dtbo", OVERLAY, "-@")
+    named = Named(
+        kernel=str(kernel),
+        ramdisk=str(tmp_path / "ramdisk.cpio.gz"),
+        dtb=str(tree),
+        overlays=(str(overlay),),
+    )
+    with ExitStack() as stack:
+        found = source(boards.board(BOARD), named, None, stack)
+        files = publish({"candidate": found}, Way(server="http://127.0.0.1:1"), stack)["candidate"]
+        assert files.dtb is not None
+        (tmp_path / "served.dtb").write_bytes(requests.get(files.dtb, timeout=5).content)
+    assert files.dtb.endswith("/board.dtb")
+    assert value(tmp_path / "served.dtb", "/serial@1", "status") == "okay"
+    assert not Path(found.files["dtb"]).exists()
+
+
+@pytest.mark.parametrize(
+    ("dtb", "overlay", "told"),
+    [
+        (None, "x.dtbo", "there is no device tree to apply it to"),
+        ("https://h/a.dtb", "x.dtbo", r"https://h/a\.dtb must be a file of this machine"),
+        ("kernel/Image", "https://h/x.dtbo", r"https://h/x\.dtbo must be a file of this machine"),
+        ("kernel/Image", "none.dtbo", r"none\.dtbo: no such file"),
+    ],
+)
+def test_overlays_that_cannot_be_applied(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch, dtb: str | None, overlay: str, told: str
+) -> None:
+    monkeypatch.chdir(kernel.parent)
+    Path("x.dtbo").touch()
+    with pytest.raises(ConfigError, match=told):
+        made(kernel, dtb=dtb, overlays=(overlay,))
+
+
+def test_overlays_where_no_device_tree_is_used(tmp_path: Path) -> None:
+    named = Named(kernel="https://h/bzImage", ramdisk="https://h/r.gz", overlays=("x.dtbo",))
+    with ExitStack() as stack, pytest.raises(ConfigError, match="has no use for a device tree"):
+        source(boards.board("nuc-j3455"), named, None, stack)
 
 
 def archive(path: Path, *names: str) -> Path:

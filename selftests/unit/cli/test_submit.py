@@ -263,6 +263,16 @@ def test_without_a_token_nothing_is_asked(
     assert server.requests == []
 
 
+def test_a_job_says_which_overlays_its_device_tree_has(
+    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("board.dtb", "uart.dtbo"):
+        (tmp_path / name).write_bytes(b"x")
+    monkeypatch.setattr("rtgate.kernel.device_tree.overlaid", lambda tree, _overlays, _into: tree)
+    assert main.main([*COMMON, "--dry-run", "--dtb", "board.dtb", "--overlay", "uart.dtbo"]) == 0
+    assert strict_yaml.data(capsys.readouterr().out)["metadata"]["overlays"] == "uart.dtbo"
+
+
 def test_a_server_that_is_away_is_said_at_once(
     server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

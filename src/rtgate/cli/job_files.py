@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from rtgate.boards import Board
 from rtgate.cli.arms import identity
 from rtgate.errors import ConfigError
-from rtgate.kernel import artefacts
+from rtgate.kernel import artefacts, device_tree
 from rtgate.kernel.artefacts import KernelBuild
 from rtgate.lava import template
 from rtgate.lava.access import Token
@@ -30,7 +30,11 @@ PUT_TOKEN = "RTGATE_PUT_TOKEN"  # noqa: S105 - the name of a variable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What the command line names for one arm: each a path or a URL, None for what the kernel or the board has."""
+    """What the command line names for one arm: each a path or a URL, None for what the kernel or the board has.
+
+    Attributes:
+        overlays: paths of device-tree overlays, applied to the device tree in this order.
+    """
 
     kernel: str
     dtb: str | None = None
@@ -51,12 +55,11 @@ class Source:
     kernel: KernelIdentity
     family: str
     files: Mapping[str, str]
-    overlays: tuple[str, ...]
 
     @property
     def local(self) -> bool:
         """Whether any of it is a file of this machine."""
-        return not all(is_url(text) for text in (*self.files.values(), *self.overlays))
+        return not all(is_url(text) for text in self.files.values())
 
 
 def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) -> Source:
@@ -64,28 +67,43 @@ def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) ->
 
     Raises:
         ConfigError: there is no kernel, or something that the board's way of booting needs is not to be had.
-        InfrastructureError: the root filesystem's image cannot be made.
+        InfrastructureError: the root filesystem's image cannot be made, or a program is missing.
     """
     way = template.find(lava_of(board).boot)
     wanted = {*way.required, *way.optional}
     files = {"kernel": given(named.kernel)} if is_url(named.kernel) else {}
     kernel = None if files else artefacts.load(Path(named.kernel))
+    if kernel is not None and kernel.arch and kernel.arch != board.arch:
+        raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
     family = "mainline"
     if kernel is not None:
-        if kernel.arch and kernel.arch != board.arch:
-            raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
         family = family_of(kernel.config.read_text(errors="replace")) if kernel.config else family
         files["kernel"] = str(kernel.image)
         files |= _of_build(board, kernel, family, wanted - _said(named), stack)
     files |= {name: _checked(text) for name, text in _given(named).items()}
+    if named.overlays:
+        if "dtb" not in wanted:
+            raise ConfigError(f"--overlay: booting by {way.name} has no use for a device tree ({way.path})")
+        files["dtb"] = _overlaid(files.get("dtb", ""), named.overlays, stack)
     if "ramdisk" in way.required and "ramdisk" not in files:
         files["ramdisk"] = str(rootfs.image(board.rootfs, board.arch).path)
     return Source(
         kernel=identity(kernel, flavour) if kernel is not None else _unknown(named.kernel, flavour),
         family=family,
         files=files,
-        overlays=tuple(_checked(text) for text in named.overlays),
     )
+
+
+def _overlaid(dtb: str, overlays: tuple[str, ...], stack: ExitStack) -> str:
+    """Return a device tree with overlays applied, which `stack` keeps. Raises ConfigError: they are no files here."""
+    if not dtb:
+        raise ConfigError("--overlay: there is no device tree to apply it to: name one with --dtb FILE")
+    for text in (dtb, *overlays):
+        if is_url(text):
+            raise ConfigError(f"--overlay: {text} must be a file of this machine, where overlays are applied")
+        _checked(text)
+    place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rtgate-dtb-")))
+    return str(device_tree.overlaid(Path(dtb), [Path(text) for text in overlays], place))
 
 
 def _given(named: Named) -> dict[str, str]:
@@ -182,7 +200,6 @@ def publish(sources: Mapping[str, Source], way: Way, stack: ExitStack) -> dict[s
             dtb=_maybe(url, one.files.get("dtb")),
             modules=_maybe(url, one.files.get("modules")),
             nfsroot=_maybe(url, one.files.get("nfsroot")),
-            overlays=tuple(url(text) for text in one.overlays),
         )
         for arm, one in sources.items()
     }
@@ -195,7 +212,7 @@ def _maybe(url: Callable[[str], str], text: str | None) -> str | None:
 
 
 def _urls(files: Files) -> list[str]:
-    named = (files.kernel, files.ramdisk, files.dtb, files.modules, files.nfsroot, *files.overlays)
+    named = (files.kernel, files.ramdisk, files.dtb, files.modules, files.nfsroot)
     return [text for text in named if text]
 
 

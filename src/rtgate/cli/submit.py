@@ -69,7 +69,13 @@ def _add_kernels(group: argparse._ArgumentGroup) -> None:
         ("nfsroot", "archive of a root filesystem for NFS"),
     ):
         group.add_argument(f"--{name}", metavar="FILE|URL", help=what)
-    group.add_argument("--overlay", action="append", default=[], metavar="FILE|URL", help="device tree overlay")
+    group.add_argument(
+        "--overlay",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="apply this overlay to the device tree, a file too (needs fdtoverlay); may be repeated",
+    )
     command_options.flavour(group)
     ways = group.add_mutually_exclusive_group()
     ways.add_argument(
@@ -187,10 +193,9 @@ def _sources(arguments: argparse.Namespace, board: Board, stack: ExitStack) -> d
     kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
     kernels["candidate"] = arguments.kernel
     more = {name: getattr(arguments, name) for name in ("dtb", "ramdisk", "modules", "nfsroot")}
-    overlays = tuple(arguments.overlay)
+    more["overlays"] = tuple(arguments.overlay)
     return {
-        arm: source(board, Named(kernel=kernel, overlays=overlays, **more), arguments.flavour, stack)
-        for arm, kernel in kernels.items()
+        arm: source(board, Named(kernel=kernel, **more), arguments.flavour, stack) for arm, kernel in kernels.items()
     }
 
 
