@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rtgate.boards import Board
+from rtgate.boards import FAMILIES, Board
 from rtgate.cli.arms import identity
 from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts, device_tree
@@ -21,7 +21,7 @@ from rtgate.lava import template
 from rtgate.lava.access import Token
 from rtgate.lava.artefacts import Storage, Store, check, given, is_url, serving, storage
 from rtgate.lava.http import Http, Patience
-from rtgate.lava.job import Files, family_of, lava_of
+from rtgate.lava.job import Files, console_device, family_of, lava_of, one_console
 from rtgate.record import KernelIdentity
 from rtgate.target import rootfs
 
@@ -34,6 +34,7 @@ class Named:
 
     Attributes:
         overlays: paths of device-tree overlays, applied to the device tree in this order.
+        family: of a kernel whose configuration is not there to tell.
     """
 
     kernel: str
@@ -42,6 +43,7 @@ class Named:
     modules: str | None = None
     nfsroot: str | None = None
     overlays: tuple[str, ...] = ()
+    family: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,8 @@ def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) ->
     """Return what an arm boots; `stack` keeps what has to be unpacked for it.
 
     Raises:
-        ConfigError: there is no kernel, or something that the board's way of booting needs is not to be had.
+        ConfigError: there is no kernel, nothing tells its family where that matters, or something that the board's
+            way of booting needs is not to be had.
         InfrastructureError: the root filesystem's image cannot be made, or a program is missing.
     """
     way = template.find(lava_of(board).boot)
@@ -75,9 +78,8 @@ def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) ->
     kernel = None if files else artefacts.load(Path(named.kernel))
     if kernel is not None and kernel.arch and kernel.arch != board.arch:
         raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
-    family = "mainline"
+    family = _family(board, named, kernel)
     if kernel is not None:
-        family = family_of(kernel.config.read_text(errors="replace")) if kernel.config else family
         files["kernel"] = str(kernel.image)
         files |= _of_build(board, kernel, family, wanted - _said(named), stack)
     files |= {name: _checked(text) for name, text in _given(named).items()}
@@ -92,6 +94,22 @@ def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) ->
         family=family,
         files=files,
     )
+
+
+def _family(board: Board, named: Named, kernel: KernelBuild | None) -> str:
+    """Return what a kernel was made from. Raises ConfigError: nobody tells and it matters, or two tell differently."""
+    told = ""
+    if kernel is not None and kernel.config:
+        told = family_of(kernel.config.read_text(errors="replace"))
+    if told and named.family and told != named.family:
+        raise ConfigError(f"--family {named.family}: by its configuration {named.kernel} is of the family {told}")
+    if not (told or named.family or one_console(board)):
+        consoles = " or ".join(f"{console_device(board, one)} ({one})" for one in FAMILIES)
+        raise ConfigError(
+            f"{named.kernel} has no configuration that tells what it was made from, and the console of {board.name} is "
+            f"{consoles}: name it with --family"
+        )
+    return told or named.family or "mainline"
 
 
 def _overlaid(dtb: str, overlays: tuple[str, ...], stack: ExitStack) -> str:

@@ -149,6 +149,11 @@ def console_device(board: Board, family: str) -> str:
     return lava_of(board).consoles.get(family, board.console.device)
 
 
+def one_console(board: Board) -> bool:
+    """Return whether the console's device has the same name under every kernel."""
+    return len({console_device(board, family) for family in FAMILIES}) == 1
+
+
 def family_of(config: str) -> str:
     """Return what a kernel was made from, by the text of its `.config`: only the vendor's tree has the FIQ debugger."""
     return "bsp" if re.search(r"^CONFIG_FIQ_DEBUGGER=y$", config, re.MULTILINE) else "mainline"
