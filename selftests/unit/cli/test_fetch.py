@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from selftests.unit.lava.test_client import job
 
 from rtgate import strict_yaml
 from rtgate.cli import lava_tool, main
+from rtgate.lava import order as orders
 from rtgate.lava.access import Access, Token
 from rtgate.lava.client import Lava
 from rtgate.lava.http import Patience
@@ -68,6 +70,22 @@ def test_what_other_hands_left_in_the_directory_stays(
     assert (tmp_path / "report/thesis.tex").exists()
 
 
+def test_a_job_whose_boots_name_places_writes_nothing(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = submitted(server, tmp_path)
+    data = strict_yaml.data(server.jobs[number].definition)
+    known = {key: text for key, text in data["metadata"].items() if not key.startswith("rtgate.order")}
+    order = orders.read(server.jobs[number].definition, "x")
+    hostile = replace(order, boots=("candidate", "../../../../../elsewhere-still"))
+    server.jobs[number].definition = strict_yaml.dump({**data, "metadata": {**known, **hostile.as_metadata()}})
+    (tmp_path / "a/b/c").mkdir(parents=True)
+    before = set(tmp_path.rglob("*"))
+    assert main.main(["fetch", str(number), "-o", "a/b/c/report"]) == 2
+    assert "is no name of an arm" in capsys.readouterr().err
+    assert set(tmp_path.rglob("*")) == before
+
+
 # --- jobs and cancel
 
 
@@ -115,6 +133,29 @@ def test_somebody_elses_job_is_not_said_to_be_cancelled(
     number = Lava(Access(server.url, Token("stand-in-token-0123456789", "x"))).submit(job(), "n0")
     assert main.main(["cancel", str(number)]) == 2
     assert "not ours" in capsys.readouterr().err
+
+
+def test_one_job_that_cannot_be_cancelled_keeps_no_other_running(
+    server: LavaServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.types["board"] = ""
+    lava = Lava(Access(server.url, Token("stand-in-token-0123456789", "x")))
+    for _ in range(3):
+        server.stories.append(Story(endless=True))
+        lava.submit(job(), "n0")
+    real = LavaServer._cancel
+
+    def cancel(self: LavaServer, query: object, body: object, number: str) -> object:
+        self.mine = number != "1"
+        return real(self, query, body, number)
+
+    monkeypatch.setattr(LavaServer, "_cancel", cancel)
+    assert main.main(["cancel", "1", "99", "2", "3"]) == 2
+    told = capsys.readouterr()
+    assert told.out.splitlines() == ["job 2 is cancelled", "job 3 is cancelled"]
+    assert "job 1 is still" in told.err
+    assert "no job 99" in told.err
+    assert server.jobs[1].state not in {"Canceling", "Finished"}
 
 
 # --- lava-tool

@@ -4,10 +4,12 @@ from __future__ import annotations
 import io
 import tarfile
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import requests
+from selftests.unit.kernel.test_device_tree import OVERLAY, TREE, compiled, real, value
 
 from rtgate import boards
 from rtgate.cli import job_files
@@ -28,6 +30,9 @@ def kernel(tmp_path: Path) -> Path:
 
 
 def made(kernel: Path, flavour: str | None = None, **more: object) -> Source:
+    """Return what a kernel without a configuration boots, said to be mainline; or one that has a configuration."""
+    if not (kernel / "config").exists():
+        more = {"family": "mainline", **more}
     named = Named(kernel=str(kernel), ramdisk=str(kernel.parent / "ramdisk.cpio.gz"), **more)  # type: ignore[arg-type]
     with ExitStack() as stack:
         return source(boards.board(BOARD), named, flavour, stack)
@@ -44,6 +49,30 @@ def test_the_vendors_kernel_is_known_by_its_configuration(kernel: Path) -> None:
     assert made(kernel).family == "bsp"
 
 
+def test_the_configuration_is_believed_rather_than_the_command_line(kernel: Path) -> None:
+    (kernel / "config").write_text("CONFIG_FIQ_DEBUGGER=y\n")
+    assert made(kernel, family="bsp").family == "bsp"
+    with pytest.raises(ConfigError, match=r"--family mainline: by its configuration .* is of the family bsp"):
+        made(kernel, family="mainline")
+
+
+@pytest.mark.parametrize("where", ["https://h/bsp/Image", "kernel"])
+def test_a_kernel_of_which_nothing_tells_the_family_is_not_taken_for_one(kernel: Path, where: str) -> None:
+    ramdisk = str(kernel.parent / "ramdisk.cpio.gz")
+    named = Named(kernel=where if "://" in where else str(kernel), ramdisk=ramdisk, dtb="https://h/a.dtb")
+    with ExitStack() as stack:
+        with pytest.raises(ConfigError, match=r"rk3568-evb1 is ttyFIQ0 \(bsp\) or ttyS2 \(mainline\): .* --family"):
+            source(boards.board(BOARD), named, None, stack)
+        for family in ("bsp", "mainline"):
+            assert source(boards.board(BOARD), replace(named, family=family), None, stack).family == family
+
+
+def test_where_all_consoles_are_called_alike_no_family_is_needed() -> None:
+    with ExitStack() as stack:
+        named = Named(kernel="https://h/Image", ramdisk="https://h/r.gz", dtb="https://h/a.dtb")
+        assert source(boards.board("lab-virt-arm64"), named, None, stack).family == "mainline"
+
+
 def test_a_kernel_for_another_architecture(kernel: Path) -> None:
     (kernel / "Image").unlink()
     (kernel / "bzImage").write_bytes(bytes(0x202) + b"HdrS" + bytes(100))
@@ -53,7 +82,7 @@ def test_a_kernel_for_another_architecture(kernel: Path) -> None:
 
 def test_urls_are_taken_as_they_are() -> None:
     with ExitStack() as stack:
-        named = Named(kernel="https://h/a/Image", ramdisk="https://h/r.gz")
+        named = Named(kernel="https://h/a/Image", ramdisk="https://h/r.gz", family="mainline")
         found = source(boards.board(BOARD), named, "generic", stack)
     assert (found.local, found.kernel.name, found.kernel.flavour) == (False, "Image", "generic")
 
@@ -62,6 +91,51 @@ def test_urls_are_taken_as_they_are() -> None:
 def test_a_file_that_is_not_there(kernel: Path, what: str) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         made(kernel, **{what: "/nowhere/x"})
+
+
+@real
+def test_overlays_are_applied_before_anything_is_published(kernel: Path, tmp_path: Path) -> None:
+    tree = compiled(tmp_path / "board.dtb", TREE, "-@")
+    overlay = compiled(tmp_path / "uart.dtbo", OVERLAY, "-@")
+    named = Named(
+        kernel=str(kernel),
+        ramdisk=str(tmp_path / "ramdisk.cpio.gz"),
+        dtb=str(tree),
+        overlays=(str(overlay),),
+        family="mainline",
+    )
+    with ExitStack() as stack:
+        found = source(boards.board(BOARD), named, None, stack)
+        files = publish({"candidate": found}, Way(server="http://127.0.0.1:1"), stack)["candidate"]
+        assert files.dtb is not None
+        (tmp_path / "served.dtb").write_bytes(requests.get(files.dtb, timeout=5).content)
+    assert files.dtb.endswith("/board.dtb")
+    assert value(tmp_path / "served.dtb", "/serial@1", "status") == "okay"
+    assert not Path(found.files["dtb"]).exists()
+
+
+@pytest.mark.parametrize(
+    ("dtb", "overlay", "told"),
+    [
+        (None, "x.dtbo", "there is no device tree to apply it to"),
+        ("https://h/a.dtb", "x.dtbo", r"https://h/a\.dtb must be a file of this machine"),
+        ("kernel/Image", "https://h/x.dtbo", r"https://h/x\.dtbo must be a file of this machine"),
+        ("kernel/Image", "none.dtbo", r"none\.dtbo: no such file"),
+    ],
+)
+def test_overlays_that_cannot_be_applied(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch, dtb: str | None, overlay: str, told: str
+) -> None:
+    monkeypatch.chdir(kernel.parent)
+    Path("x.dtbo").touch()
+    with pytest.raises(ConfigError, match=told):
+        made(kernel, dtb=dtb, overlays=(overlay,))
+
+
+def test_overlays_where_no_device_tree_is_used(tmp_path: Path) -> None:
+    named = Named(kernel="https://h/bzImage", ramdisk="https://h/r.gz", overlays=("x.dtbo",))
+    with ExitStack() as stack, pytest.raises(ConfigError, match="has no use for a device tree"):
+        source(boards.board("nuc-j3455"), named, None, stack)
 
 
 def archive(path: Path, *names: str) -> Path:

@@ -263,6 +263,30 @@ def test_without_a_token_nothing_is_asked(
     assert server.requests == []
 
 
+def test_a_job_says_which_overlays_its_device_tree_has(
+    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("board.dtb", "uart.dtbo"):
+        (tmp_path / name).write_bytes(b"x")
+    monkeypatch.setattr("rtgate.kernel.device_tree.overlaid", lambda tree, _overlays, _into: tree)
+    assert main.main([*COMMON, "--dry-run", "--dtb", "board.dtb", "--overlay", "uart.dtbo"]) == 0
+    assert strict_yaml.data(capsys.readouterr().out)["metadata"]["overlays"] == "uart.dtbo"
+
+
+def test_a_vendors_kernel_by_url_gets_the_vendors_console(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = tmp_path / "site" / "boards" / f"{BOARD}.yaml"
+    site.write_text(SITE_BOARD.replace("  boot:", "  consoles: {bsp: ttyFIQ0, mainline: ttyS2}\n  boot:"))
+    with serving("", server.url) as files:
+        kernel, ramdisk = (files.publish(tmp_path / name) for name in ("kernel/Image", "ramdisk.cpio.gz"))
+        urls = ("submit", "--board", BOARD, "--kernel", kernel, "--ramdisk", ramdisk, "--profile", "smoke", "--dry-run")
+        assert main.main(urls) == 2
+        assert "name it with --family" in capsys.readouterr().err
+        assert main.main([*urls, "--family", "bsp"]) == 0
+        assert strict_yaml.data(capsys.readouterr().out)["context"]["console_device"] == "ttyFIQ0"
+
+
 def test_a_server_that_is_away_is_said_at_once(
     server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,6 +117,38 @@ def test_a_file_that_is_replaced_stays_what_it_was(url: str, tmp_path: Path) -> 
 def test_a_file_that_is_written_over_is_served_no_more(url: str, tmp_path: Path) -> None:
     (tmp_path / "Image").write_bytes(b"half a kernel")
     assert requests.get(url, timeout=5).status_code == 410
+
+
+@pytest.mark.parametrize("asked", [{}, {"Range": "bytes=0-99"}])
+def test_a_file_that_is_written_over_at_the_same_size_is_served_no_more(
+    url: str, tmp_path: Path, asked: dict[str, str]
+) -> None:
+    with (tmp_path / "Image").open("r+b") as file:
+        file.write(b"another kernel")
+    _later(tmp_path / "Image")
+    assert requests.get(url, headers=asked, timeout=5).status_code == 410
+    assert requests.head(url, headers=asked, timeout=5).status_code == 410
+
+
+def test_a_file_that_is_written_over_while_it_is_sent_is_cut_short(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.pread
+
+    def meanwhile(descriptor: int, size: int, start: int) -> bytes:
+        if start:
+            _later(tmp_path / "Image")
+        return real(descriptor, min(size, 1000), start)
+
+    monkeypatch.setattr("rtgate.lava.artefacts.os.pread", meanwhile)
+    with pytest.raises(requests.RequestException):
+        requests.get(url, timeout=5)
+
+
+def _later(path: Path) -> None:
+    """Let a file be written a second later: a file system's clock may not tell what lies closer together."""
+    status = path.stat()
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1_000_000_000))
 
 
 def test_names_that_a_boot_loader_can_be_told(files: FileServer, tmp_path: Path) -> None:

@@ -351,6 +351,16 @@ def test_another_device_is_neither_hashed_nor_written(
     assert target.holds(now)
 
 
+@both
+def test_a_device_whose_name_has_backslashes(target: Target) -> None:
+    """A shell's echo may end at `\\c`: then the line is not what its checksum is of."""
+    (target.block / "device" / "name").write_text("S\\c32G\\n\n")
+    (found,) = target.proved(target.region(model="S\\c32G\\n"))
+    assert found.good
+    (found,) = target.proved(target.region(model="Other"))
+    assert "is 'S\\c32G\\n', not 'Other': another device" in found.sentence
+
+
 def test_a_device_that_is_not_there_fails_and_is_not_made(target: Target, server: Server) -> None:
     target.medium.unlink()
     (found,) = target.proved(target.region(image=server.url("good", GOOD)))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from selftests.lava_server import LavaServer, Story
 from selftests.unit.lava.conftest import HASTY
@@ -56,6 +58,16 @@ def test_a_job(lava: Lava, server: LavaServer) -> None:
     assert found.queued
     assert not found.finished
     assert [one.number for one in lava.jobs(10)] == [number]
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [("tags: [a, 5]", ("a", "5")), ("tags: a", ()), ("tags: []", ()), ("- a", ()), ("[", ()), ("", ())],
+)
+def test_a_jobs_tags(lava: Lava, text: str, tags: tuple[str, ...]) -> None:
+    number = lava.submit(job(), "n0")
+    assert lava.job(number).tags == ()
+    assert replace(lava.job(number), definition=text).tags == tags
 
 
 def test_a_job_that_is_refused(lava: Lava) -> None:

@@ -102,6 +102,36 @@ def test_every_board_has_gone_bad_meanwhile(lava: Lava, server: LavaServer, monk
     assert "no device of type board is fit for work any more" in ending.sentence
 
 
+def test_the_only_board_with_the_jobs_tag_has_gone_bad(
+    lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rtgate.lava.following._LOOK_S", 0.05)
+    server.stories.append(Story(queued=10**6))
+    server.tags = {1: "fast", 2: "slow"}
+    server.devices[0] |= {"health": "Bad", "tags": [1]}
+    server.device("board-02", 2)
+    number = lava.submit(job() + "tags: [fast]\n", "n0")
+    waits = Waits(queue=5.0, away=0.2, ending=1.0, busy=0.01, idle=0.01)
+    found = Following(lava, number, waits, lambda _line: None, lambda _job: None).follow()
+    assert (found.queue, found.away) == (False, True)
+    sentence = classify(found.job, found.lines, away=found.away).sentence
+    assert "no device of type board with the tags fast is fit for work any more" in sentence
+
+
+def test_a_board_with_the_jobs_tag_is_waited_for(
+    lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rtgate.lava.following._LOOK_S", 0.05)
+    server.stories.append(Story(queued=10**6))
+    server.tags = {1: "fast", 2: "slow"}
+    server.devices[0] |= {"health": "Bad", "tags": [2]}
+    server.device("board-02", 1, 2)
+    number = lava.submit(job() + "tags: [fast, slow]\n", "n0")
+    waits = Waits(queue=0.5, away=0.1, ending=1.0, busy=0.01, idle=0.01)
+    found = Following(lava, number, waits, lambda _line: None, lambda _job: None).follow()
+    assert (found.queue, found.away) == (True, False)
+
+
 def test_a_job_without_an_end_is_cancelled(lava: Lava, server: LavaServer) -> None:
     server.stories.append(Story(log=list(PARTS[:2]), endless=True))
     found, _ = follow(lava, Waits(running=0.2, ending=1.0, busy=0.01, idle=0.01))

@@ -181,8 +181,6 @@ def test_a_login_is_made_where_the_board_asks_for_one() -> None:
         ({"arms": (arm("candidate", ramdisk=None),)}, "booting by uboot-ramdisk needs a ramdisk, and none is given"),
         ({"arms": (arm("candidate", nfsroot=f"{URL}/r.tar.xz"),)}, "has no use for a nfsroot"),
         ({"arms": (arm("candidate", modules=f"{URL}/modules.tar"),)}, "does not end in the name of a compression"),
-        ({"arms": (arm("candidate", overlays=(f"{URL}/a.dtbo",)),)}, r"\(2023.01\) cannot load device-tree overlays"),
-        ({"arms": (arm("candidate", overlays=("x",)),), "server": (2024, 9)}, "not loaded one by one"),
         ({"arms": (arm("other"),), "boots": ("other",)}, "a job's arms are baseline and candidate"),
         ({"arms": (arm("candidate"),) * 2}, "each at most once"),
         ({"boots": ()}, r"the boots \(none\) do not use the arms \(candidate\) exactly"),

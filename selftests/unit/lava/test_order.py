@@ -38,7 +38,8 @@ def definition(metadata: dict[str, str]) -> str:
 def test_what_was_asked_for_comes_back(source: str, count: int) -> None:
     source = source.encode(errors="replace").decode()
     cases = tuple(Case(suite="latency", tool=Cyclictest(), load=f"load-{n}") for n in range(count))
-    order = replace(ORDER, cases=cases, kernels={"candidate": replace(KERNEL, source=source)})
+    kernels = {arm: replace(KERNEL, source=source) for arm in ORDER.kernels}
+    order = replace(ORDER, cases=cases, kernels=kernels)
     metadata = order.as_metadata()
     assert all(len(text) <= 1500 and text.isprintable() for text in metadata.values())
     assert orders.read(definition({**metadata, "branch": "x"}), "job 1") == order
@@ -67,6 +68,27 @@ def test_names_become_directories_and_so_are_checked(name: str) -> None:
     for order in (replace(ORDER, board=name), replace(ORDER, cases=(replace(case, suite=name),))):
         with pytest.raises(ConfigError, match="is no name"):
             orders.read(definition(order.as_metadata()), "job 1")
+
+
+@pytest.mark.parametrize("name", ["../../../../../pwned", "/etc", "a/b", "", "other"])
+def test_arms_become_directories_and_so_are_checked(name: str) -> None:
+    for order in (
+        replace(ORDER, boots=("candidate", name)),
+        replace(ORDER, kernels={**ORDER.kernels, name: KERNEL}),
+        replace(ORDER, kernels={name: KERNEL}, boots=(name,)),
+    ):
+        with pytest.raises(ConfigError, match="is no name of an arm"):
+            orders.read(definition(order.as_metadata()), "job 1")
+
+
+@given(st.lists(st.text(max_size=12) | st.sampled_from(["baseline", "candidate"]), max_size=6))
+def test_no_boot_is_of_an_arm_without_a_kernel(boots: list[str]) -> None:
+    text = definition(replace(ORDER, boots=tuple(boots), kernels={"candidate": KERNEL}).as_metadata())
+    if set(boots) <= {"candidate"}:
+        assert orders.read(text, "job 1").boots == tuple(boots)
+        return
+    with pytest.raises(ConfigError, match=r"is no name of an arm|of which it names no kernel"):
+        orders.read(text, "job 1")
 
 
 @pytest.mark.parametrize("load", ["..", "a/b", "x\0"])

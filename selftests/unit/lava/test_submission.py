@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
+
 import pytest
 from selftests import lava_log
 from selftests.lava_log import KERNEL, boot, booted, deploy, ended, result
@@ -143,6 +147,91 @@ def test_ctrl_c_while_the_submission_is_under_way(
     assert watch.said == ["job 1 is cancelled"]
 
 
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading.Thread]]:
+    """Ctrl-C while the request is on its way: the server carries it out half a second later."""
+    real, threads = Lava.submit, []
+
+    def interrupted(self: Lava, definition: str, nonce: str) -> int:
+        def arrive() -> None:
+            time.sleep(0.5)
+            real(Lava(self.access), definition, nonce)
+
+        threads.append(threading.Thread(target=arrive))
+        threads[0].start()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Lava, "submit", interrupted)
+    yield threads
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize("way", ["run", "leave"])
+def test_a_job_that_arrives_after_ctrl_c_is_cancelled(
+    lava: Lava, server: LavaServer, late: list[threading.Thread], way: str
+) -> None:
+    server.stories.append(Story(endless=True))
+    made, watch = submission(lava)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(made, way)()
+    late[0].join()
+    assert server.jobs[1].state in {"Canceling", "Finished"}
+    assert watch.said[-1] == "job 1 is cancelled"
+    assert watch.said[0].startswith("looking for ")
+
+
+@pytest.mark.parametrize(("named", "option"), [("", ""), ("our lab", "--server 'our lab' ")])
+def test_a_job_that_may_come_later_still_is_told(
+    lava: Lava,
+    server: LavaServer,
+    monkeypatch: pytest.MonkeyPatch,
+    late: list[threading.Thread],
+    named: str,
+    option: str,
+) -> None:
+    monkeypatch.setattr("rtgate.lava.submission._CANCEL_S", 0.1)
+    made, watch = submission(lava, server=named)
+    with pytest.raises(KeyboardInterrupt):
+        made.leave()
+    late[0].join()
+    nonce = strict_yaml.data(server.jobs[1].definition)["metadata"]["rtgate.nonce"]
+    command = f"rtgate cancel {option}--metadata rtgate.nonce={nonce}"
+    assert watch.said[-1] == f"the job was not found and may have been submitted all the same; to end it: {command}"
+
+
+def test_a_second_ctrl_c_says_what_may_be_left(
+    lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch, late: list[threading.Thread]
+) -> None:
+    def impatient(_self: Lava, _nonce: str) -> tuple[int, ...]:
+        raise KeyboardInterrupt
+
+    made, watch = submission(lava)
+    monkeypatch.setattr(Lava, "find", impatient)
+    with pytest.raises(KeyboardInterrupt):
+        made.run()
+    assert "was not cancelled and may be running; to end it: rtgate cancel --metadata rtgate.nonce=" in watch.said[-1]
+
+
+def test_a_job_that_is_refused_is_not_waited_for(lava: Lava, server: LavaServer) -> None:
+    server.types.clear()
+    made, watch = submission(lava)
+    with pytest.raises(InfrastructureError, match="has no device for the job"):
+        made.run()
+    assert (watch.said, server.requests.count("GET jobs/")) == ([], 1)
+
+
+def test_a_job_whose_answer_got_lost_for_good_is_told(
+    lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rtgate.lava.submission._CANCEL_S", 0.1)
+    server.moods = [("POST", r"^jobs/$", "unheard")] * 10_000
+    made, watch = submission(lava)
+    with pytest.raises(InfrastructureError, match="could not be submitted"):
+        made.leave()
+    assert "may have been submitted all the same; to end it: rtgate cancel --metadata" in watch.said[-1]
+
+
 def test_a_job_that_cannot_be_cancelled_is_told(lava: Lava, server: LavaServer) -> None:
     server.stories.append(Story(endless=True))
     server.moods = [("GET", "cancel", "404")]
@@ -155,6 +244,7 @@ def test_a_job_that_cannot_be_cancelled_is_told(lava: Lava, server: LavaServer) 
     with pytest.raises(KeyboardInterrupt):
         made.run()
     assert "job 1 could not be cancelled and may be running" in watch.said[-1]
+    assert watch.said[-1].endswith("to end it: rtgate cancel 1")
 
 
 def test_a_lost_server_is_an_error_and_no_verdict(lava: Lava, server: LavaServer) -> None:
@@ -170,25 +260,62 @@ def test_a_lost_server_is_an_error_and_no_verdict(lava: Lava, server: LavaServer
 
 def test_silence_is_the_kernels_when_the_health_check_passes(lava: Lava, server: LavaServer) -> None:
     server.types["board"] = HEALTH_CHECK
-    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=[deploy(1), ended()])]
+    check = [deploy(1), booted(2), ended()]  # it tests nothing: that it booted is all
+    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=check)]
     made, watch = submission(lava)
     (attempt,) = made.run()
     assert attempt.ending.blame is Blame.PRODUCT
     assert "a known-good kernel then booted on the same board" in attempt.ending.sentence
-    check = strict_yaml.data(server.jobs[2].definition)
-    assert check["metadata"]["rtgate.checks"] == "1"
-    assert check["device_type"] == "board"
+    asked = strict_yaml.data(server.jobs[2].definition)
+    assert asked["metadata"]["rtgate.checks"] == "1"
+    assert asked["device_type"] == "board"
     assert any("asking whether a known-good kernel boots on board-01" in text for text in watch.said)
 
 
 def test_silence_is_the_labs_when_the_health_check_fails_too(lava: Lava, server: LavaServer) -> None:
     server.types["board"] = HEALTH_CHECK
-    silent, failed = Story(log=list(SILENCE), health="Incomplete"), Story(log=[ended("Job", "x")], health="Incomplete")
+    silent, failed = (Story(log=list(SILENCE), health="Incomplete") for _ in range(2))
     server.stories += [silent, failed, again(GOOD)]
     made, _ = submission(lava)
     first, second = made.run()
     assert first.ending.blame is Blame.LAB
+    assert "a known-good kernel does not boot there either" in first.ending.sentence
     assert second.ending.blame is Blame.NOBODY
+
+
+@pytest.mark.parametrize("health", ["Incomplete", "Canceled"])
+def test_a_health_check_that_failed_after_its_boot_has_shown_that_the_board_boots(
+    lava: Lava, server: LavaServer, health: str
+) -> None:
+    server.types["board"] = HEALTH_CHECK
+    check = [deploy(1), booted(2), lava_log.shell(3, ["a disk is full"]), ended("Test", "lava-test-shell timed out")]
+    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=check, health=health)]
+    made, _ = submission(lava)
+    (attempt,) = made.run()
+    assert attempt.ending.blame is Blame.PRODUCT
+    assert "a known-good kernel then booted on the same board" in attempt.ending.sentence
+
+
+@pytest.mark.parametrize(
+    ("log", "health", "why"),
+    [
+        ([deploy(1), boot(2), ended("Canceled", "x")], "Canceled", "the job was cancelled"),
+        (POWER, "Incomplete", "the lab failed before the kernel began"),
+        ([ended("Job", "x")], "Incomplete", "LAVA cannot carry the job out"),
+        ([deploy(1), ended()], "Complete", "boots nothing"),
+    ],
+    ids=["cancelled", "power", "job", "no boot"],
+)
+def test_a_health_check_that_never_came_to_a_kernel_leaves_it_open(
+    lava: Lava, server: LavaServer, log: list[str], health: str, why: str
+) -> None:
+    server.types["board"] = HEALTH_CHECK
+    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=list(log), health=health)]
+    made, _ = submission(lava)
+    (attempt,) = made.run()
+    assert attempt.ending.blame is Blame.SILENT
+    assert "whether a known-good kernel boots there is open: " in attempt.ending.sentence
+    assert why in attempt.ending.sentence
 
 
 def test_silence_without_a_health_check_stays_open(lava: Lava, server: LavaServer) -> None:

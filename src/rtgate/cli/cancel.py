@@ -38,15 +38,25 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("which jobs? Name numbers, or --metadata KEY=TEXT")
     lava = Lava(access(arguments.server), told=JobWatch().say)
     numbers = arguments.job or [job.number for job in select(lava, arguments.metadata, active=True)]
+    left = []
     for number in numbers:
-        before = lava.job(number)
-        if before.finished:
-            print(f"job {number} has ended already: {before.health}")
-            continue
-        lava.cancel(number)
-        # LAVA says that it did so also to those who may not.
-        now = lava.job(number)
-        if now.state not in {"Canceling", "Finished"}:
-            raise ConfigError(f"job {number} is still {now.state}: it is {now.submitter or 'somebody'}'s, not ours")
-        print(f"job {number} is cancelled")
+        try:
+            print(f"job {number} {_cancelled(lava, number)}")
+        except ConfigError as error:
+            left.append(str(error))  # one that is not ours must not keep the others running
+    if left:
+        raise ConfigError("; ".join(left))
     return 0
+
+
+def _cancelled(lava: Lava, number: int) -> str:
+    """Cancel a job and return what became of it. Raises ConfigError: there is none, or it goes on."""
+    before = lava.job(number)
+    if before.finished:
+        return f"has ended already: {before.health}"
+    lava.cancel(number)
+    # LAVA says that it did so also to those who may not.
+    now = lava.job(number)
+    if now.state not in {"Canceling", "Finished"}:
+        raise ConfigError(f"job {number} is still {now.state}: it is {now.submitter or 'somebody'}'s, not ours")
+    return "is cancelled"

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rtgate.boards import Board
+from rtgate.boards import FAMILIES, Board
 from rtgate.cli.arms import identity
 from rtgate.errors import ConfigError
-from rtgate.kernel import artefacts
+from rtgate.kernel import artefacts, device_tree
 from rtgate.kernel.artefacts import KernelBuild
 from rtgate.lava import template
 from rtgate.lava.access import Token
 from rtgate.lava.artefacts import Storage, Store, check, given, is_url, serving, storage
 from rtgate.lava.http import Http, Patience
-from rtgate.lava.job import Files, family_of, lava_of
+from rtgate.lava.job import Files, console_device, family_of, lava_of, one_console
 from rtgate.record import KernelIdentity
 from rtgate.target import rootfs
 
@@ -30,7 +30,12 @@ PUT_TOKEN = "RTGATE_PUT_TOKEN"  # noqa: S105 - the name of a variable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What the command line names for one arm: each a path or a URL, None for what the kernel or the board has."""
+    """What the command line names for one arm: each a path or a URL, None for what the kernel or the board has.
+
+    Attributes:
+        overlays: paths of device-tree overlays, applied to the device tree in this order.
+        family: of a kernel whose configuration is not there to tell.
+    """
 
     kernel: str
     dtb: str | None = None
@@ -38,6 +43,7 @@ class Named:
     modules: str | None = None
     nfsroot: str | None = None
     overlays: tuple[str, ...] = ()
+    family: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,41 +57,71 @@ class Source:
     kernel: KernelIdentity
     family: str
     files: Mapping[str, str]
-    overlays: tuple[str, ...]
 
     @property
     def local(self) -> bool:
         """Whether any of it is a file of this machine."""
-        return not all(is_url(text) for text in (*self.files.values(), *self.overlays))
+        return not all(is_url(text) for text in self.files.values())
 
 
 def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) -> Source:
     """Return what an arm boots; `stack` keeps what has to be unpacked for it.
 
     Raises:
-        ConfigError: there is no kernel, or something that the board's way of booting needs is not to be had.
-        InfrastructureError: the root filesystem's image cannot be made.
+        ConfigError: there is no kernel, nothing tells its family where that matters, or something that the board's
+            way of booting needs is not to be had.
+        InfrastructureError: the root filesystem's image cannot be made, or a program is missing.
     """
     way = template.find(lava_of(board).boot)
     wanted = {*way.required, *way.optional}
     files = {"kernel": given(named.kernel)} if is_url(named.kernel) else {}
     kernel = None if files else artefacts.load(Path(named.kernel))
-    family = "mainline"
+    if kernel is not None and kernel.arch and kernel.arch != board.arch:
+        raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
+    family = _family(board, named, kernel)
     if kernel is not None:
-        if kernel.arch and kernel.arch != board.arch:
-            raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
-        family = family_of(kernel.config.read_text(errors="replace")) if kernel.config else family
         files["kernel"] = str(kernel.image)
         files |= _of_build(board, kernel, family, wanted - _said(named), stack)
     files |= {name: _checked(text) for name, text in _given(named).items()}
+    if named.overlays:
+        if "dtb" not in wanted:
+            raise ConfigError(f"--overlay: booting by {way.name} has no use for a device tree ({way.path})")
+        files["dtb"] = _overlaid(files.get("dtb", ""), named.overlays, stack)
     if "ramdisk" in way.required and "ramdisk" not in files:
         files["ramdisk"] = str(rootfs.image(board.rootfs, board.arch).path)
     return Source(
         kernel=identity(kernel, flavour) if kernel is not None else _unknown(named.kernel, flavour),
         family=family,
         files=files,
-        overlays=tuple(_checked(text) for text in named.overlays),
     )
+
+
+def _family(board: Board, named: Named, kernel: KernelBuild | None) -> str:
+    """Return what a kernel was made from. Raises ConfigError: nobody tells and it matters, or two tell differently."""
+    told = ""
+    if kernel is not None and kernel.config:
+        told = family_of(kernel.config.read_text(errors="replace"))
+    if told and named.family and told != named.family:
+        raise ConfigError(f"--family {named.family}: by its configuration {named.kernel} is of the family {told}")
+    if not (told or named.family or one_console(board)):
+        consoles = " or ".join(f"{console_device(board, one)} ({one})" for one in FAMILIES)
+        raise ConfigError(
+            f"{named.kernel} has no configuration that tells what it was made from, and the console of {board.name} is "
+            f"{consoles}: name it with --family"
+        )
+    return told or named.family or "mainline"
+
+
+def _overlaid(dtb: str, overlays: tuple[str, ...], stack: ExitStack) -> str:
+    """Return a device tree with overlays applied, which `stack` keeps. Raises ConfigError: they are no files here."""
+    if not dtb:
+        raise ConfigError("--overlay: there is no device tree to apply it to: name one with --dtb FILE")
+    for text in (dtb, *overlays):
+        if is_url(text):
+            raise ConfigError(f"--overlay: {text} must be a file of this machine, where overlays are applied")
+        _checked(text)
+    place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rtgate-dtb-")))
+    return str(device_tree.overlaid(Path(dtb), [Path(text) for text in overlays], place))
 
 
 def _given(named: Named) -> dict[str, str]:
@@ -182,7 +218,6 @@ def publish(sources: Mapping[str, Source], way: Way, stack: ExitStack) -> dict[s
             dtb=_maybe(url, one.files.get("dtb")),
             modules=_maybe(url, one.files.get("modules")),
             nfsroot=_maybe(url, one.files.get("nfsroot")),
-            overlays=tuple(url(text) for text in one.overlays),
         )
         for arm, one in sources.items()
     }
@@ -195,7 +230,7 @@ def _maybe(url: Callable[[str], str], text: str | None) -> str | None:
 
 
 def _urls(files: Files) -> list[str]:
-    named = (files.kernel, files.ramdisk, files.dtb, files.modules, files.nfsroot, *files.overlays)
+    named = (files.kernel, files.ramdisk, files.dtb, files.modules, files.nfsroot)
     return [text for text in named if text]
 
 

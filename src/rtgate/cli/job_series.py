@@ -62,6 +62,7 @@ class Series:
             waits=Waits(queue=seconds(self.asked.queue_timeout)),
             attempts=1 + max(0, self.asked.retries),
             arms=order.boots,
+            server=self.asked.server or "",
         )
 
     def _request(self, order: Order, nonce: str, tags: tuple[str, ...]) -> JobRequest:
@@ -81,7 +82,7 @@ class Series:
             priority=asked.priority or ("low" if order.boots != self.order.boots else "medium"),
             tags=tags,
             visibility=asked.visibility,
-            metadata={**_origin(asked.metadata), **order.as_metadata(), NONCE: nonce},
+            metadata={**_origin(asked.metadata), **_overlays(asked.overlay), **order.as_metadata(), NONCE: nonce},
             transport=order.transport,
             image=asked.image,
             upload=asked.upload,
@@ -167,3 +168,8 @@ def _origin(named: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"--metadata {text}: expected KEY=TEXT, and a key that does not begin with `rtgate.`")
         found[key] = value
     return found
+
+
+def _overlays(paths: Sequence[str]) -> dict[str, str]:
+    """Return which overlays the device tree has: its own name does not tell."""
+    return {"overlays": " ".join(Path(path).name for path in paths)} if paths else {}

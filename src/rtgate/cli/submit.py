@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rtgate import boards, room
-from rtgate.boards import Board
+from rtgate.boards import FAMILIES, Board
 from rtgate.cli import command_options, suites
 from rtgate.cli.budget import DEFAULT, minutes
 from rtgate.cli.history import named
@@ -39,7 +39,8 @@ The server and its token: RTGATE_LAVA_URL and RTGATE_LAVA_TOKEN_FILE (or RTGATE_
 examples:
   rtgate submit --board lab-virt-arm64 --kernel build/virt-arm64 --suite latency --wait
   rtgate submit --board rk3588-evb1 --kernel build/mine --baseline build/base --boots 2 --wait
-  rtgate submit --board rk3568-evb1 --kernel https://builds.example.org/Image --dtb https://builds.example.org/a.dtb
+  rtgate submit --board rk3568-evb1 --family mainline --kernel https://builds.example.org/Image \\
+      --dtb https://builds.example.org/a.dtb
 """
 
 
@@ -69,7 +70,18 @@ def _add_kernels(group: argparse._ArgumentGroup) -> None:
         ("nfsroot", "archive of a root filesystem for NFS"),
     ):
         group.add_argument(f"--{name}", metavar="FILE|URL", help=what)
-    group.add_argument("--overlay", action="append", default=[], metavar="FILE|URL", help="device tree overlay")
+    group.add_argument(
+        "--overlay",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="apply this overlay to the device tree, a file too (needs fdtoverlay); may be repeated",
+    )
+    group.add_argument(
+        "--family",
+        choices=FAMILIES,
+        help="what a kernel was made from that has no `config` beside it, as one given by URL: decides its console",
+    )
     command_options.flavour(group)
     ways = group.add_mutually_exclusive_group()
     ways.add_argument(
@@ -187,10 +199,9 @@ def _sources(arguments: argparse.Namespace, board: Board, stack: ExitStack) -> d
     kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
     kernels["candidate"] = arguments.kernel
     more = {name: getattr(arguments, name) for name in ("dtb", "ramdisk", "modules", "nfsroot")}
-    overlays = tuple(arguments.overlay)
+    more |= {"overlays": tuple(arguments.overlay), "family": arguments.family}
     return {
-        arm: source(board, Named(kernel=kernel, overlays=overlays, **more), arguments.flavour, stack)
-        for arm, kernel in kernels.items()
+        arm: source(board, Named(kernel=kernel, **more), arguments.flavour, stack) for arm, kernel in kernels.items()
     }
 
 

@@ -21,6 +21,7 @@ PACKAGES = {
     "bison": "bison",
     "ccache": "ccache",
     "dpkg-deb": "dpkg",
+    "fdtoverlay": "device-tree-compiler",
     "flex": "flex",
     "gcc": "gcc",
     "git": "git",

@@ -42,11 +42,20 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """A published file: the file itself, whatever the path names later."""
+    """A published file: the file itself, whatever the path names later.
+
+    Attributes:
+        mark: tells this content from others: size, and nanoseconds of its last change.
+    """
 
     descriptor: int
     size: int
     mark: str
+
+    @property
+    def same(self) -> bool:
+        """Whether nobody has written to the file since it was published."""
+        return _mark(os.fstat(self.descriptor)) == self.mark
 
 
 @dataclass(slots=True)
@@ -71,7 +80,7 @@ class FileServer:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
         status = os.fstat(descriptor)
         where = f"/{secrets.token_urlsafe(24)}/{_name(path)}"
-        self._files[where] = _Served(descriptor, status.st_size, f'"{status.st_size:x}-{status.st_mtime_ns:x}"')
+        self._files[where] = _Served(descriptor, status.st_size, _mark(status))
         return f"http://{self.host}:{self._http.server_address[1]}{where}"
 
     def find(self, where: str) -> _Served | None:
@@ -175,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         if served is None:
             self._head(404, {"Content-Length": "0"})
             return
-        if os.fstat(served.descriptor).st_size != served.size:
+        if not served.same:
             # Half an old kernel and half a new one must not be booted.
             self._head(410, {"Content-Length": "0"})
             return
@@ -202,11 +211,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, served: _Served, first: int, end: int) -> None:
         while first < end:
             block = os.pread(served.descriptor, min(_BLOCK, end - first), first)
-            if not block:
-                self.close_connection = True  # cut short under our hands: the client sees that bytes are missing
+            if not block or not served.same:
+                self.close_connection = True  # written to under our hands: the client sees that bytes are missing
                 return
             self.wfile.write(block)
             first += len(block)
+
+
+def _mark(status: os.stat_result) -> str:
+    return f'"{status.st_size:x}-{status.st_mtime_ns:x}"'
 
 
 def _range(header: str, size: int) -> tuple[int, int] | None:

@@ -27,8 +27,9 @@ step=1048576 # bytes between two signs of life; few, for flash memory takes seco
 opened=''
 
 state() {
-	echo "$*" >"$work/state"
-	echo "media:$*:$(printf %s "$*" | cksum):" >"$work/shown.new" && mv "$work/shown.new" "$work/shown"
+	# What a device calls itself may have a backslash, which some shells' echo takes for more.
+	printf '%s\n' "$*" >"$work/state"
+	printf '%s\n' "media:$*:$(printf %s "$*" | cksum):" >"$work/shown.new" && mv "$work/shown.new" "$work/shown"
 }
 
 is_medium() {

@@ -108,7 +108,8 @@ def classify(job: Job, lines: Sequence[LogLine], *, queue: bool = False, away: b
     found = boots(lines)
     panics = tuple(_panics(found))
     if queue or away:
-        never = f"no device of type {job.device_type} is fit for work any more: see its health in LAVA"
+        tagged = f" with the tags {', '.join(job.tags)}" if job.tags else ""
+        never = f"no device of type {job.device_type}{tagged} is fit for work any more: see its health in LAVA"
         return Ending(blame=Blame.QUEUE, sentence=never if away else "no board became free in time", panics=panics)
     if job.health == "Canceled" and found and _deadly(found[-1]):
         # It was cancelled because nothing could come any more: LAVA waits minutes for a kernel that has restarted.

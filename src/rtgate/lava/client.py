@@ -61,6 +61,16 @@ class Job:
         """Whether it has not begun."""
         return self.state in QUEUED
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags that a device must have to run it, by name; the server's own table has numbers."""
+        try:
+            data = strict_yaml.data(self.definition)
+        except ConfigError:
+            return ()
+        found = data.get("tags") if isinstance(data, dict) else None
+        return tuple(str(tag) for tag in found) if isinstance(found, list) else ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:

@@ -29,7 +29,8 @@ class Waits:
 
     Attributes:
         queue: for a board to become free.
-        away: for any device of the type to be fit for work, while the job waits: without one it would wait for ever.
+        away: for any device of the type, with the tags, to be fit for work, while the job waits: without one it would
+            wait for ever.
         running: from the start of the job to its end; LAVA's own limit comes first if it works.
         panic: for a kernel that died while booting, for LAVA to end the job or to boot it once more; it looks for the
             end of a panic, which a kernel that restarts at once never prints, and then waits for minutes.
@@ -108,10 +109,11 @@ class Following:
         return Followed(job=job, lines=self._whole())
 
     def _nobody(self, job: Job) -> bool:
-        """Return whether no device of the job's type has been fit for work for too long; look now and then."""
+        """Return whether no device that may run the job has been fit for work for too long; look now and then."""
         if self._look.expired:
             self._look = Deadline.after(min(_LOOK_S, self.waits.away))
-            if any(device.usable for device in self.lava.devices(job.device_type)):
+            tags = set(job.tags)
+            if any(device.usable and tags <= set(device.tags) for device in self.lava.devices(job.device_type)):
                 self._away = None
             elif self._away is None:
                 self._away = Deadline.after(self.waits.away)

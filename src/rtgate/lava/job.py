@@ -26,7 +26,6 @@ ARMS = ("baseline", "candidate")
 PRIORITIES = ("high", "medium", "low")
 TRANSPORTS = ("docker", "board")
 DISCONNECT = (2026, 1)  # the server from which `disconnect_connection` exists; older ones ignore it without a word
-OVERLAYS = (2024, 9)  # the server from which U-Boot's template loads device-tree overlays
 _LONGEST_NAME = 200  # LAVA's limit
 _LONGEST_VALUE = 2000
 # LAVA polls the console that the test uses and reads at most 4 KiB each time; at its 10 s a line would fill up.
@@ -48,14 +47,12 @@ class Files:
 
     Attributes:
         kernel: `Image`, `bzImage`, or Android's boot image.
-        overlays: device-tree overlays, for servers that can load them.
         modules: a tar archive that LAVA unpacks into the root filesystem.
     """
 
     kernel: str
     ramdisk: str | None
     dtb: str | None = None
-    overlays: tuple[str, ...] = ()
     modules: str | None = None
     nfsroot: str | None = None
 
@@ -152,6 +149,11 @@ def console_device(board: Board, family: str) -> str:
     return lava_of(board).consoles.get(family, board.console.device)
 
 
+def one_console(board: Board) -> bool:
+    """Return whether the console's device has the same name under every kernel."""
+    return len({console_device(board, family) for family in FAMILIES}) == 1
+
+
 def family_of(config: str) -> str:
     """Return what a kernel was made from, by the text of its `.config`: only the vendor's tree has the FIQ debugger."""
     return "bsp" if re.search(r"^CONFIG_FIQ_DEBUGGER=y$", config, re.MULTILINE) else "mainline"
@@ -193,7 +195,7 @@ def _check_arms(request: JobRequest) -> None:
 
 
 def _one_boot(request: JobRequest, found: Template, arm: JobArm, number: int) -> list[dict[str, object]]:
-    files = _files(request, found, arm)
+    files = _files(found, arm)
     lava = lava_of(request.board)
     # The container brings its own copy of what a test needs, so the board's files stay as they were built.
     deploy = found.deploy({**files, "overlay": request.transport == "board"})
@@ -204,12 +206,10 @@ def _one_boot(request: JobRequest, found: Template, arm: JobArm, number: int) ->
     return [{"deploy": deploy}, {"boot": boot}, {"test": _test(request, arm, number)}]
 
 
-def _files(request: JobRequest, found: Template, arm: JobArm) -> dict[str, object]:
+def _files(found: Template, arm: JobArm) -> dict[str, object]:
     given: dict[str, str | None] = {
         name: getattr(arm.files, name) for name in ("kernel", "ramdisk", "dtb", "modules", "nfsroot")
     }
-    if arm.files.overlays:
-        _check_overlays(request, arm)
     for name in found.required:
         if not given.get(name):
             raise ConfigError(f"{arm.name}: booting by {found.name} needs a {name}, and none is given ({found.path})")
@@ -237,19 +237,6 @@ def _compression(name: str, url: str | None) -> str | None:
     if url and suffix not in _COMPRESSIONS and name in {"modules", "nfsroot"}:
         raise ConfigError(f"{url!r} does not end in the name of a compression (allowed: {', '.join(_COMPRESSIONS)})")
     return _COMPRESSIONS.get(suffix)
-
-
-def _check_overlays(request: JobRequest, arm: JobArm) -> None:
-    if request.server < OVERLAYS:
-        raise ConfigError(
-            f"{arm.name}: this LAVA server ({_version(request.server)}) cannot load device-tree overlays, which came "
-            f"with {_version(OVERLAYS)}: apply them to the device tree first (fdtoverlay)"
-        )
-    raise ConfigError(f"{arm.name}: device-tree overlays are not loaded one by one: apply them first (fdtoverlay)")
-
-
-def _version(version: tuple[int, int]) -> str:
-    return f"{version[0]}.{version[1]:02}"
 
 
 def _test(request: JobRequest, arm: JobArm, number: int) -> dict[str, object]:

@@ -16,6 +16,7 @@ from rtgate import boards, strict_yaml
 from rtgate.errors import ConfigError
 from rtgate.lava import cases as cases_file
 from rtgate.lava.expected import Expected
+from rtgate.lava.job import ARMS
 from rtgate.measure import Case
 from rtgate.profiles import profile
 from rtgate.record import KernelIdentity
@@ -151,13 +152,14 @@ def _decoded(data: dict[str, Any], what: str) -> Order:
         raise ConfigError(f"{what}: order format {data['format']}, this rtgate reads {_FORMAT}")
     cases = tuple(cases_file.from_json(entry) for entry in data["cases"])
     # These become names of directories, and whoever submitted the job has chosen them.
-    for name in (data["board"], *data["kernels"], *(f"{case.suite}/{case.name.partition('/')[2]}" for case in cases)):
+    for name in (data["board"], *(f"{case.suite}/{case.name.partition('/')[2]}" for case in cases)):
         if not _NAME.fullmatch(str(name)):
-            raise ConfigError(f"{what}: {str(name)[:60]!r} is no name of a board, an arm or a case")
+            raise ConfigError(f"{what}: {str(name)[:60]!r} is no name of a board or a case")
+    boots = _boots(data, what)
     return Order(
         board=str(data["board"]),
         kernels={str(arm): KernelIdentity(**kernel) for arm, kernel in data["kernels"].items()},
-        boots=tuple(str(arm) for arm in data["boots"]),
+        boots=boots,
         cases=cases,
         suites=tuple(str(suite) for suite in data["suites"]),
         profile=str(data["profile"]),
@@ -167,3 +169,14 @@ def _decoded(data: dict[str, Any], what: str) -> Order:
         looks=parsed(data["looks"]) if "looks" in data else (),
         screen=bool(data.get("screen", False)),
     )
+
+
+def _boots(data: dict[str, Any], what: str) -> tuple[str, ...]:
+    """Return the arm of each boot; arms become names of directories, too. Raises ConfigError."""
+    kernels, boots = set(data["kernels"]), tuple(str(arm) for arm in data["boots"])
+    for arm in (*kernels, *boots):
+        if arm not in ARMS:
+            raise ConfigError(f"{what}: {str(arm)[:60]!r} is no name of an arm (allowed: {', '.join(ARMS)})")
+    if not set(boots) <= kernels:
+        raise ConfigError(f"{what}: it boots {', '.join(sorted(set(boots) - kernels))}, of which it names no kernel")
+    return boots

@@ -8,23 +8,28 @@ early, also Ctrl-C, cancels the job: a job that nobody waits for would hold a bo
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rtgate import strict_yaml
+from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.lava.classify import Blame, Ending, classify
 from rtgate.lava.client import Job, Lava
 from rtgate.lava.devices import elsewhere, own_tag
 from rtgate.lava.fetching import decided
 from rtgate.lava.following import Followed, Following, Waits
+from rtgate.lava.http import NoAnswer
 from rtgate.lava.log import LogLine
 from rtgate.lava.order import NONCE
 from rtgate.lava.phases import boots
 
 _CANCEL_S = 20.0  # a CI runner that wants to end gives little more
+_CANCEL_WAIT_S = 0.5  # between two looks for a job that was being submitted
 
 
 class Watch(Protocol):
@@ -58,6 +63,7 @@ class Submission:
         tags: those that every attempt has.
         attempts: at most, the first included.
         arms: of each boot of the job, in order.
+        server: as the command line names it, for commands that are told; empty if it does not.
     """
 
     lava: Lava
@@ -68,6 +74,7 @@ class Submission:
     waits: Waits = field(default_factory=Waits)
     attempts: int = 3
     arms: tuple[str, ...] = ()
+    server: str = ""
 
     def run(self) -> tuple[Attempt, ...]:
         """Carry it out; return every attempt, the one that counts last.
@@ -90,7 +97,11 @@ class Submission:
     def leave(self) -> int:
         """Submit the job and let it run; return its number. Raises as `run`."""
         nonce = _nonce()
-        return self.lava.submit(self.checked(nonce, self.tags), nonce)
+        definition = self.checked(nonce, self.tags)
+        with self._not_left_alone(nonce) as began:
+            number = self.lava.submit(definition, nonce)
+            began(number)
+        return number
 
     def checked(self, nonce: str, tags: tuple[str, ...]) -> str:
         """Return the job's definition, which the server's schema has nothing against. Raises ConfigError."""
@@ -120,23 +131,51 @@ class Submission:
     def _not_left_alone(self, nonce: str) -> Iterator[Callable[[int], None]]:
         """Cancel the job if the block ends early, also one whose submission was under way."""
         numbers: list[int] = []
-        ended = False
         try:
             yield numbers.append
-            ended = True
-        finally:
-            if not ended:
-                self._cancel(numbers, nonce)
-
-    def _cancel(self, numbers: list[int], nonce: str) -> None:
-        hasty = Lava(self.lava.access, replace(self.lava.patience, connect=5.0, answer=10.0, total=_CANCEL_S))
-        try:
-            for number in numbers or hasty.find(nonce):
-                hasty.cancel(number)
-                self.watch.say(f"job {number} is cancelled")
         except RtgateError as error:
-            named = f"job {numbers[0]}" if numbers else "the job, if it was submitted,"
-            self.watch.say(f"{named} could not be cancelled and may be running: {error}")
+            # What was refused, or never sent, needs no waiting for; an answer that got lost does.
+            self._cancel(numbers, nonce, sent=isinstance(error.__cause__, NoAnswer))
+            raise
+        except BaseException:
+            self._cancel(numbers, nonce, sent=True)
+            raise
+
+    def _cancel(self, numbers: list[int], nonce: str, *, sent: bool) -> None:
+        """Cancel the job of this number; without one, the job with this nonce, which may show only after a while."""
+        deadline = Deadline.after(_CANCEL_S)
+        named = f"job {numbers[0]}" if numbers else "the job, if it was submitted,"
+        ends = f"to end it: {self._cancelling(str(numbers[0]) if numbers else f'--metadata {NONCE}={nonce}')}"
+        try:
+            found = numbers or self._arrived(nonce, deadline, again=sent)
+            for number in found:
+                self._hasty(deadline).cancel(number)
+                self.watch.say(f"job {number} is cancelled")
+            if not found and sent:
+                self.watch.say(f"the job was not found and may have been submitted all the same; {ends}")
+        except RtgateError as error:
+            self.watch.say(f"{named} could not be cancelled and may be running: {error}; {ends}")
+        except KeyboardInterrupt:
+            self.watch.say(f"{named} was not cancelled and may be running; {ends}")
+            raise
+
+    def _arrived(self, nonce: str, deadline: Deadline, *, again: bool) -> Sequence[int]:
+        """Return the jobs with a nonce: a server may carry out a request after the client that sent it has gone."""
+        found = self._hasty(deadline).find(nonce)
+        if again and not found:
+            self.watch.say(f"looking for {deadline.remaining:.0f} s for the job that was being submitted")
+        while again and not found and not deadline.expired:
+            time.sleep(deadline.sooner(_CANCEL_WAIT_S))
+            found = self._hasty(deadline).find(nonce)
+        return found
+
+    def _cancelling(self, which: str) -> str:
+        """Return the command that cancels a job, to be typed where this one was."""
+        return f"rtgate cancel {f'--server {shlex.quote(self.server)} ' if self.server else ''}{which}"
+
+    def _hasty(self, deadline: Deadline) -> Lava:
+        """Return a client that gives up when the time is over, but asks once in any case."""
+        return Lava(self.lava.access, replace(self.lava.patience, connect=5.0, answer=10.0, total=deadline.remaining))
 
     def _with_known_good(self, ending: Ending, job: Job, lines: tuple[LogLine, ...]) -> Ending:
         """Find out whose fault a silent boot was: by a boot of this job that worked, or by the lab's health check."""
@@ -152,7 +191,12 @@ class Submission:
             return replace(
                 ending, sentence=f"{ending.sentence}; no known-good kernel could be tried on that very board"
             )
-        return decided(ending, good=followed.job.health == "Complete")
+        good, why = _known_good(followed)
+        if good is None:
+            return replace(
+                ending, sentence=f"{ending.sentence}; whether a known-good kernel boots there is open: {why}"
+            )
+        return decided(ending, good=good)
 
     def _other_booted(self, ending: Ending, lines: tuple[LogLine, ...]) -> bool:
         """Return whether the job has booted its other arm before, on the same board, minutes ago."""
@@ -176,6 +220,18 @@ class Submission:
         if tag:
             data["tags"] = [tag]
         return strict_yaml.dump(data), nonce
+
+
+def _known_good(followed: Followed) -> tuple[bool | None, str]:
+    """Return whether the kernel of a health check booted, None with the reason if the check never came to that."""
+    found = boots(followed.lines)
+    ran = followed.job.health == "Complete" and any(boot.boot for boot in found)
+    if ran or any(boot.booted for boot in found):
+        return True, ""
+    ending = classify(followed.job, followed.lines, queue=followed.queue, away=followed.away)
+    if ending.blame in {Blame.PRODUCT, Blame.SILENT}:
+        return False, ""
+    return None, ending.sentence or "the lab's health check boots nothing"
 
 
 def _nonce() -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rtgate.strict_yaml import Value
 
 KIND = "lava-jobs"
-FILES = ("kernel", "ramdisk", "dtb", "overlays", "modules", "nfsroot")
+FILES = ("kernel", "ramdisk", "dtb", "modules", "nfsroot")
 _PLACEHOLDER = re.compile(r"\{\{ *([a-z_]+) *\}\}")
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 

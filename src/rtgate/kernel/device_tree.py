@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""Device trees: overlays are applied here, because not every boot loader can, and LAVA only since 2024.09."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rtgate.errors import ConfigError
+from rtgate.kernel import program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def overlaid(tree: Path, overlays: Sequence[Path], into: Path) -> Path:
+    """Apply overlays to a device tree, in this order; return the new one, a file of the same name in `into`.
+
+    Raises:
+        ConfigError: an overlay cannot be applied to this device tree, or changes nothing in it.
+        InfrastructureError: the program fdtoverlay is not installed.
+    """
+    program.require("fdtoverlay")
+    path, named = into / tree.name, " ".join(str(overlay) for overlay in overlays)
+    words = ["fdtoverlay", "-i", str(tree.absolute()), "-o", str(path.absolute())]
+    done = program.attempt([*words, *(str(overlay.absolute()) for overlay in overlays)])
+    said = " ".join((done.stderr or done.stdout).split())
+    if done.returncode or not path.is_file():
+        # The usual reason; libfdt's own word for it is FDT_ERR_NOTFOUND.
+        hint = "; has the device tree no symbols? Build it with dtc -@ (DTC_FLAGS=-@)" if "NOTFOUND" in said else ""
+        raise ConfigError(f"{named} cannot be applied to {tree}: {said or 'fdtoverlay says nothing'}{hint}")
+    if path.read_bytes() == tree.read_bytes():
+        raise ConfigError(f"{named} changes nothing in {tree}: is it an overlay (dtc -@ from a file with /plugin/)?")
+    return path
