@@ -57,8 +57,8 @@ class Evidence:
         settings: settings of the target by path, as read before and after the measurement; empty if they were not.
         kernel_threads: those whose priority the tuning sets.
         processes: names of all processes, as read after the measurement.
-        log: what was read of the kernel's log: `whole`; `late`, if a boot of ours lacks its first lines or a chunk some;
-            `some`, of a board that ran before; `new`, all since the chunk before; empty for nothing.
+        log: what was read of the kernel's log: `whole`; `late`, if a boot of ours lacks its first lines or a chunk
+            some; `some`, of a board that ran before; `new`, all since the chunk before; empty for nothing.
         pcie: what files of PCI functions held, by path, before and after the measurement (see `links`).
         readings: what the board told of itself by path, before and after the measurement (see `thermal`, `suspend`).
         suspends: lines of the kernel's log that tell of a suspend; None where nobody looked for them.
