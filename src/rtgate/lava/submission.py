@@ -148,6 +148,8 @@ class Submission:
             followed = self._followed(definition, nonce)
         except InfrastructureError as error:
             return replace(ending, sentence=f"{ending.sentence}; nobody could try a known-good kernel: {error}")
+        except ConfigError as error:
+            return replace(ending, sentence=f"{ending.sentence}; the lab's health check cannot be used: {error}")
         if followed.job.device != job.device:
             return replace(
                 ending, sentence=f"{ending.sentence}; no known-good kernel could be tried on that very board"
@@ -161,7 +163,12 @@ class Submission:
         return any(arms.get(boot.number) not in {None, arms.get(ending.boot)} for boot in others)
 
     def _health_check(self, job: Job) -> tuple[str, str]:
-        """Return the lab's own health check as a job for the same board. Raises InfrastructureError without one."""
+        """Return the lab's own health check as a job for the same board.
+
+        Raises:
+            InfrastructureError: the lab has none.
+            ConfigError: it cannot be read.
+        """
         text = self.lava.health_check(self.device_type)
         data = strict_yaml.data(text) if text else None
         if not isinstance(data, dict):
