@@ -9,7 +9,7 @@ every case of that boot, so that the ordinary judge says so.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -132,11 +132,19 @@ def with_boots(records: Path, boots: tuple[Told, ...], device: str = "") -> None
         ConfigError: a record is damaged.
         InfrastructureError: the records cannot be written.
     """
-    by_number = {str(boot.number): boot for boot in boots}
-    for record in records_file.read_all(records):
+    there = list(records_file.read_all(records))
+    by_number = {str(boot.number): _with_late(boot, there) for boot in boots}
+    for record in there:
         boot = by_number.get(record.machine.get("boot", ""))
         if boot is not None and not record.environment.device and not record.environment.firmware:
             records_file.rewrite(boot_log.merged(record, boot, device), {"boot.log": boot.console.encode()})
+
+
+def _with_late(boot: Told, records: Sequence[Record]) -> Told:
+    """Return a boot with what its kernel complained of last among its faults, but for what a case of it has seen."""
+    mine = [record for record in records if record.machine.get("boot") == str(boot.number)]
+    known = {fault.line for record in mine for fault in record.faults}
+    return replace(boot, faults=(*boot.faults, *(fault for fault in boot.late if fault.line not in known)))
 
 
 def without_broken_pairs(records: Path, boots: tuple[str, ...]) -> tuple[str, ...]:
