@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import requests
 from selftests import lava_log
+from selftests.fake_target import measured
 from selftests.lava_log import KERNEL, boot, booted, deploy, ended, result
 from selftests.lava_records import printed
 from selftests.lava_server import TOKEN, LavaServer, Story, lava_server
@@ -21,12 +23,14 @@ from selftests.unit.lava.test_classify import PANIC
 from rtgate import planned, record, strict_yaml
 from rtgate.cli import main, suites
 from rtgate.cli.looking import Stored
+from rtgate.console.faults import scan
 from rtgate.judge.looks import RELEASE
 from rtgate.judge.procedures import Measure
 from rtgate.lava.artefacts import serving
 from rtgate.measure import Case
 from rtgate.record import Place
 from rtgate.schedule import Schedule
+from rtgate.target.outcome import Outcome, State
 from rtgate.tools.cyclictest import Cyclictest
 
 BOARD = "one-cpu"
@@ -335,6 +339,45 @@ def compared(tmp_path: Path, arms: tuple[str, ...]) -> Story:
 
 TURNS = ("baseline", "candidate", "candidate", "baseline", "baseline", "candidate")
 LOOKS = (*WAIT, "--baseline", "kernel")
+
+
+def told_in(outcome: Outcome, directory: Path, boot: int = 1, arm: str = "candidate") -> str:
+    """Return the test of a boot in which this came of every case."""
+    return lava_log.shell(3 * boot, printed(directory, CASES, boot=boot, name=arm, board=BOARD, outcome=outcome))
+
+
+HANG = Outcome(state=State.HANG, message="the target hung during the measurement")
+SPLAT = "[   60.000000] WARNING: possible circular locking dependency detected"
+POWER = boot(5) + result("reset-device", "fail") + ended("Infrastructure", "reset-device failed")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind"),
+    [
+        (HANG, "hang"),
+        (Outcome(state=State.FAULT, message="the kernel died during the measurement", faults=scan(PANIC[0])), None),
+        (replace(measured(), faults=scan(SPLAT)), None),
+    ],
+    ids=["hang", "panic", "lockdep"],
+)
+def test_a_failure_that_was_measured_before_the_lab_failed_is_not_measured_away(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], outcome: Outcome, kind: str | None
+) -> None:
+    bad = [deploy(1), booted(2), told_in(outcome, tmp_path / "bad"), deploy(4), POWER]
+    good = [deploy(1), booted(2), told_in(measured(), tmp_path / "one")]
+    good += [deploy(4), booted(5), told_in(measured(), tmp_path / "two", 2), ended()]
+    server.stories += [Story(log=bad, health="Incomplete"), Story(log=good)]
+    assert main.main([*WAIT, "--boots", "2"]) == 1
+    assert len(server.jobs) == 1
+    assert (kind or "kernel fault") in {one["kind"] for one in verdicts() if one["status"] == "FAIL"}
+    assert "trying again could only hide this: latency/cyclictest:idle: " in capsys.readouterr().err
+
+
+def test_a_baseline_that_hung_before_the_lab_failed_is_measured_again(server: LavaServer, tmp_path: Path) -> None:
+    bad = [deploy(1), booted(2), told_in(HANG, tmp_path / "bad", arm="baseline"), deploy(4), POWER]
+    server.stories += [Story(log=bad, health="Incomplete"), compared(tmp_path, TURNS[:2])]
+    assert main.main([*LOOKS, "--boots", "1"]) == 5
+    assert len(server.jobs) == 2
 
 
 def test_equal_boots_end_at_the_first_look_and_it_is_written_down(

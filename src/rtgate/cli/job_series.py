@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rtgate.boards import Board
-from rtgate.cli import job_results
+from rtgate.cli import job_failures, job_results
 from rtgate.cli.budget import Budget, minutes
 from rtgate.cli.further import Further
 from rtgate.cli.job_results import Carried
@@ -62,6 +62,7 @@ class Series:
             waits=Waits(queue=seconds(self.asked.queue_timeout)),
             attempts=1 + max(0, self.asked.retries),
             arms=order.boots,
+            failure=lambda attempt: job_failures.in_attempt(order, attempt, self.asked.thresholds),
         )
 
     def _request(self, order: Order, nonce: str, tags: tuple[str, ...]) -> JobRequest:

@@ -58,6 +58,7 @@ class Submission:
         tags: those that every attempt has.
         attempts: at most, the first included.
         arms: of each boot of the job, in order.
+        failure: returns why what an attempt measured before the lab failed fails the kernel; empty if it does not.
     """
 
     lava: Lava
@@ -68,6 +69,7 @@ class Submission:
     waits: Waits = field(default_factory=Waits)
     attempts: int = 3
     arms: tuple[str, ...] = ()
+    failure: Callable[[Attempt], str] = lambda _attempt: ""
 
     def run(self) -> tuple[Attempt, ...]:
         """Carry it out; return every attempt, the one that counts last.
@@ -83,6 +85,10 @@ class Submission:
             done.append(self._attempt(tags))
             ending, job = done[-1].ending, done[-1].job
             if not ending.again or ending.panics or len(done) >= self.attempts:
+                return tuple(done)
+            failure = self.failure(done[-1])
+            if failure:
+                self.watch.say(f"the lab failed ({ending.told}), but trying again could only hide this: {failure}")
                 return tuple(done)
             self.watch.say(f"the lab failed, trying again ({len(done)} of {self.attempts - 1}): {ending.told}")
             tags = elsewhere(self.lava.devices(self.device_type), job.device, self.tags)
