@@ -27,6 +27,7 @@ from rtgate.console.faults import scan
 from rtgate.judge.looks import RELEASE
 from rtgate.judge.procedures import Measure
 from rtgate.lava.artefacts import serving
+from rtgate.lava.order import Order
 from rtgate.measure import Case
 from rtgate.record import Place
 from rtgate.schedule import Schedule
@@ -378,6 +379,58 @@ def test_a_baseline_that_hung_before_the_lab_failed_is_measured_again(server: La
     server.stories += [Story(log=bad, health="Incomplete"), compared(tmp_path, TURNS[:2])]
     assert main.main([*LOOKS, "--boots", "1"]) == 5
     assert len(server.jobs) == 2
+
+
+LOST = Outcome(state=State.LAB, message="the console socket://lab:7001 closed: connection reset")
+FROZEN = Outcome(state=State.LAB, message="no shell came up: the target does not answer")
+
+
+@pytest.mark.parametrize(
+    ("second", "status", "code", "boots"),
+    [
+        ((measured(), LOST), "DONE", 5, 2),
+        ((measured(), FROZEN), "MISS", 3, 3),
+        ((replace(measured(), faults=scan(SPLAT)), LOST), "FAIL", 1, 3),
+    ],
+    ids=["console lost", "frozen", "with a failure in it"],
+)
+def test_a_pair_that_the_lab_broke_is_left_out_and_no_longer_owed(
+    server: LavaServer, tmp_path: Path, second: tuple[Outcome, Outcome], status: str, code: int, boots: int
+) -> None:
+    story, outcomes = [deploy(1)], [measured(), measured(), *second, measured(), measured()]
+    for number, (arm, outcome) in enumerate(zip(TURNS, outcomes, strict=True), 1):
+        story += [booted(3 * number), told_in(outcome, tmp_path / str(number), number, arm)]
+    server.stories.append(Story(log=[*story, ended()]))
+    assert main.main([*LOOKS, "--boots", "3"]) == code
+    assert {one["status"] for one in verdicts()} - {"DONE"} == {status} - {"DONE"}
+    place = Place(records=Path("report/records"), board=BOARD, arm="candidate", case=CASES[0].name)
+    assert planned.read(place).boots == boots
+
+
+def test_what_follows_a_pair_that_was_left_out_has_numbers_of_its_own(
+    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [Measure((CASES[0].name,), 1), None]
+    monkeypatch.setattr(Stored, "wanted", lambda _self: answers.pop(0))
+    story, outcomes = [deploy(1)], [measured(), measured(), measured(), LOST, measured(), measured()]
+    for number, (arm, outcome) in enumerate(zip(TURNS, outcomes, strict=True), 1):
+        story += [booted(3 * number), told_in(outcome, tmp_path / str(number), number, arm)]
+    server.stories += [Story(log=[*story, ended()]), compared(tmp_path, TURNS[:2])]
+    main.main(LOOKS)
+    assert len(server.jobs) == 2
+    found = sorted((one.arm, one.pair or 0) for one in record.read_all(Path("report/records")))
+    assert found == [(arm, pair) for arm in ("baseline", "candidate") for pair in (1, 3, 4)]
+
+
+def test_parts_that_nobody_came_to_are_missed(
+    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Order, "usual_s", 1800.0)
+    broken = [deploy(1), booted(2), told_in(measured(), tmp_path / "one"), deploy(4), POWER]
+    server.stories += [Story(log=list(broken), health="Incomplete") for _ in range(3)]
+    assert main.main([*WAIT, "--boots", "6"]) == 3
+    (missing,) = (one["sentence"] for one in verdicts() if one["kind"] == "missing")
+    assert missing.startswith("4 of 6 boots left no record")
 
 
 def test_equal_boots_end_at_the_first_look_and_it_is_written_down(

@@ -135,13 +135,14 @@ def _parts(series: Series, order: Order, output: Path) -> list[Carried]:
     done: list[Carried] = []
     for part in order.parts():
         if done and not done[-1].whole:
+            job_results.owed(part, output)
             done.append(Carried(part, ()))
             continue
         try:
             attempts = series.submission(part).run()
         finally:
             series.watch.close()
-        job_results.keep(part, attempts, output, series.watch)
+        job_results.keep(part, attempts, output, series.watch, series.asked.thresholds)
         done.append(Carried(part, attempts))
         if done[-1].whole:
             device = attempts[-1].job.device
