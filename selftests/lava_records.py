@@ -12,15 +12,22 @@ from selftests.fake_target import FakeTarget, arm, measured
 from rtgate.lava import records
 from rtgate.measure import Case
 from rtgate.run import Run
+from rtgate.target.outcome import Outcome
 
 BOARD = "rk3568-evb1"
 
 
 def printed(
-    directory: Path, cases: Sequence[Case], *, boot: int = 1, name: str = "candidate", board: str = BOARD
+    directory: Path,
+    cases: Sequence[Case],
+    *,
+    boot: int = 1,
+    name: str = "candidate",
+    board: str = BOARD,
+    outcome: Outcome | None = None,
 ) -> list[str]:
     """Measure cases on boot `boot` of an arm in an empty directory, and return what is printed."""
-    outcome = replace(measured(), machine={"console": "lava", "boot": str(boot), "job": "7"})
+    outcome = replace(outcome or measured(), machine={"console": "lava", "boot": str(boot), "job": "7"})
     made = arm(FakeTarget({None: outcome}), name, time="real", board=board)
     run = Run(arms=(made,), seeds=(boot,), records=directory)
     for case in cases:

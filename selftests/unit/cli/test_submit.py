@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import requests
 from selftests import lava_log
+from selftests.fake_target import measured
 from selftests.lava_log import KERNEL, boot, booted, deploy, ended, result
 from selftests.lava_records import printed
 from selftests.lava_server import TOKEN, LavaServer, Story, lava_server
@@ -21,12 +23,15 @@ from selftests.unit.lava.test_classify import PANIC
 from rtgate import planned, record, strict_yaml
 from rtgate.cli import main, suites
 from rtgate.cli.looking import Stored
+from rtgate.console.faults import scan
 from rtgate.judge.looks import RELEASE
 from rtgate.judge.procedures import Measure
 from rtgate.lava.artefacts import serving
+from rtgate.lava.order import Order
 from rtgate.measure import Case
 from rtgate.record import Place
 from rtgate.schedule import Schedule
+from rtgate.target.outcome import Outcome, State
 from rtgate.tools.cyclictest import Cyclictest
 
 BOARD = "one-cpu"
@@ -359,6 +364,97 @@ def compared(tmp_path: Path, arms: tuple[str, ...]) -> Story:
 
 TURNS = ("baseline", "candidate", "candidate", "baseline", "baseline", "candidate")
 LOOKS = (*WAIT, "--baseline", "kernel")
+
+
+def told_in(outcome: Outcome, directory: Path, boot: int = 1, arm: str = "candidate") -> str:
+    """Return the test of a boot in which this came of every case."""
+    return lava_log.shell(3 * boot, printed(directory, CASES, boot=boot, name=arm, board=BOARD, outcome=outcome))
+
+
+HANG = Outcome(state=State.HANG, message="the target hung during the measurement")
+SPLAT = "[   60.000000] WARNING: possible circular locking dependency detected"
+POWER = boot(5) + result("reset-device", "fail") + ended("Infrastructure", "reset-device failed")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind"),
+    [
+        (HANG, "hang"),
+        (Outcome(state=State.FAULT, message="the kernel died during the measurement", faults=scan(PANIC[0])), None),
+        (replace(measured(), faults=scan(SPLAT)), None),
+    ],
+    ids=["hang", "panic", "lockdep"],
+)
+def test_a_failure_that_was_measured_before_the_lab_failed_is_not_measured_away(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], outcome: Outcome, kind: str | None
+) -> None:
+    bad = [deploy(1), booted(2), told_in(outcome, tmp_path / "bad"), deploy(4), POWER]
+    good = [deploy(1), booted(2), told_in(measured(), tmp_path / "one")]
+    good += [deploy(4), booted(5), told_in(measured(), tmp_path / "two", 2), ended()]
+    server.stories += [Story(log=bad, health="Incomplete"), Story(log=good)]
+    assert main.main([*WAIT, "--boots", "2"]) == 1
+    assert len(server.jobs) == 1
+    assert (kind or "kernel fault") in {one["kind"] for one in verdicts() if one["status"] == "FAIL"}
+    assert "trying again could only hide this: latency/cyclictest:idle: " in capsys.readouterr().err
+
+
+def test_a_baseline_that_hung_before_the_lab_failed_is_measured_again(server: LavaServer, tmp_path: Path) -> None:
+    bad = [deploy(1), booted(2), told_in(HANG, tmp_path / "bad", arm="baseline"), deploy(4), POWER]
+    server.stories += [Story(log=bad, health="Incomplete"), compared(tmp_path, TURNS[:2])]
+    assert main.main([*LOOKS, "--boots", "1"]) == 5
+    assert len(server.jobs) == 2
+
+
+LOST = Outcome(state=State.LAB, message="the console socket://lab:7001 closed: connection reset")
+FROZEN = Outcome(state=State.LAB, message="no shell came up: the target does not answer")
+
+
+@pytest.mark.parametrize(
+    ("second", "status", "code", "boots"),
+    [
+        ((measured(), LOST), "DONE", 5, 2),
+        ((measured(), FROZEN), "MISS", 3, 3),
+        ((replace(measured(), faults=scan(SPLAT)), LOST), "FAIL", 1, 3),
+    ],
+    ids=["console lost", "frozen", "with a failure in it"],
+)
+def test_a_pair_that_the_lab_broke_is_left_out_and_no_longer_owed(
+    server: LavaServer, tmp_path: Path, second: tuple[Outcome, Outcome], status: str, code: int, boots: int
+) -> None:
+    story, outcomes = [deploy(1)], [measured(), measured(), *second, measured(), measured()]
+    for number, (arm, outcome) in enumerate(zip(TURNS, outcomes, strict=True), 1):
+        story += [booted(3 * number), told_in(outcome, tmp_path / str(number), number, arm)]
+    server.stories.append(Story(log=[*story, ended()]))
+    assert main.main([*LOOKS, "--boots", "3"]) == code
+    assert {one["status"] for one in verdicts()} - {"DONE"} == {status} - {"DONE"}
+    place = Place(records=Path("report/records"), board=BOARD, arm="candidate", case=CASES[0].name)
+    assert planned.read(place).boots == boots
+
+
+def test_what_follows_a_pair_that_was_left_out_has_numbers_of_its_own(
+    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [Measure((CASES[0].name,), 1), None]
+    monkeypatch.setattr(Stored, "wanted", lambda _self: answers.pop(0))
+    story, outcomes = [deploy(1)], [measured(), measured(), measured(), LOST, measured(), measured()]
+    for number, (arm, outcome) in enumerate(zip(TURNS, outcomes, strict=True), 1):
+        story += [booted(3 * number), told_in(outcome, tmp_path / str(number), number, arm)]
+    server.stories += [Story(log=[*story, ended()]), compared(tmp_path, TURNS[:2])]
+    main.main(LOOKS)
+    assert len(server.jobs) == 2
+    found = sorted((one.arm, one.pair or 0) for one in record.read_all(Path("report/records")))
+    assert found == [(arm, pair) for arm in ("baseline", "candidate") for pair in (1, 3, 4)]
+
+
+def test_parts_that_nobody_came_to_are_missed(
+    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Order, "usual_s", 1800.0)
+    broken = [deploy(1), booted(2), told_in(measured(), tmp_path / "one"), deploy(4), POWER]
+    server.stories += [Story(log=list(broken), health="Incomplete") for _ in range(3)]
+    assert main.main([*WAIT, "--boots", "6"]) == 3
+    (missing,) = (one["sentence"] for one in verdicts() if one["kind"] == "missing")
+    assert missing.startswith("4 of 6 boots left no record")
 
 
 def test_equal_boots_end_at_the_first_look_and_it_is_written_down(

@@ -148,12 +148,17 @@ def owed(boots: tuple[str, ...] = BOOTS) -> Expected:
     )
 
 
-def measured(directory: Path, number: int, state: str = "measured") -> None:
+CLOSED = "the console socket://lab:7001 closed: connection reset"
+
+
+def measured(
+    directory: Path, number: int, state: str = "measured", message: str = "", cases: tuple[Case, ...] = CASES
+) -> None:
     """Write the records of one boot."""
-    for case in CASES:
+    for case in cases:
         made = arm(FakeTarget(), BOOTS[number - 1], time="real")
         record, outcome = measure(case, made, number)
-        record = replace(record, machine={"boot": str(number)}, state=state)
+        record = replace(record, machine={"boot": str(number)}, state=state, message=message)
         records_file.write(record, outcome.files, outcome.console, directory)
 
 
@@ -240,7 +245,7 @@ def test_records_of_two_devices_are_not_compared(tmp_path: Path) -> None:
 def test_a_pair_that_the_lab_broke_is_discarded_whole(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         measured(tmp_path, number)
-    measured(tmp_path, 4, state="lab")
+    measured(tmp_path, 4, state="lab", message=CLOSED)
     expected.missed(owed(), tmp_path)
     told = expected.without_broken_pairs(tmp_path, BOOTS)
     assert told == ("boots 3 and 4 are left out: the lab failed in one of them",)
@@ -249,12 +254,46 @@ def test_a_pair_that_the_lab_broke_is_discarded_whole(tmp_path: Path) -> None:
     assert missed(tmp_path, "baseline")["idle"] == ()
 
 
-def test_a_boot_without_records_breaks_its_pair(tmp_path: Path) -> None:
+def test_a_boot_without_records_breaks_its_pair_and_is_missed(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         measured(tmp_path, number)
-    expected.missed(owed(), tmp_path)
-    assert expected.without_broken_pairs(tmp_path, BOOTS)
-    assert {one.machine["boot"] for one in records(tmp_path)} == {"1", "2"}
+    _left_out_and_missed(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "no shell came up: the target does not answer",
+        f"not measured: no shell came up for latency/cyclictest:idle, earlier in this boot; {CLOSED}",
+        "not measured: the log has nothing of this case",
+        "the console socket://lab:7001 does not take data: Write timeout",
+        "the board is at 80 C after 600 s of rest; 55 C is asked",
+        "",
+    ],
+)
+def test_a_pair_that_a_frozen_kernel_may_have_broken_is_missed(message: str, tmp_path: Path) -> None:
+    for number in (1, 2, 4):
+        measured(tmp_path, number)
+    measured(tmp_path, 3, cases=CASES[:1])
+    measured(tmp_path, 3, state="lab", message=message, cases=CASES[1:])
+    _left_out_and_missed(tmp_path)
+
+
+def test_a_pair_in_which_a_case_has_no_record_is_missed(tmp_path: Path) -> None:
+    """The kernel may have frozen in that case, before the lab lost the console."""
+    for number in (1, 2):
+        measured(tmp_path, number)
+    measured(tmp_path, 3, state="lab", message=CLOSED, cases=CASES[:1])
+    measured(tmp_path, 4, cases=CASES[:1])
+    _left_out_and_missed(tmp_path)
+
+
+def _left_out_and_missed(directory: Path) -> None:
+    expected.missed(owed(), directory)
+    told = expected.without_broken_pairs(directory, BOOTS)
+    assert told == ("boots 3 and 4 are left out: one of them is not whole, and that is missed",)
+    assert {one.machine["boot"] for one in records(directory)} == {"1", "2"}
+    assert set(missed(directory, "candidate").values()) == {("1 of 2 boots",)}
 
 
 @pytest.mark.parametrize("state", ["kernel fault", "hang", "no boot"])

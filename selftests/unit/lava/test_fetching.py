@@ -107,6 +107,19 @@ def test_a_kernel_that_panics_at_boot_becomes_a_record_of_every_case(tmp_path: P
         assert "Unable to mount root fs" in (record.directory / "console.log").read_text()
 
 
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_warning_that_lava_read_in_the_next_boot_is_of_the_boot_before(
+    boots: list[list[str]], tmp_path: Path, number: int
+) -> None:
+    parts = in_turns(boots)
+    warning = "WARNING: CPU: 0 PID: 1 at kernel/x.c:1 foo+0x1/0x2"
+    late = lava_log.target(f"[   60.100000] {warning}", "U-Boot 2023.01", *KERNEL)
+    parts[3 * number + 1] = lava_log.start(3 * number + 2, "uboot-action") + late
+    fetch(BOTH.expected(), ended_with(*parts, ended()), tmp_path)
+    faults = {(one.machine["boot"], fault.line) for one in records_file.read_all(tmp_path) for fault in one.faults}
+    assert faults == {(str(number), warning)}
+
+
 def test_a_hang_during_the_test_keeps_what_was_measured_before(boots: list[list[str]], tmp_path: Path) -> None:
     end = next(
         number for number, line in enumerate(boots[1]) if line.startswith("rtgate: latency/cyclictest:hackbench")

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pytest
-from selftests.lava_log import KERNEL, boot, booted, deploy, ended, line, shell, target
+from selftests.lava_log import KERNEL, boot, booted, deploy, ended, line, shell, start, target
 from selftests.lava_server import LavaServer, Story
 from selftests.unit.lava.test_client import job
 
@@ -153,6 +153,17 @@ def test_a_kernel_that_died_while_booting_is_not_waited_for(lava: Lava, server: 
     assert found.job.health == "Canceled"
     ending = classify(found.job, found.lines)
     assert (ending.blame, ending.state) == (Blame.PRODUCT, "no boot")
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["the boot before", "this boot"])
+def test_a_death_of_the_boot_before_does_not_end_this_one(lava: Lava, server: LavaServer, again: bool) -> None:
+    last = "[   60.000000] Kernel panic - not syncing: late"
+    said = start(5, "uboot-action") + target(last, "U-Boot 2023.01", *KERNEL)
+    said += target("[    0.800000] Kernel panic - not syncing: VFS: no root") if again else ""
+    server.stories.append(Story(log=[*PARTS[:3], deploy(4), said, *[target("booting")] * 30, shell(6), ended()]))
+    found, _ = follow(lava, Waits(panic=0.1, ending=1.0, busy=0.01, idle=0.01))
+    assert found.job.health == ("Canceled" if again else "Complete")
+    assert [one.boot for one in classify(found.job, found.lines).panics] == ([1, 2] if again else [1])
 
 
 def test_a_boot_that_worked_the_second_time_goes_on(lava: Lava, server: LavaServer) -> None:

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate import strict_yaml
+from rtgate import boards, strict_yaml
 from rtgate.errors import ConfigError
 from rtgate.lava import order as orders
+from rtgate.lava.cooling import LONGEST_S
 from rtgate.lava.order import Order, in_turns
 from rtgate.measure import Case
 from rtgate.record import KernelIdentity
@@ -111,6 +112,13 @@ def test_no_job_holds_a_board_for_hours() -> None:
     assert (many.boot_s, many.usual_s) == (300 + 60 * (15 + 120), 60 + 60 * 20)
     assert [part.boots for part in many.parts()] == [("baseline", "candidate"), ("candidate", "baseline")] * 2
     assert ORDER.parts() == (ORDER,)
+
+
+def test_a_board_that_cools_down_is_given_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = ORDER.boot_s
+    board = boards.board(ORDER.board)
+    monkeypatch.setattr(boards, "board", lambda _name: replace(board, cool_to=55))
+    assert ORDER.boot_s == before + LONGEST_S
 
 
 def test_a_boot_that_takes_longer_than_an_hour_is_a_job_all_the_same() -> None:

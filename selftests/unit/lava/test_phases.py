@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 from selftests import lava_log
-from selftests.lava_log import KERNEL, boot, booted, deploy, feedback, target
+from selftests.lava_log import KERNEL, boot, booted, deploy, end, feedback, start, target
 
 from rtgate.lava import log
 from rtgate.lava.phases import Phase, boots, section
@@ -102,3 +102,77 @@ def test_what_a_board_said_last_is_read_after_the_test() -> None:
     for parts in ((deploy(1), booted(2), lava_log.shell(3), late), (deploy(1), boot(2, *KERNEL), late)):
         (found,) = boots(lines(*parts))
         assert "Kernel panic - not syncing: late" in found.console
+
+
+# --- what LAVA reads of one boot in the next
+
+LAST = "[   60.200000] Kernel panic - not syncing: Fatal exception"
+
+
+def second(*before_the_loader: str, loader: str = "U-Boot 2023.01") -> str:
+    said = target(*before_the_loader, loader, "=> booti", *KERNEL, "root@board:~# ")
+    return start(5, "uboot-action") + said + end(5, "uboot-action")
+
+
+FIRST = (deploy(1), booted(2), lava_log.shell(3, ["rtgate: ok"]), feedback("[   59.000000] eth0: link down"))
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        "U-Boot 2017.09-g1234 (Jan 01 2024)",
+        "DDR V1.13 25cee80c4f typ 23/08/11",
+        "NOTICE:  BL31: v2.3():v2.3",
+        "iPXE 1.21.1 -- Open Source",
+        "\x1b[0m GNU GRUB  version 2.06",
+        "Hit any key to stop autoboot:  0",
+        "Hit key to stop autoboot('CTRL+C'):  0",
+        "Starting kernel ...",
+        "EFI stub: Booting Linux Kernel...",
+        "[    0.000000] Booting Linux on physical CPU 0x0",
+        "[    1.100000] a kernel without its first lines",
+    ],
+)
+def test_last_words_are_those_of_the_boot_before(loader: str) -> None:
+    before, after = boots(lines(*FIRST, deploy(4), second(LAST, loader=loader), lava_log.shell(6)))
+    assert LAST in before.console
+    assert LAST not in after.console + after.booting
+    assert loader in after.booting
+    assert LAST not in [line.text for line in before.shell]
+    assert "Linux version" in after.booting
+
+
+def test_a_panic_after_the_start_is_that_of_the_new_boot() -> None:
+    early = "[    2.800000] Kernel panic - not syncing: VFS"
+    before, after = boots(lines(*FIRST, deploy(4), second("U-Boot 2023.01", early), lava_log.shell(6)))
+    assert early not in before.console
+    assert early in after.console
+    quiet = start(5, "uboot-action") + target(early)
+    before, after = boots(lines(*FIRST, deploy(4), quiet))
+    assert early not in before.console
+    assert early in after.console
+
+
+def test_where_nothing_tells_of_a_start_last_words_count_for_both() -> None:
+    before, after = boots(lines(*FIRST, deploy(4), start(5, "uboot-action") + target(LAST)))
+    assert LAST in before.console
+    assert LAST in after.console
+
+
+def test_what_a_shell_prints_is_no_start() -> None:
+    """A kernel's version, as /proc/version has it, may be among what LAVA reads too late."""
+    words = ("Linux version 6.12.0 (rtgate) #1 SMP PREEMPT_RT", "[   59.999999] of another CPU", LAST)
+    before, after = boots(lines(*FIRST, deploy(4), second(*words), lava_log.shell(6)))
+    assert LAST in before.console
+    assert LAST not in after.console
+
+
+def test_each_of_many_boots_has_its_own_last_words() -> None:
+    parts = [deploy(1), booted(2), lava_log.shell(3)]
+    for number in (1, 2, 3):
+        parts += [deploy(4), second(f"[   6{number}.000000] last of {number}"), lava_log.shell(6)]
+    found = boots(lines(*parts, lava_log.ended()))
+    assert [[line.text for line in one.late] for one in found] == [
+        *([f"[   6{number}.000000] last of {number}"] for number in (1, 2, 3)),
+        [],
+    ]

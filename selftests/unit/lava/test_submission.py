@@ -326,6 +326,27 @@ def test_silence_without_a_health_check_stays_open(lava: Lava, server: LavaServe
     assert "no health check for board" in attempt.ending.sentence
 
 
+@pytest.mark.parametrize(
+    "check",
+    [
+        "job_name: twice\njob_name: twice\nactions: []\n",
+        "actions: [!!python/object:os.system {}]\n",
+        "job_name: {{ name }}\n",
+        "job_name: without timeouts\n",
+    ],
+)
+def test_a_health_check_that_cannot_be_used_takes_no_finished_job(lava: Lava, server: LavaServer, check: str) -> None:
+    """The fourth is read, and the server refuses it."""
+    server.types["board"] = check
+    server.stories += [Story(log=list(SILENCE), health="Incomplete")]
+    made, _ = submission(lava)
+    (attempt,) = made.run()
+    assert attempt.ending.blame is Blame.SILENT
+    assert attempt.lines
+    assert "; the lab's health check cannot be used: " in attempt.ending.sentence
+    assert len(server.jobs) == 1
+
+
 def test_a_health_check_on_another_board_proves_nothing(lava: Lava, server: LavaServer) -> None:
     server.types["board"] = HEALTH_CHECK
     server.device("board-02")

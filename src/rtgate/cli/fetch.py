@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     order = orders.read(lava.job(arguments.job).definition, f"job {arguments.job}")
     attempt = _ended(lava, arguments, watch)
     with ours_alone(output), replaced(output):
-        job_results.keep(order, [attempt], output, watch)
+        job_results.keep(order, [attempt], output, watch, arguments.thresholds)
         asked = job_results.asked(order, arguments)
         return job_results.judge([job_results.Carried(order, [attempt])], output, asked)
 

@@ -55,7 +55,7 @@ class Further:
             cases=cases,
             suites=tuple(dict.fromkeys(case.suite for case in cases)),
             boots=in_turns(tuple(self.whole.kernels), wanted.pairs),
-            before=max(self.stored.pairs(case.name) for case in cases),
+            before=max(self.stored.numbered(case.name) for case in cases),
         )
         what = wanted.told
         refused = self.budget.refusal(_minutes(order), what)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rtgate import planned
+from rtgate.cli import job_failures
 from rtgate.cli.concluding import Asked, conclude
 from rtgate.cli.history import named
 from rtgate.cli.job_watch import JobWatch
@@ -24,8 +25,13 @@ from rtgate.lava.submission import Attempt
 from rtgate.record import Place
 
 
-def keep(order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatch) -> None:
+def keep(
+    order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatch, thresholds: Path | None = None
+) -> None:
     """Keep the log of each attempt and the records of the last; those before it failed by the lab's fault.
+
+    Pairs that the lab broke are left out (`without_broken_pairs`), unless something fails the kernel by `thresholds`:
+    that must not be left out with them.
 
     Raises:
         InfrastructureError: the directory cannot be written.
@@ -46,7 +52,8 @@ def keep(order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatc
     shutil.rmtree(part, ignore_errors=True)
     fetched = fetch(expected, ended, part)
     missed(expected, part)
-    for note in (*fetched.notes, *without_broken_pairs(part, order.boots)):
+    failed = len(order.kernels) > 1 and job_failures.in_records(order, part, thresholds)
+    for note in (*fetched.notes, *(() if failed else without_broken_pairs(part, order.boots))):
         watch.say(note)
     marked(part, order.mark)
     merge(part, output / "records")
@@ -54,6 +61,14 @@ def keep(order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatc
         f"job {last.job.number}: {fetched.measured} records"
         + f", {fetched.broken} cases of boots that broke" * bool(fetched.broken)
     )
+
+
+def owed(order: Order, output: Path) -> None:
+    """Write down what a job was to bring that was never submitted, so that it is missed. Raises as `keep`."""
+    part = output / ".part"
+    shutil.rmtree(part, ignore_errors=True)
+    missed(order.expected(), part)
+    merge(part, output / "records")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +85,8 @@ class Carried:
 
 
 def look(jobs: Sequence[Carried], output: Path) -> None:
-    """Write down what the jobs were to bring, also what none came to, and that somebody looks at it now.
-
-    Raises as `conclude`.
-    """
-    records, (first, *others) = output / "records", [job.order.expected() for job in jobs]
-    missed(first, records, *others)
+    """Write down that somebody looks at what the jobs brought now. Raises as `conclude`."""
+    records = output / "records"
     screened = sum(len(job.order.boots) for job in jobs if job.order.screen)
     for job in jobs:
         for arm in dict.fromkeys(job.order.boots):

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rtgate.boards import Board
-from rtgate.cli import job_results
+from rtgate.cli import job_failures, job_results
 from rtgate.cli.budget import Budget, minutes
 from rtgate.cli.further import Further
 from rtgate.cli.job_results import Carried
@@ -63,6 +63,7 @@ class Series:
             attempts=1 + max(0, self.asked.retries),
             arms=order.boots,
             server=self.asked.server or "",
+            failure=lambda attempt: job_failures.in_attempt(order, attempt, self.asked.thresholds),
         )
 
     def _request(self, order: Order, nonce: str, tags: tuple[str, ...]) -> JobRequest:
@@ -135,13 +136,14 @@ def _parts(series: Series, order: Order, output: Path) -> list[Carried]:
     done: list[Carried] = []
     for part in order.parts():
         if done and not done[-1].whole:
+            job_results.owed(part, output)
             done.append(Carried(part, ()))
             continue
         try:
             attempts = series.submission(part).run()
         finally:
             series.watch.close()
-        job_results.keep(part, attempts, output, series.watch)
+        job_results.keep(part, attempts, output, series.watch, series.asked.thresholds)
         done.append(Carried(part, attempts))
         if done[-1].whole:
             device = attempts[-1].job.device

@@ -79,6 +79,11 @@ class Stored:
         """Return how many pairs of a case were planned so far. Raises ConfigError."""
         return planned.read(self.place("baseline", case)).boots
 
+    def numbered(self, case: str) -> int:
+        """Return how many numbers of pairs a case has used: a pair that was left out has had one. Raises as `pairs`."""
+        there = run.stored(self.records, self.board).get(case, ())
+        return max([self.pairs(case), *(one.pair or 0 for one in there)])
+
     def place(self, arm: str, case: str) -> Place:
         """Return where a case's boots lie."""
         return Place(records=self.records, board=self.board, arm=arm, case=case)

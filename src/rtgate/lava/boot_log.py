@@ -24,14 +24,15 @@ _MOST_STRINGS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What one boot of a job told before its test, all its attempts together.
+    """What one boot of a job told before its test, all its attempts together, and after it.
 
     Attributes:
         number: which boot of the job, from 1.
         attempts: how often a kernel started; 0 when none did.
         firmware: versions that firmware and boot loader told, in the order of their first appearance.
-        faults: what kernels complained of, in any attempt.
-        console: what the board printed.
+        faults: what kernels complained of before the test, in any attempt.
+        console: what the board printed before the test.
+        late: what the kernel complained of at the end, as far as LAVA read that only after the test.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Told:
     firmware: tuple[str, ...]
     faults: tuple[Fault, ...]
     console: str
+    late: tuple[Fault, ...] = ()
 
 
 # What a version reads like, where it is printed. Times of builds are part of a version; times of a run are not.
@@ -73,6 +75,7 @@ def told(boot: Boot) -> Told:
         firmware=firmware(lines),
         faults=scan(console),
         console=console,
+        late=scan("\n".join(line.text for line in boot.late)[:_LONGEST]),
     )
 
 

@@ -8,8 +8,9 @@ every case of that boot, so that the ordinary judge says so.
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -65,19 +66,18 @@ class _Elsewhere:
         raise AssertionError(f"{plan.case} is measured inside a job, not here")
 
 
-def missed(expected: Expected, records: Path, *others: Expected) -> None:
-    """Plan every case of every boot of a job, or of several together, so that one without a record is missed.
+def missed(expected: Expected, records: Path) -> None:
+    """Plan every case of every boot of a job, so that one without a record is missed.
 
     Raises:
         InfrastructureError: the directory cannot be written.
         ConfigError: it holds something damaged.
     """
     counts: dict[Place, int] = {}
-    for one in (expected, *others):
-        for name in one.boots:
-            for case in one.cases:
-                place = Place(records=records, board=one.board.name, arm=name, case=case.name)
-                counts[place] = counts.get(place, 0) + 1
+    for name in expected.boots:
+        for case in expected.cases:
+            place = Place(records=records, board=expected.board.name, arm=name, case=case.name)
+            counts[place] = counts.get(place, 0) + 1
     for place, count in counts.items():
         planned.at_least(place, count)
 
@@ -132,11 +132,19 @@ def with_boots(records: Path, boots: tuple[Told, ...], device: str = "") -> None
         ConfigError: a record is damaged.
         InfrastructureError: the records cannot be written.
     """
-    by_number = {str(boot.number): boot for boot in boots}
-    for record in records_file.read_all(records):
+    there = list(records_file.read_all(records))
+    by_number = {str(boot.number): _with_late(boot, there) for boot in boots}
+    for record in there:
         boot = by_number.get(record.machine.get("boot", ""))
         if boot is not None and not record.environment.device and not record.environment.firmware:
             records_file.rewrite(boot_log.merged(record, boot, device), {"boot.log": boot.console.encode()})
+
+
+def _with_late(boot: Told, records: Sequence[Record]) -> Told:
+    """Return a boot with what its kernel complained of last among its faults, but for what a case of it has seen."""
+    mine = [record for record in records if record.machine.get("boot") == str(boot.number)]
+    known = {fault.line for record in mine for fault in record.faults}
+    return replace(boot, faults=(*boot.faults, *(fault for fault in boot.late if fault.line not in known)))
 
 
 def without_broken_pairs(records: Path, boots: tuple[str, ...]) -> tuple[str, ...]:
@@ -144,7 +152,9 @@ def without_broken_pairs(records: Path, boots: tuple[str, ...]) -> tuple[str, ..
 
     Boots 1 and 2 are a pair, 3 and 4, and so on: one of each arm, next to each other in time, so that drift of
     temperature and device cancels. Half a pair would bring the drift back. A kernel that failed is no broken pair, and
-    nothing is discarded when no whole pair is left: judging must see why.
+    nothing is discarded when no whole pair is left: judging must see why. A pair stays planned, and so is missed,
+    unless its records prove that it was the lab: a kernel that freezes between two cases leaves cases without a record,
+    or a console on which no shell answers.
     """
     kept = list(records_file.read_all(records))
     pairs = [(number, number + 1) for number in range(1, len(boots), 2)]
@@ -153,20 +163,49 @@ def without_broken_pairs(records: Path, boots: tuple[str, ...]) -> tuple[str, ..
     broken = [pair for pair in pairs if _broken(pair, kept)]
     if not broken or len(broken) == len(pairs):
         return ()
+    excused = [pair for pair in broken if _by_the_lab(pair, kept)]
     for record in kept:
         if any(record.machine.get("boot") in {str(one), str(two)} for one, two in broken):
             assert record.directory is not None
             shutil.rmtree(record.directory)
     for place in {(record.board, record.arm, record.case) for record in kept}:
-        planned.unplan(Place(records=records, board=place[0], arm=place[1], case=place[2]), len(broken))
-    return tuple(f"boots {one} and {two} are left out: the lab failed in one of them" for one, two in broken)
+        planned.unplan(Place(records=records, board=place[0], arm=place[1], case=place[2]), len(excused))
+    return tuple(_left_out(pair, excused=pair in excused) for pair in broken)
+
+
+def _left_out(pair: tuple[int, int], *, excused: bool) -> str:
+    why = "the lab failed in one of them" if excused else "one of them is not whole, and that is missed"
+    return f"boots {pair[0]} and {pair[1]} are left out: {why}"
+
+
+def _of_boots(pair: tuple[int, int], records: list[Record]) -> tuple[list[Record], list[Record]]:
+    one, two = ([each for each in records if each.machine.get("boot") == str(number)] for number in pair)
+    return one, two
 
 
 def _broken(pair: tuple[int, int], records: list[Record]) -> bool:
     """Return whether a boot of a pair has no records, or only some, and its kernel is not to blame."""
-    of_boots = [[one for one in records if one.machine.get("boot") == str(number)] for number in pair]
+    of_boots = _of_boots(pair, records)
     states = {record.state for boot in of_boots for record in boot}
     if states & {State.NO_BOOT.value, State.FAULT.value, State.HANG.value}:
         return False
     cases = [{record.case for record in boot} for boot in of_boots]
     return cases[0] != cases[1] or not cases[0] or State.LAB.value in states
+
+
+# What `console.transport` says of a console that nobody could open, or that closed. A kernel that froze leaves it open;
+# that it takes no data any more may be the kernel's doing.
+_NO_CONSOLE = re.compile(r"the console \S+ (?:cannot be opened|closed): |the program behind the console ended ")
+
+
+def _by_the_lab(pair: tuple[int, int], records: list[Record]) -> bool:
+    """Return whether both boots of a pair have every case, and those that were not measured had no console."""
+    every = {record.case for record in records}
+    for boot in _of_boots(pair, records):
+        fine = {State.MEASURED.value, State.SKIPPED.value}
+        others = [record for record in boot if record.state not in fine]
+        if {record.case for record in boot} != every or any(
+            record.state != State.LAB.value or not _NO_CONSOLE.match(record.message) for record in others
+        ):
+            return False
+    return True

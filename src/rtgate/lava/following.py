@@ -17,7 +17,7 @@ from rtgate.errors import DeadlineError
 from rtgate.lava import log
 from rtgate.lava.client import Job, Lava
 from rtgate.lava.log import LogLine
-from rtgate.lava.phases import Phase, section
+from rtgate.lava.phases import Beginning, Phase, section
 
 _LOOK_S = 30.0  # between two looks at the devices
 _REMIND_S = 300.0  # between two words about a job that waits
@@ -80,6 +80,8 @@ class Following:
     _told: set[tuple[str, str]] = field(default_factory=set)
     _phase: Phase = Phase.BEFORE
     _died: Deadline | None = None
+    _beginning: Beginning = field(default_factory=Beginning)
+    _own: bool = True  # what the board says is of this boot, and no last words of the one before
     _look: Deadline = field(default_factory=lambda: Deadline.after(_LOOK_S))
     _away: Deadline | None = None
     _remind: Deadline = field(default_factory=lambda: Deadline.after(_REMIND_S))
@@ -154,8 +156,11 @@ class Following:
         """Note that a kernel died while it booted; a test that begins after all is worth waiting for."""
         begun = section(line)
         if begun is not None:
+            self._own = self._own and self._phase is not Phase.TEST
             self._phase, self._died = begun.phase, None
-        elif self._phase is Phase.BOOT and self._died is None and _deadly(line):
+        elif line.level in {"target", "feedback"} and self._beginning.here(line.text):
+            self._own = True
+        if self._phase is Phase.BOOT and self._own and self._died is None and _deadly(line):
             self._died = Deadline.after(self.waits.panic)
 
     def _whole(self) -> tuple[LogLine, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 from rtgate import boards, strict_yaml
 from rtgate.errors import ConfigError
 from rtgate.lava import cases as cases_file
+from rtgate.lava.cooling import LONGEST_S
 from rtgate.lava.expected import Expected
 from rtgate.lava.job import ARMS
 from rtgate.measure import Case
@@ -73,7 +74,9 @@ class Order:
     @property
     def boot_s(self) -> int:
         """Seconds that the tests of one boot may take: each tool's time, half as much again, and what is around it."""
-        return int(_AROUND_S + sum(1.5 * length + _CASE_S for length in self._lengths()))
+        # LAVA would end the test of a board that is still cooling down, and that would look like a kernel that hangs.
+        cooling = 0.0 if boards.board(self.board).cool_to is None else LONGEST_S
+        return int(_AROUND_S + cooling + sum(1.5 * length + _CASE_S for length in self._lengths()))
 
     @property
     def usual_s(self) -> float:

@@ -64,6 +64,7 @@ class Submission:
         attempts: at most, the first included.
         arms: of each boot of the job, in order.
         server: as the command line names it, for commands that are told; empty if it does not.
+        failure: returns why what an attempt measured before the lab failed fails the kernel; empty if it does not.
     """
 
     lava: Lava
@@ -75,6 +76,7 @@ class Submission:
     attempts: int = 3
     arms: tuple[str, ...] = ()
     server: str = ""
+    failure: Callable[[Attempt], str] = lambda _attempt: ""
 
     def run(self) -> tuple[Attempt, ...]:
         """Carry it out; return every attempt, the one that counts last.
@@ -90,6 +92,10 @@ class Submission:
             done.append(self._attempt(tags))
             ending, job = done[-1].ending, done[-1].job
             if not ending.again or ending.panics or len(done) >= self.attempts:
+                return tuple(done)
+            failure = self.failure(done[-1])
+            if failure:
+                self.watch.say(f"the lab failed ({ending.told}), but trying again could only hide this: {failure}")
                 return tuple(done)
             self.watch.say(f"the lab failed, trying again ({len(done)} of {self.attempts - 1}): {ending.told}")
             tags = elsewhere(self.lava.devices(self.device_type), job.device, self.tags)
@@ -187,6 +193,8 @@ class Submission:
             followed = self._followed(definition, nonce)
         except InfrastructureError as error:
             return replace(ending, sentence=f"{ending.sentence}; nobody could try a known-good kernel: {error}")
+        except ConfigError as error:
+            return replace(ending, sentence=f"{ending.sentence}; the lab's health check cannot be used: {error}")
         if followed.job.device != job.device:
             return replace(
                 ending, sentence=f"{ending.sentence}; no known-good kernel could be tried on that very board"
@@ -205,7 +213,12 @@ class Submission:
         return any(arms.get(boot.number) not in {None, arms.get(ending.boot)} for boot in others)
 
     def _health_check(self, job: Job) -> tuple[str, str]:
-        """Return the lab's own health check as a job for the same board. Raises InfrastructureError without one."""
+        """Return the lab's own health check as a job for the same board.
+
+        Raises:
+            InfrastructureError: the lab has none.
+            ConfigError: it cannot be read.
+        """
         text = self.lava.health_check(self.device_type)
         data = strict_yaml.data(text) if text else None
         if not isinstance(data, dict):
