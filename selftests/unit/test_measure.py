@@ -26,7 +26,7 @@ from selftests.fake_target import (
     skipped,
 )
 
-from rtgate import boards, loads
+from rtgate import boards, loads, readings
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.check import Held
@@ -743,7 +743,11 @@ def test_a_root_cell_of_jailhouse_has_preempt_rt(version: bytes | None, enabled:
     [
         (b"[    0.000000] Linux version 6.12\n", "virtual", "whole"),
         (b"[    9.000000] late\n", "virtual", "late"),
-        (b"[    9.000000] late\n", "real", "some"),
+        (b"[    0.100000] some\n", "real", "some"),
+        (b"no stamp\n[    0.529999] some\n[    9.000000] more\n", "real", "some"),
+        (b"[    0.540000] the measurement began at 0.53\n", "real", "late"),
+        (b"[    9.000000] late\n", "real", "late"),
+        (b"no stamps at all\n", "real", "some"),
         (f"{LOG_GOES_ON}\n".encode(), "host", "new"),
         (f"{LOG_GOES_ON}\n[    9.000000] new\n".encode(), "real", "new"),
         (f"{LOG_LOST}\n[    9.000000] new\n".encode(), "real", "late"),
@@ -757,8 +761,14 @@ def test_how_much_of_the_kernel_s_log_there_is(dmesg: bytes | None, time: str, l
 
 @pytest.mark.parametrize(("attached", "log"), [(True, "some"), (False, "late")])
 def test_a_board_that_was_running_before_may_have_lost_its_first_lines(attached: bool, log: str) -> None:
-    made = arm(FakeTarget({None: measured(dmesg=b"[    9.000000] late\n")}), time="host")
+    made = arm(FakeTarget({None: measured(dmesg=b"[    0.500000] late\n")}), time="host")
     assert measure(CASE, replace(made, attached=attached), 1)[0].evidence.log == log
+
+
+@pytest.mark.parametrize("start", [None, b"", b"soon\n"])
+def test_a_log_is_not_late_for_a_measurement_of_which_nobody_knows_when_it_began(start: bytes | None) -> None:
+    outcome = measured(dmesg=b"[    9.000000] late\n", uptime_start=start)
+    assert _record(outcome, time="real").evidence.log == "some"
 
 
 @pytest.mark.parametrize("state", [State.NO_BOOT, State.FAULT, State.HANG, State.LAB])
@@ -774,6 +784,50 @@ def test_faults_of_console_and_kernel_log_count_once() -> None:
     line = "[    1.000000] WARNING: CPU: 0 PID: 1 at kernel/x.c:3 f+0x1/0x2\n"
     both = replace(measured(dmesg=(line + "[    2.000000] BUG: other\n").encode()), faults=scan(line))
     assert [fault.kind for fault in _record(both).faults] == ["warning", "bug"]
+
+
+SPLAT = """\
+[{0:12.6f}] BUG: sleeping function called from invalid context at kernel/locking/spinlock_rt.c:48
+[{0:12.6f}] Call trace:
+[{0:12.6f}]  dump_stack_lvl+0x1/0x2
+[{0:12.6f}]  __might_resched+0x1/0x2
+[{0:12.6f}]  {1}+0x1/0x2
+[{0:12.6f}] ordinary
+"""
+WARNED = "[{:12.6f}] WARNING: CPU: 0 PID: 1 at kernel/x.c:3 f+0x1/0x2\n"
+
+
+def test_two_faults_with_one_first_line_are_two() -> None:
+    log = SPLAT.format(10, "foo") + SPLAT.format(20, "bar")
+    for console in ("", log, SPLAT.format(10, "foo"), SPLAT.format(20, "bar")):
+        found = _record(replace(measured(dmesg=log.encode()), faults=scan(console))).faults
+        assert [[name for name in ("foo", "bar") if name in one.text] for one in found] == [["foo"], ["bar"]]
+
+
+def test_of_a_fault_that_the_console_shows_in_part_the_log_s_copy_stays() -> None:
+    log = SPLAT.format(10, "foo")
+    short = replace(measured(dmesg=log.encode()), faults=scan(log.split("\n")[0]))
+    assert ["foo" in one.text for one in _record(short).faults] == [True]
+    other = replace(short, faults=scan(SPLAT.format(11, "bar")))
+    assert ["bar" in one.text for one in _record(other).faults] == [True, False]
+    alone = replace(measured(dmesg=b""), faults=scan(log))
+    assert ["foo" in one.text for one in _record(alone).faults] == [True]
+
+
+def test_what_happens_a_thousand_times_is_one_fault_the_last() -> None:
+    log = "".join(WARNED.format(number) for number in range(1000))
+    (fault,) = _record(measured(dmesg=log.encode())).faults
+    assert "[  999.000000] " in fault.text
+    (fault,) = _record(replace(measured(dmesg=log.encode()), faults=scan(WARNED.format(2000)))).faults
+    assert "[ 2000.000000] " in fault.text
+
+
+@pytest.mark.parametrize("time", ["virtual", "host", "real"])
+def test_when_a_measurement_began_is_a_reading_but_not_on_virtual_time(time: str) -> None:
+    found = _record(measured(), time=time).evidence.readings
+    assert readings.began_s(found) == (None if time == "virtual" else 0.53)
+    nothing = _record(measured(uptime_start=None, uptime_end=None), time=time).evidence.readings
+    assert (readings.UPTIME in nothing, readings.began_s(nothing)) == (False, None)
 
 
 def test_a_machine_that_cannot_measure_is_no_record() -> None:

@@ -276,7 +276,8 @@ def test_two_arms_judge_the_candidate_and_excuse_what_the_baseline_shows_too(sui
     warned = measured(
         dmesg=b"[    0.000000] Linux version 6.12\n[    1.000000] WARNING: CPU: 0 PID: 1 at kernel/x.c:3 f+0x1/0x2\n"
     )
-    suite.fake(arm(FakeTarget({None: slow(), 1: warned}), "baseline"), arm(FakeTarget({None: warned})))
+    both = replace(slow(), files={**slow().files, "dmesg": warned.files["dmesg"]})
+    suite.fake(arm(FakeTarget({None: both, 1: warned}), "baseline"), arm(FakeTarget({None: warned})))
     suite.measured("-k", "idle").assert_outcomes(passed=1, deselected=1)
     assert {one["arm"] for one in suite.verdict()["verdicts"]} == {"candidate"}
     # The comparison comes last: here one image gave other data, which virtual time never does.
@@ -417,6 +418,30 @@ def test_measuring_on_host_time_counts_boots(suite: Suite) -> None:
     suite.pytest(*options).assert_outcomes(passed=1, deselected=1)
     assert [plan.seed for plan in target.plans] == [1, 2, 3]
     assert suite.told() == {IDLE: ["DONE"]}
+
+
+WARNED = b"[    1.000000] Linux version 6.12\n[   50.000000] WARNING: CPU: 0 PID: 12 at kernel/x.c:3 foo+0x1/0x2\n"
+
+
+def one_boot(plan: Plan) -> Outcome:
+    """Measure two cases of one boot, which warns during the first one."""
+    began = b"40.00 1.00\n" if plan.case == IDLE else b"90.00 1.00\n"
+    return measured(dmesg=WARNED, uptime_start=began, uptime_end=b"%d.15 1.00\n" % (int(began[:2]) + 8))
+
+
+def test_a_fault_fails_the_case_in_which_it_happened_and_no_later_one_of_its_boot(suite: Suite) -> None:
+    made = replace(arm(FakeTarget({None: one_boot}), time="real"), attached=True)
+    suite.fake(made)
+    options = ("--board", "virt-arm64", "--console", "host", "--boots", "1")
+    suite.pytest(*options).assert_outcomes(passed=1, failed=1)
+    measured_now = suite.told()
+    assert measured_now == {IDLE: ["FAIL", "DONE"], LOADED: ["DONE"]}  # limits of virtual time are not for it
+    suite.pytest("--replay", "records").assert_outcomes(passed=1, failed=1)
+    assert suite.told() == measured_now
+    # Nobody judges the other case here: what it saw is told by this one.
+    suite.pytest("--replay", "records", "-k", "hackbench").assert_outcomes(failed=1, deselected=1)
+    assert suite.told() == {LOADED: ["FAIL", "DONE"]}
+    assert "said 40.0 s before the measurement began" in suite.verdict()["verdicts"][0]["sentence"]
 
 
 @pytest.mark.parametrize(

@@ -386,7 +386,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
         elapsed_s=observed.elapsed_s(files),
         settings={path: values for path, values in (observed.UNREAD | around).items() if path not in state | told},
         pcie=state,
-        readings=told,
+        readings=told | ({} if arm.time == "virtual" else observed.uptimes(files)),
         writes={
             write.path: write.reads or f"^{re.escape(write.value)}$"
             for write in (*case.tool.writes, *arm.tuning.writes)

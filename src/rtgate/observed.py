@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from rtgate import isolation, links, suspend
-from rtgate.console.faults import scan
+from rtgate import isolation, links, readings, suspend
+from rtgate.console import traces
+from rtgate.console.faults import STAMP, Fault, scan
 from rtgate.errors import ParseError, UnfinishedError
 from rtgate.pcie import Function
 from rtgate.record import FaultSeen, LoadSeen, Thread
@@ -73,13 +74,45 @@ def settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
 
 def faults(outcome: Outcome, functions: Mapping[str, Function]) -> tuple[FaultSeen, ...]:
     """Return the faults of the console and of the kernel log, those that stand in both once, and those of PCI links."""
-    seen: dict[str, FaultSeen] = {}
-    log = outcome.files.get("dmesg", b"").decode("utf-8", errors="replace")
-    for fault in (*outcome.faults, *scan(log)):
-        seen.setdefault(fault.line, FaultSeen(kind=fault.kind.value, line=fault.line, text=fault.text))
+    log = [_seen(one) for one in scan(outcome.files.get("dmesg", b"").decode("utf-8", errors="replace"))]
+    logged = {_said(fault) for fault in log}
+    found: dict[tuple[object, ...], FaultSeen] = {}
+    for fault in (*(one for one in map(_seen, outcome.faults) if _said(one) not in logged), *log):
+        known = found.get(_alike(fault))
+        # The last of those that are alike: the first may be an earlier measurement's of this boot.
+        if known is None or _at(fault) >= _at(known):
+            found[_alike(fault)] = fault
     # Without the second look nothing is gone; that it is missing makes the measurement invalid.
     state = around(outcome.files) if settings(outcome.files, "facts.end") else {}
-    return (*seen.values(), *links.faults(links.of(state), functions))
+    return (*found.values(), *links.faults(links.of(state), functions))
+
+
+def with_boot(faults: Sequence[FaultSeen], boot: Iterable[Fault]) -> tuple[FaultSeen, ...]:
+    """Return the faults of a record behind those that its boot's console told and that the record has not."""
+    known = {key(fault) for fault in faults for key in (_said, _alike)}
+    new = {_alike(one): one for one in map(_seen, boot) if not known & {_said(one), _alike(one)}}
+    return (*new.values(), *faults)
+
+
+def _seen(fault: Fault) -> FaultSeen:
+    return FaultSeen(kind=fault.kind.value, line=fault.line, text=fault.text)
+
+
+def _alike(fault: FaultSeen) -> tuple[object, ...]:
+    """Return what two faults have in common that are the same thing happening again."""
+    return (fault.kind, fault.line, traces.place(fault.kind, fault.line, fault.text))
+
+
+def _said(fault: FaultSeen) -> tuple[object, ...]:
+    """Return what two copies of one fault have in common: a console may show less of its text than the log."""
+    at = traces.said_at(fault.line, fault.text)
+    return _alike(fault) if at is None else (at, fault.line)
+
+
+def _at(fault: FaultSeen) -> float:
+    """Return when a fault was said, -1 if nobody knows."""
+    at = traces.said_at(fault.line, fault.text)
+    return -1.0 if at is None else at
 
 
 def around(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
@@ -95,7 +128,16 @@ def kernel_log(files: Mapping[str, bytes], *, ours: bool) -> str:
         return ""
     if log.startswith((LOG_GOES_ON.encode(), LOG_LOST.encode())):
         return "new" if log.startswith(LOG_GOES_ON.encode()) else "late"
-    return ("whole" if b"Linux version " in log else "late") if ours else "some"
+    if ours:
+        return "whole" if b"Linux version " in log else "late"
+    return "late" if _overwritten(files) else "some"
+
+
+def _overwritten(files: Mapping[str, bytes]) -> bool:
+    """Return whether the log begins after the measurement did: what the kernel said in between is gone."""
+    first = STAMP.search(files["dmesg"].decode("utf-8", errors="replace"))
+    began = uptime(files, "start")
+    return first is not None and began is not None and float(first[1]) > began
 
 
 def suspends(files: Mapping[str, bytes]) -> tuple[str, ...] | None:
@@ -189,13 +231,24 @@ def _load_session(files: Mapping[str, bytes]) -> str:
     return text(files, "load.pid")
 
 
-def elapsed_s(files: Mapping[str, bytes]) -> float | None:
-    """Return the target's seconds from the tool's start to its end; None when they were not read."""
+def uptime(files: Mapping[str, bytes], moment: str) -> float | None:
+    """Return the target's seconds since it started, when the tool did (`start`) or ended (`end`); None if not read."""
     try:
-        start, end = (float(text(files, f"uptime.{moment}").split()[0]) for moment in ("start", "end"))
+        return float(text(files, f"uptime.{moment}").split()[0])
     except (IndexError, ValueError):
         return None
-    return round(end - start, 2)
+
+
+def uptimes(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
+    """Return what /proc/uptime said before and after measuring, as a reading; nothing where nobody measured."""
+    before, after = text(files, "uptime.start"), text(files, "uptime.end")
+    return {readings.UPTIME: (before, after)} if before or after else {}
+
+
+def elapsed_s(files: Mapping[str, bytes]) -> float | None:
+    """Return the target's seconds from the tool's start to its end; None when they were not read."""
+    start, end = uptime(files, "start"), uptime(files, "end")
+    return None if start is None or end is None else round(end - start, 2)
 
 
 def listed(facts: Mapping[str, str], start: str, end: str = "") -> str:

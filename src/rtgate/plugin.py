@@ -69,6 +69,7 @@ class Session:
     def __init__(self, config: pytest.Config) -> None:
         self.verdicts: list[Verdict] = []
         self.subjects: list[Subject] = []
+        self._measured: list[Record] = []
         self.cases: dict[str, Case] = {}
         self.stored: dict[str, list[Record]] | None = None
         self.run: Run | None = None
@@ -137,7 +138,11 @@ class Session:
     def judge(self, case: Case, records: tuple[Record, ...]) -> list[Verdict]:
         """Judge the case on each board."""
         found: list[Verdict] = []
-        for subject in subjects(case.name, records, self._arms(records), partial(self._missing, case)):
+        self._measured += records
+        chosen = {one.name for one in self.cases.values()}
+        beside = [one for name, every in (self.stored or {}).items() if name in chosen for one in every]
+        missing = partial(self._missing, case)
+        for subject in subjects(case.name, records, self._arms(records), missing, beside or self._measured):
             found += judge(subject, self.thresholds)
             self.subjects.append(subject)
         if not found:

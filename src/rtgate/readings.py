@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from rtgate import isolation, suspend, thermal
 from rtgate.tuning import Tuning
 
+# Every plan reads it. In seconds: since the kernel started, and of all CPUs' idleness.
+UPTIME = "/proc/uptime"
+
 
 def watched(time: str, tuning: Tuning) -> tuple[str, ...]:
     """Return what a plan reads before and after, as patterns of the shell, on a board of this time.
@@ -22,3 +25,11 @@ def watched(time: str, tuning: Tuning) -> tuple[str, ...]:
 def of(around: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
     """Return the readings among what was read before and after, by path."""
     return thermal.of(around) | suspend.of(around) | isolation.of(around)
+
+
+def began_s(readings: Mapping[str, tuple[str, str]]) -> float | None:
+    """Return when a measurement began, in seconds of the target's uptime; None if the record does not say."""
+    try:
+        return float(readings[UPTIME][0].split()[0])
+    except (KeyError, IndexError, ValueError):
+        return None

@@ -57,10 +57,10 @@ class Evidence:
         settings: settings of the target by path, as read before and after the measurement; empty if they were not.
         kernel_threads: those whose priority the tuning sets.
         processes: names of all processes, as read after the measurement.
-        log: what was read of the kernel's log: `whole`; `late`, if a boot of ours lacks its first lines, a chunk some;
-            `some`, of a board that ran before; `new`, all since the chunk before; empty for nothing.
+        log: what was read of the kernel's log: `whole`; `late`, if a boot of ours lacks its first lines, or any some
+            of the measurement; `some`, of a board that ran before; `new`, since the chunk before; empty for nothing.
         pcie: what files of PCI functions held, by path, before and after the measurement (see `links`).
-        readings: what the board told of itself by path, before and after the measurement (see `thermal`, `suspend`).
+        readings: what the board told of itself by path, before and after the measurement (see `rtgate.readings`).
         suspends: lines of the kernel's log that tell of a suspend; None where nobody looked for them.
         rcu_nocbs: the CPUs whose RCU callbacks the kernel offloads, as its log tells; None where it does not.
         writes: what settings that were written had to read back as, by path, as regular expressions.

@@ -20,7 +20,7 @@ from rtgate.lava.log import LogLine
 from rtgate.lava.phases import boots
 from rtgate.measure import Case, measure
 from rtgate.profiles import profile
-from rtgate.record import KernelIdentity, Place, Record
+from rtgate.record import FaultSeen, KernelIdentity, Place, Record
 from rtgate.target.outcome import State
 from rtgate.tools.cyclictest import Cyclictest
 
@@ -209,6 +209,22 @@ def test_what_lava_saw_goes_into_the_records_of_its_boot_once(tmp_path: Path) ->
         assert one.directory is not None
         assert b"U-Boot SPL" in (one.directory / "boot.log").read_bytes()
     assert not records(tmp_path)[0].environment.incomparable(records(tmp_path)[-1].environment)
+
+
+def test_a_fault_of_the_boot_that_the_kernel_log_has_too_is_there_once(tmp_path: Path) -> None:
+    measured(tmp_path, 1)
+    (boot,) = told(job(FIRMWARE + WARNING))
+    one = records(tmp_path)[0]
+    line = "WARNING: CPU: 0 PID: 1 at kernel/x.c:1 f+0x1/0x2"
+    same = FaultSeen(kind="warning", line=line, text=WARNING)
+    assert boot_log.merged(replace(one, faults=(same,)), boot, "x").faults == (same,)
+    trace = f"[    9.000000] {line}\npc : {{}}+0x1/0x2\n"
+    again, other = (FaultSeen(kind="warning", line=line, text=trace.format(name)) for name in ("f", "g"))
+    assert boot_log.merged(replace(one, faults=(again,)), boot, "x").faults == (again,)
+    assert [fault.text for fault in boot_log.merged(replace(one, faults=(other,)), boot, "x").faults] == [
+        WARNING.rstrip("\n"),
+        other.text,
+    ]
 
 
 def test_pins_hold_for_what_lava_saw(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
@@ -53,7 +54,9 @@ def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
     judged = [
         subject
         for case in sorted({*cases, *asked.cases})
-        for subject in subjects(case, cases.get(case, []), asked.arms, planned_in(records, case))
+        for subject in subjects(
+            case, cases.get(case, []), asked.arms, planned_in(records, case), chain(*cases.values())
+        )
     ]
     verdicts = [verdict for subject in judged for verdict in judge(subject, found)]
     verdicts += compared(judged, asked.history)

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from rtgate import planned, room, run
@@ -61,11 +62,13 @@ class Stored:
             ConfigError: records, limits or planned.json cannot be read.
             InfrastructureError: the history does not answer.
         """
-        known = limits(self.thresholds)
+        known, stored = limits(self.thresholds), run.stored(self.records, self.board)
         found = [
             subject
-            for case, records in sorted(run.stored(self.records, self.board).items())
-            for subject in subjects(case, records, _arms(records), planned_in(self.records, case))
+            for case, records in sorted(stored.items())
+            for subject in subjects(
+                case, records, _arms(records), planned_in(self.records, case), chain(*stored.values())
+            )
         ]
         with grounds(self.history) as rests:
             next_ = following(comparable_on_boards(found), rests.past)

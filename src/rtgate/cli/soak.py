@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -232,7 +233,7 @@ def _judged(records: Path, board: str, found: Thresholds) -> int:
     verdicts = [
         verdict
         for case, mine in cases.items()
-        for subject in subjects(case, mine, arms, planned_in(records, case))
+        for subject in subjects(case, mine, arms, planned_in(records, case), chain(*cases.values()))
         for verdict in judge(subject, found)
     ]
     write_verdicts(verdicts, records / "verdict.json")

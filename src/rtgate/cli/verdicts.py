@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -67,7 +67,11 @@ def grounds(history: str | None) -> Iterator[Grounds]:
 
 
 def subjects(
-    case: str, records: Sequence[Record], arms: Mapping[str, Collection[str]], missing: Missing
+    case: str,
+    records: Sequence[Record],
+    arms: Mapping[str, Collection[str]],
+    missing: Missing,
+    beside: Iterable[Record] = (),
 ) -> Iterator[Subject]:
     """Yield each board's candidate, or its only arm; a baseline is what a candidate is compared with.
 
@@ -78,13 +82,16 @@ def subjects(
         records: its records.
         arms: of all boards that are judged.
         missing: names the boots of a board and an arm that were planned and left no record.
+        beside: the records of every case that is judged, or of those that were measured so far.
     """
+    telling = [record for record in beside if record.case != case and record.boot_id and record.faults]
     for board, names in sorted(arms.items()):
         here = [record for record in records if record.board == board]
         judged = "candidate" if "candidate" in names else min(names)
         mine = [record for record in here if record.arm == judged]
         paired = judged != "baseline" and "baseline" in names
         base = [record for record in here if record.arm == "baseline" and judged != "baseline"]
+        boots = {record.boot_id for record in mine}
         yield Subject(
             case=case,
             board=board,
@@ -92,6 +99,7 @@ def subjects(
             flavour=mine[0].kernel.flavour if mine else "",
             records=mine,
             baseline=base,
+            beside=[record for record in telling if record.boot_id in boots],
             undeclared=_undeclared(board),
             missing=missing(board, judged, mine),
             paired=paired,

@@ -83,7 +83,9 @@ _STARTS: tuple[tuple[FaultKind, str], ...] = (
 )
 _START = tuple((kind, re.compile(pattern)) for kind, pattern in _STARTS)
 _END = re.compile(r"---\[ end (?:trace|Kernel panic)|Rebooting in")
-_STAMP = re.compile(r"(?:<\d+>)?\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? ")
+STAMP = re.compile(r"(?:<\d+>)?\[ *(\d+\.\d{6})\](?:\[ *[TC]\d+\])? ")  # the time in seconds, and who said it
+# An empty line may have lost its last space; `dmesg` of util-linux indents further lines of one message.
+_GOES_ON = re.compile(r"(?:<\d+>)?\[ *\d+\.\d{6}\]| {10}")
 _NEWLINE = re.compile(r"\r+\n|\n\r+|\r+")
 _LONGEST = 60  # lines of one fault; a trace is shorter, and a log that never ends must not be swallowed whole
 
@@ -153,18 +155,18 @@ def _found(line: str) -> tuple[FaultKind, int] | None:
 
 def _message(line: str, start: int) -> str:
     """Return a line from the message on in which `start` lies: without its time, and what a program printed before."""
-    stamps = [match.end() for match in _STAMP.finditer(line, 0, max(start, 0) + 1)]
+    stamps = [match.end() for match in STAMP.finditer(line, 0, max(start, 0) + 1)]
     return line[stamps[-1] if stamps else 0 :].strip()
 
 
 def _end(lines: list[str], start: int, kind: FaultKind) -> int:
-    stamped = _STAMP.search(lines[start]) is not None
+    stamped = STAMP.search(lines[start]) is not None
     for number in range(start + 1, min(len(lines), start + _LONGEST)):
         if _END.search(lines[number]):
             return number + 1
         other = _found(lines[number])
         if other is not None and (other[0] is not kind or kind not in _MANY_LINES):
             return number
-        if stamped and not _STAMP.match(lines[number]):
+        if stamped and not _GOES_ON.match(lines[number]):
             return number
     return min(len(lines), start + _LONGEST)

@@ -7,34 +7,21 @@ takes good news away; only then is a limit kept.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rtgate.console.faults import FaultKind
 from rtgate.explained import Explained
-from rtgate.judge import bounds
+from rtgate.judge import bounds, faults
 from rtgate.judge.check import Check, Held, Spoils
 from rtgate.judge.comparable import differences
 from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.validity import checks, lost_cpus
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.record import FaultSeen, Record
+from rtgate.record import Record
 from rtgate.schedule import Schedule
 from rtgate.tools import Reports
 
-# On a host-time board the machine below it can stop the clock: faults that only measure time prove nothing.
-_TIMED_FAULTS = frozenset(
-    kind.value
-    for kind in (
-        FaultKind.RCU_STALL,
-        FaultKind.HUNG_TASK,
-        FaultKind.SOFT_LOCKUP,
-        FaultKind.HARD_LOCKUP,
-        FaultKind.THROTTLING,
-    )
-)
 _DEATHS = frozenset({"no boot", "kernel fault", "hang"})
 _STATES = {
     "no boot": (Status.FAIL, Kind.BOOT),
@@ -51,6 +38,7 @@ class Subject:
 
     Attributes:
         baseline: the other arm's boots of the same case, empty without one; its faults are pre-existing.
+        beside: records of other cases that are judged as well, of the boots that this case shares with them.
         undeclared: reasons, by validity check, why the board declares a check not applicable.
         missing: boots that were planned and left no record, as people name them.
         paired: whether a baseline was to be measured on this board, too.
@@ -65,6 +53,7 @@ class Subject:
     flavour: str
     records: Sequence[Record]
     baseline: Sequence[Record] = ()
+    beside: Sequence[Record] = ()
     undeclared: Mapping[str, str] = field(default_factory=dict)
     missing: Sequence[str] = ()
     paired: bool = False
@@ -140,7 +129,7 @@ def verdict(subject: Subject, finding: Finding) -> Verdict:
 def _boots(subject: Subject) -> Iterator[Finding]:
     """Yield a finding for each boot that did not come to its end."""
     for record in subject.records:
-        if record.state in _DEATHS and _died_before(record, subject):
+        if record.state in _DEATHS and faults.died_before(record, subject.records, subject.baseline):
             sentence = f"{record.boot}: pre-existing, the baseline dies in the same way: {record.message}"
             yield _finding(Status.MISS, _STATES[record.state][1], sentence, record.boot)
         elif record.state in _STATES:
@@ -182,30 +171,7 @@ def _skipped(subject: Subject, record: Record, limits: Sequence[Threshold]) -> I
 def _faults(subject: Subject, limits: Sequence[Threshold]) -> Iterator[Finding]:
     """Yield a finding for each kind of kernel fault in boots that measured all the same."""
     policy = {limit.fault: limit.fails for limit in limits if limit.kind is LimitKind.FAULT}
-    before = {_signature(fault) for record in subject.baseline for fault in record.faults}
-    seen: set[str] = set()
-    for record in subject.records:
-        if record.state in {"no boot", "kernel fault"}:
-            continue
-        for fault in record.faults:
-            signature = _signature(fault)
-            if signature in seen:
-                continue
-            seen.add(signature)
-            why = _excuse(fault, record, policy, known=signature in before)
-            status = Status.DONE if why else Status.FAIL
-            sentence = f"{record.boot}: {fault.kind}: {fault.line}" + (f" ({why})" if why else "")
-            yield _finding(status, Kind.FAULT, sentence, record.boot)
-
-
-def _excuse(fault: FaultSeen, record: Record, policy: Mapping[str, bool], *, known: bool) -> str:
-    if known:
-        return "pre-existing: the baseline shows it too"
-    if not policy.get(fault.kind, True):
-        return "reported only, by thresholds.yaml"
-    if record.environment.time == "host" and fault.kind in _TIMED_FAULTS:
-        return "not judged: on a host-time board the host can cause it"
-    return ""
+    yield from faults.findings(subject.records, subject.baseline, subject.beside, policy)
 
 
 def _incomparable(subject: Subject) -> Iterator[Finding]:
@@ -214,33 +180,6 @@ def _incomparable(subject: Subject) -> Iterator[Finding]:
     if found:
         text = "; ".join(found)
         yield _finding(Status.ERROR, Kind.VALIDITY, f"baseline and candidate cannot be compared: {text}")
-
-
-def _died_before(record: Record, subject: Subject) -> bool:
-    """Return whether the baseline dies like this boot, and no less often. A death without a word is like no other."""
-    if not record.faults:
-        return False
-    mine = sum(_death(one) == _death(record) for one in subject.records)
-    theirs = sum(_death(one) == _death(record) for one in subject.baseline)
-    return theirs * len(subject.records) >= mine * len(subject.baseline) > 0
-
-
-def _death(record: Record) -> tuple[str, ...]:
-    """Return how a boot ended: its state and its faults, so that two boots that died alike are alike."""
-    return (record.state, *sorted({_signature(fault) for fault in record.faults}))
-
-
-# Where it happened: arm64's `pc :`, x86's `RIP:`, else the first entry of the call trace.
-_FUNCTION = re.compile(
-    r"(?:\bpc : |RIP: \w+:)([\w.]+)\+0x|Call [Tt]race:\s*(?:\[[^\]]*\]\s*|<TASK>\s*|\? )*([\w.]+)\+0x"
-)
-
-
-def _signature(fault: FaultSeen) -> str:
-    """Return a fault's first line without addresses, numbers and times, and its function: alike for two boots."""
-    function = _FUNCTION.search(fault.text)
-    where = (function[1] or function[2]) if function else ""
-    return f"{fault.kind}:{re.sub(r'0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+', '#', fault.line)}:{where}"
 
 
 def _spoiled(subject: Subject, record: Record, findings: list[Finding]) -> set[Spoils]:

@@ -12,11 +12,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from rtgate import observed
 from rtgate.console.faults import Fault, scan
 from rtgate.firmware import SEPARATOR
 from rtgate.lava.phases import Boot
 from rtgate.lava.plain import plain
-from rtgate.record import FaultSeen, Record
+from rtgate.record import Record
 
 _LONGEST = 4_000_000  # characters of one boot that are looked at: a kernel that prints for ever fills a log
 _MOST_STRINGS = 20
@@ -92,15 +93,10 @@ def firmware(lines: Iterable[str]) -> tuple[str, ...]:
 
 def merged(record: Record, boot: Told, device: str) -> Record:
     """Return a record with what LAVA saw of its boot, made on this device of the lab."""
-    known = {fault.line for fault in record.faults}
-    new = {fault.line: fault for fault in boot.faults if fault.line not in known}
     environment = replace(record.environment, firmware=SEPARATOR.join(boot.firmware), device=plain(device))
     return replace(
         record,
         environment=environment,
-        faults=(
-            *(FaultSeen(kind=one.kind.value, line=one.line, text=one.text) for one in new.values()),
-            *record.faults,
-        ),
+        faults=observed.with_boot(record.faults, boot.faults),
         machine={**record.machine, "boot_attempts": str(boot.attempts)},
     )

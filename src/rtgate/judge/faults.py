@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""Kernel faults in boots that measured, and deaths: whose they are, and whether the baseline has them too.
+
+Several measurements of one boot read the same kernel log. A fault in it belongs to the first of them that saw it: it
+happened during that one, or before, and is nobody else's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rtgate import readings
+from rtgate.console import traces
+from rtgate.console.faults import FaultKind
+from rtgate.judge.limits import Finding
+from rtgate.judge.verdict import Kind, Status
+from rtgate.record import FaultSeen, Record
+
+# On a host-time board the machine below it can stop the clock: faults that only measure time prove nothing.
+_TIMED = frozenset(
+    kind.value
+    for kind in (
+        FaultKind.RCU_STALL,
+        FaultKind.HUNG_TASK,
+        FaultKind.SOFT_LOCKUP,
+        FaultKind.HARD_LOCKUP,
+        FaultKind.THROTTLING,
+    )
+)
+# Records of boots that died are judged by their death, and not by each fault.
+_DIED = frozenset({"no boot", "kernel fault"})
+_NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What faults of two boots have in common: the line without addresses, numbers and times, and the place."""
+
+    kind: str
+    line: str
+    place: tuple[str, ...]
+
+    @classmethod
+    def of(cls, fault: FaultSeen) -> Signature:
+        """Return the signature of a fault."""
+        place = traces.place(fault.kind, fault.line, fault.text)
+        return cls(fault.kind, _NUMBERS.sub("#", fault.line), place)
+
+
+def findings(
+    records: Sequence[Record], baseline: Sequence[Record], beside: Sequence[Record], policy: Mapping[str, bool]
+) -> Iterator[Finding]:
+    """Yield a finding for each fault in boots that measured all the same, alike ones once.
+
+    Args:
+        records: the boots of one case on one arm.
+        baseline: those of the other arm.
+        beside: records of other cases that are judged with this one, perhaps of the same boots.
+        policy: whether a kind of fault fails, where thresholds.yaml says so.
+    """
+    told: set[Signature] = set()
+    here, there = _Arm.of(records), _Arm.of(baseline)
+    for record in records:
+        if record.state in _DIED:
+            continue
+        for fault in record.faults:
+            signature = Signature.of(fault)
+            if signature in told or _seen_before(fault, record, beside):
+                continue
+            told.add(signature)
+            why = _excuse(fault, record, policy, known=_known(signature, here, there))
+            remarks = [*_moment(fault, record), *([why] if why else _unlike(signature, here, there))]
+            sentence = f"{record.boot}: {fault.kind}: {fault.line}" + (f" ({'; '.join(remarks)})" if remarks else "")
+            yield Finding(
+                status=Status.DONE if why else Status.FAIL, kind=Kind.FAULT, sentence=sentence, boot=record.boot
+            )
+
+
+def died_before(record: Record, records: Sequence[Record], baseline: Sequence[Record]) -> bool:
+    """Return whether the baseline dies like this boot, and no less often. A death without a place is like no other."""
+    if not any(Signature.of(fault).place for fault in record.faults):
+        return False
+    mine = sum(_death(one) == _death(record) for one in records)
+    theirs = sum(_death(one) == _death(record) for one in baseline)
+    return theirs * len(records) >= mine * len(baseline) > 0
+
+
+def _death(record: Record) -> tuple[str, frozenset[Signature]]:
+    """Return how a boot ended: its state and its faults, so that two boots that died alike are alike."""
+    return (record.state, frozenset(Signature.of(fault) for fault in record.faults))
+
+
+@dataclass(frozen=True, slots=True)
+class _Arm:
+    """In which of an arm's boots faults were seen, and how many boots there were whose faults would have been seen."""
+
+    seen: Mapping[Signature, Collection[object]]
+    boots: int
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> _Arm:
+        boots: set[object] = set()
+        seen: dict[Signature, set[object]] = {}
+        for number, record in enumerate(records):
+            # A boot that nobody can name is one of its own.
+            boot = (record.seed, record.boot_id or number)
+            if record.evidence.log or record.faults:
+                boots.add(boot)
+            for fault in record.faults:
+                seen.setdefault(Signature.of(fault), set()).add(boot)
+        return cls(seen, len(boots))
+
+    def count(self, signature: Signature) -> int:
+        return len(self.seen.get(signature, ()))
+
+
+def _known(signature: Signature, mine: _Arm, theirs: _Arm) -> bool:
+    """Return whether the baseline shows a fault in no smaller a share of its boots; one without a place it does not."""
+    share = theirs.count(signature) * mine.boots
+    return bool(signature.place) and share >= mine.count(signature) * theirs.boots > 0
+
+
+def _unlike(signature: Signature, mine: _Arm, theirs: _Arm) -> list[str]:
+    """Return what the baseline's fault lacks to be this one's excuse."""
+    if not theirs.count(signature):
+        return []
+    if not signature.place:
+        return ["the baseline shows one with this line, but neither log says where it happened"]
+    less = f"{theirs.count(signature)} of {theirs.boots}, not {mine.count(signature)} of {mine.boots}"
+    return [f"the baseline shows it in a smaller share of its boots: {less}"]
+
+
+def _seen_before(fault: FaultSeen, record: Record, beside: Sequence[Record]) -> bool:
+    """Return whether a measurement that began earlier in the same boot has this fault.
+
+    The same words at the same time of one boot are the same fault. Without a time, or without knowing which measurement
+    was earlier, each record keeps its fault: one that is told twice is better than one that nobody tells.
+    """
+    at, began = traces.said_at(fault.line, fault.text), readings.began_s(record.evidence.readings)
+    if at is None or began is None or not record.boot_id:
+        return False
+    return any(
+        traces.said_at(one.line, one.text) == at and one.line == fault.line
+        for other in beside
+        if _earlier(other, record, began)
+        for one in other.faults
+    )
+
+
+def _earlier(other: Record, record: Record, began: float) -> bool:
+    """Return whether another record is of a measurement that began earlier in the same boot, and tells its faults."""
+    theirs = readings.began_s(other.evidence.readings)
+    same = (other.board, other.arm, other.boot_id) == (record.board, record.arm, record.boot_id)
+    return same and other.state not in _DIED and theirs is not None and theirs < began
+
+
+def _moment(fault: FaultSeen, record: Record) -> list[str]:
+    """Return that a fault was said before the measurement began, if it was."""
+    at, began = traces.said_at(fault.line, fault.text), readings.began_s(record.evidence.readings)
+    if at is None or began is None or at >= began:
+        return []
+    return [f"said {began - at:.1f} s before the measurement began"]
+
+
+def _excuse(fault: FaultSeen, record: Record, policy: Mapping[str, bool], *, known: bool) -> str:
+    if known:
+        return "pre-existing: the baseline shows it too"
+    if not policy.get(fault.kind, True):
+        return "reported only, by thresholds.yaml"
+    if record.environment.time == "host" and fault.kind in _TIMED:
+        return "not judged: on a host-time board the host can cause it"
+    return ""
