@@ -386,3 +386,13 @@ def test_a_throughput_that_falls_has_a_minus() -> None:
     assert worse.sentence.startswith("loops -10.0%: 1006.5 /s before, 905.85 /s now"), worse.sentence
     assert "up to -5.0% passes" in worse.sentence
     assert not worse.value.startswith("-")
+
+
+def test_what_two_configurations_made_of_the_board_is_in_the_sentence() -> None:
+    other = [
+        replace(one, environment=replace(one.environment, idle_states="C1", config_sha256="d" * 64))
+        for one in on_a_board("candidate")
+    ]
+    (verdict,) = told_of_a_board(other, Qualified())
+    assert verdict.kind is Kind.NO_WORSE
+    assert verdict.sentence.endswith("; differs: idle_states: 'unknown' against 'C1'")
