@@ -58,8 +58,13 @@ def measured(directory: Path) -> dict[Place, dict[str, Boots]]:
         for record in records(name, directory):
             if record.seed in SEEDS:
                 kernels = found.setdefault((record.board, record.case), {})
-                kernels[name] = Boots(name, (*kernels.get(name, Boots(name, ())).records, record))
+                kernels[name] = Boots(name, (*kernels.get(name, Boots(name, ())).records, _planned(record)))
     return {place: kernels for place, kernels in found.items() if UNPATCHED in kernels}
+
+
+def _planned(record: Record) -> Record:
+    """Return a record with a plan by its seed: `comparisons.keep` leaves it out, and unknown plans are not compared."""
+    return replace(record, machine={**record.machine, "plan": f"of seed {record.seed}"})
 
 
 def placebos_of(kernels: Mapping[str, Boots], without: str = "") -> dict[str, Boots]:

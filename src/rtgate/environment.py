@@ -12,6 +12,9 @@ COMPARED = frozenset(
     {"kernel_release", "kernel_version", "config_sha256", "flavour", "irq_affinity", "mitigations", "frequency"}
 )
 
+# What the kernel decides by its configuration, where a tuning or a lab does not: two configurations may give two.
+_CONFIGURED = frozenset({"clocksource", "rt_runtime_us", "isolated", "nohz_full", "governors", "idle_states"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
@@ -80,11 +83,28 @@ class Environment:
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in data.items() if name in known})
 
+    def compared(self, other: Environment) -> frozenset[str]:
+        """Return the fields in which the two may differ and be compared all the same.
+
+        Of two configurations these are what a configuration decides, too. A difference with one configuration is the
+        lab's. Two machines by name are two, but a kernel may not tell the name.
+        """
+        if self.config_sha256 == other.config_sha256:
+            return COMPARED
+        return COMPARED | _CONFIGURED | (frozenset() if self.model and other.model else {"model"})
+
     def incomparable(self, other: Environment) -> tuple[str, ...]:
         """Return the differences that forbid a comparison, as sentences; empty when the two may be compared."""
+        return self._differing(other, frozenset(self.as_mapping()) - self.compared(other))
+
+    def configured(self, other: Environment) -> tuple[str, ...]:
+        """Return the differences that two configurations may have made, as sentences: a comparison reports them."""
+        return self._differing(other, self.compared(other) - COMPARED)
+
+    def _differing(self, other: Environment, names: frozenset[str]) -> tuple[str, ...]:
         mine, theirs = self.as_mapping(), other.as_mapping()
         return tuple(
             f"{name}: {mine[name] or 'unknown'!r} against {theirs[name] or 'unknown'!r}"
             for name in mine
-            if name not in COMPARED and mine[name] != theirs[name]
+            if name in names and mine[name] != theirs[name]
         )

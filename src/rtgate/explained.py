@@ -8,7 +8,7 @@ instructions of a slow wake-up went.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from rtgate.errors import ConfigError, InfrastructureError
 
 _NAME = "explained.json"
 FORMAT = 1
+# Options that give a kernel its name: nothing that runs decides by it.
+_NAMING = frozenset({"LOCALVERSION", "LOCALVERSION_AUTO", "BUILD_SALT", "DEFAULT_HOSTNAME"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,18 +43,34 @@ class Explained:
     others: tuple[str, ...] = ()
 
     @property
+    def unknown(self) -> tuple[str, ...]:
+        """Variables and options that differ and may matter; those that only name the kernel are none."""
+        return tuple(name for name in self.others if name.removeprefix("CONFIG_") not in _NAMING)
+
+    @property
     def exercised(self) -> bool:
-        """Whether a function that differs ran, or none differs: then there is nothing that could have run."""
-        return bool(self.executed) or not self.resting
+        """Whether a function that differs ran, or nothing differs that could have run or been read."""
+        return bool(self.executed) or not (self.resting or self.unknown)
+
+    @property
+    def slept(self) -> str:
+        """Why nothing can be said of what differs, in words."""
+        names, of = self.resting, f"of {len(self.resting)} functions that differ"
+        ran = f"{of} ({_some(names)}) none ran" if names else "no function differs"
+        return ran + (f", and whether {_some(self.unknown)} took effect is not known" if self.unknown else "")
 
     @property
     def told(self) -> str:
         """Which functions ran, in words; those that ran most come first."""
         if not self.executed and not self.resting:
-            return "no function differs" + (f", but {', '.join(self.others[:3])}" if self.others else "")
+            return "no function differs" + (f", but {_some(self.others)}" if self.others else "")
         most = sorted(self.executed, key=lambda name: -self.executed[name])
         both = len(self.executed) + len(self.resting)
         return f"of {both} functions that differ {len(most)} ran" + (f": {', '.join(most[:3])}" if most else "")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + " and others" * (len(names) > 3)
 
 
 def as_json(explained: Explained) -> dict[str, Any]:

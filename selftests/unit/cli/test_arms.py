@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rtgate.boards import Board
-from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate.cli.arms import ArmRequest, identity, make_arms
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import sha256
@@ -218,3 +218,19 @@ def test_a_machine_without_qemu(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("PATH", os.devnull)
     with pytest.raises(InfrastructureError, match="qemu-system-aarch64 is not installed: on Debian, apt install"):
         make_arms(_request({"candidate": lab.kernel}))
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ({"package": "linux-source-6.12", "package_version": "6.12.117-1"}, "linux-source-6.12 6.12.117-1"),
+        ({"kind": "git", "describe": "v6.12-1-gdead", "dirty": False}, "v6.12-1-gdead"),
+        ({"kind": "git", "describe": "v6.12-1-gdead", "dirty": True}, "v6.12-1-gdead with local changes 01234567"),
+        ({"kind": "directory", "version": "6.12.117"}, "directory 6.12.117 01234567"),
+    ],
+)
+def test_a_source_that_no_version_names_has_its_fingerprint(
+    lab: Lab, source: dict[str, str | bool], named: str
+) -> None:
+    built = replace(artefacts.load(lab.kernel), source={**source, "fingerprint": "0123456789abcdef"})
+    assert identity(built, None).source == named

@@ -91,3 +91,10 @@ def test_records_of_the_same_case_are_taken(tmp_path: Path, capsys: pytest.Captu
 def test_a_directory_without_records_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == main(["compare-env", str(tmp_path), str(tmp_path)])
     assert "holds no record of a boot that measured" in capsys.readouterr().err
+
+
+def test_what_a_configuration_decides_is_compared_if_there_are_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = _compared(tmp_path, capsys, {"idle_states": "C1"}, {"idle_states": "", "config_sha256": "d" * 64})
+    assert "Measurements of the two may be compared" in shown

@@ -116,3 +116,9 @@ def test_a_change_from_a_history(tmp_path: Path, capsys: pytest.CaptureFixture[s
     code, _, err = planned(capsys, "--detect", "+20%", "--board", "rk3568-evb1", "--history", url)
     assert code == 2
     assert "no pair of boots of a good kernel on rk3568-evb1" in err
+
+
+def test_no_tests_at_all_are_refused(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = planned(capsys, "--detect", "+20%", "--records", str(night), "--tests", "0")
+    assert code == 2
+    assert "at least one test" in err

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,13 @@ from selftests.unit.report.conftest import make
 
 from rtgate import record as records_file
 from rtgate.cli.main import main
+from rtgate.environment import Environment
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.qualifying import Standing, examine, keep, qualified
 from rtgate.history.queries import Wanted
+from rtgate.history.store import Origin, add
+from rtgate.record import Record
 
 
 def night(sd: float, boots: int = 24) -> list[float]:
@@ -64,23 +69,51 @@ def test_boots_that_are_all_invalid_say_nothing(fill: Fill, history: History) ->
     assert examine(history, queries.find(history, Wanted())) is None
 
 
-def test_the_command_stores_and_shows(
-    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def bench(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site with the board `bench`, and a history; the directory for records."""
     monkeypatch.setenv("RTGATE_HISTORY", url)
     (tmp_path / "site" / "boards").mkdir(parents=True)
     shipped = Path(__file__).parents[3] / "boards" / "rk3568-evb1.yaml"
     (tmp_path / "site" / "boards" / "bench.yaml").write_text(shipped.read_text())
     monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
+    return tmp_path / "night"
+
+
+def dead(number: int, state: str) -> Record:
+    """Return a boot that never measured: of its environment only the board's file is known, and the lab's device."""
+    known = Environment(board="bench", time="real", device="bench-01", tuning=record().environment.tuning)
+    return replace(record(number), state=state, message="no shell", measurements=(), environment=known, boot_id="")
+
+
+def test_the_command_stores_and_shows(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number, scale in enumerate(night(0.002), 1):
-        records_file.write(record(number, scale=scale), {}, b"", tmp_path / "night")
-    code = main(["qualify", "--board", "bench", "--records", str(tmp_path / "night")])
+        records_file.write(record(number, scale=scale), {}, b"", bench)
+    code = main(["qualify", "--board", "bench", "--records", str(bench)])
     said = capsys.readouterr().out
     assert code in {0, 5}
     assert "latency/cyclictest:idle: " in said
     assert "(24 boots, 0 invalid)" in said
-    assert "latency.max" in said
-    with History.open(url) as history:
-        assert qualified(history, record(99)).qualified == (code == 0)
-    assert main(["qualify", "--board", "bench", "--runs", "nothing"]) == 2
-    assert main(["qualify", "--board", "bench", "--records", "x", "--kernel", "y"]) == 2
+
+
+@pytest.mark.parametrize("state", ["no boot", "kernel fault", "hang", "lab"])
+def test_boots_that_died_are_boots(bench: Path, state: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, scale in enumerate(night(0.002), 1):
+        records_file.write(record(number, scale=scale), {}, b"", bench)
+        records_file.write(dead(100 + number, state), {}, b"", bench)
+    assert main(["qualify", "--board", "bench", "--records", str(bench)]) == 5
+    said = capsys.readouterr().out
+    assert "24 of 48 boots were not valid" in said
+    assert "(48 boots, 24 invalid)" in said
+
+
+def test_what_died_before_the_board_was_what_it_is_does_not_count(
+    bench: Path, history: History, fill: Fill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    early = Origin(run="last-year", now=NOW - timedelta(days=400), undeclared={}, trusted=True)
+    add(history, [dead(number, "hang") for number in range(200, 212)], early)
+    fill("night-1", night(0.002))
+    main(["qualify", "--board", "bench"])
+    assert "(24 boots, 0 invalid)" in capsys.readouterr().out
+    main(["qualify", "--board", "bench", "--runs", "last-year,night-1"])
+    assert "(36 boots, 12 invalid)" in capsys.readouterr().out

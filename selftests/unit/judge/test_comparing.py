@@ -15,6 +15,7 @@ from rtgate.judge.grounds import Grounds, NoPast, Past
 from rtgate.judge.judging import Subject
 from rtgate.judge.phases import Placebo
 from rtgate.judge.placebos import Learnt, Placebos
+from rtgate.judge.second_stage import Wanted, Why, choose
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.record import LoadSeen, Record
@@ -236,6 +237,54 @@ def test_the_same_image_needs_no_trace() -> None:
     assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NO_WORSE)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "told"),
+    [
+        ({"source": "v6.12-1-gdeadbeef"}, "built from tree at candidate and v6.12-1-gdeadbeef"),
+        ({"name": "virt-arm64-pcie"}, "built from kernel-candidate and virt-arm64-pcie"),
+        ({"provenance": "unknown"}, "nobody knows what it was built from"),
+    ],
+)
+def test_a_change_that_is_not_in_the_image_is_for_boards(kernel: dict[str, str], told: str) -> None:
+    """As one of a module, or of a driver that is not built in: its figures are the baseline's, bit by bit."""
+    again = [replace(one, arm="candidate", kernel=replace(one.kernel, **kernel)) for one in arm("baseline")]
+    (verdict,) = with_trace(again, AWAKE)
+    assert (verdict.status, verdict.kind) == (Status.SKIP, Kind.NOT_EXERCISED)
+    assert "what differs is not in this kernel's image" in verdict.sentence
+    assert verdict.sentence.endswith(told)
+    (wanted,) = choose([verdict], [Wanted(case=CASE, minutes=1.0)], [], 10.0)
+    assert (wanted.why, wanted.because) == (Why.UNSEEN, verdict.sentence)
+
+
+def test_one_image_with_few_boots_needs_no_more_of_them() -> None:
+    again = [
+        replace(one, arm="candidate", kernel=replace(one.kernel, source="other")) for one in arm("baseline", boots=3)
+    ]
+    (verdict,) = told(again, arm("baseline", boots=3))
+    assert verdict.kind is Kind.NOT_EXERCISED
+
+
+def test_images_that_nobody_knows_are_not_one() -> None:
+    unknown = [replace(one, kernel=replace(one.kernel, image_sha256="")) for one in arm("baseline")]
+    (verdict,) = told([replace(one, arm="candidate") for one in unknown], unknown)
+    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NO_WORSE)
+
+
+@pytest.mark.parametrize(("resting", "others"), [((), ("nvme_core_quirks",)), (("nfs_open",), ("CONFIG_NFS_FS",))])
+def test_where_no_function_ran_variables_and_options_make_nothing_good(
+    resting: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    (verdict,) = with_trace(arm("candidate"), replace(traced({}, resting=resting), others=others))
+    assert (verdict.status, verdict.kind) == (Status.SKIP, Kind.NOT_EXERCISED)
+    assert f"whether {others[0]} took effect is not known" in verdict.sentence
+
+
+def test_a_kernel_with_another_name_alone_is_no_worse() -> None:
+    (verdict,) = with_trace(arm("candidate"), replace(traced({}), others=("CONFIG_LOCALVERSION",)))
+    assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NO_WORSE)
+    assert verdict.sentence.endswith("no function differs, but CONFIG_LOCALVERSION")
+
+
 def test_what_nobody_traced_is_not_good() -> None:
     (verdict,) = told(arm("candidate"))
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NO_WORSE)
@@ -391,3 +440,13 @@ def test_a_throughput_that_falls_has_a_minus() -> None:
     assert worse.sentence.startswith("loops -10.0%: 1006.5 /s before, 905.85 /s now"), worse.sentence
     assert "up to -5.0% passes" in worse.sentence
     assert not worse.value.startswith("-")
+
+
+def test_what_two_configurations_made_of_the_board_is_in_the_sentence() -> None:
+    other = [
+        replace(one, environment=replace(one.environment, idle_states="C1", config_sha256="d" * 64))
+        for one in on_a_board("candidate")
+    ]
+    (verdict,) = told_of_a_board(other, Qualified())
+    assert verdict.kind is Kind.NO_WORSE
+    assert verdict.sentence.endswith("; differs: idle_states: 'unknown' against 'C1'")

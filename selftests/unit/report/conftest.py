@@ -179,7 +179,9 @@ def make(boot: Boot) -> Record:
         faults=boot.faults,
         line={"received": 12_345, "damaged": 0, "repeated": 0},
         seconds={"boot": 0.912, "measure": 2.51, "total": 3.6},
-        machine={"qemu": "QEMU emulator version 7.2.17"} if boot.virtual else {"console": "/dev/ttyUSB0"},
+        machine={"qemu": "QEMU emulator version 7.2.17", "plan": "5cr1p7"}
+        if boot.virtual
+        else {"console": "/dev/ttyUSB0"},
     )
 
 

@@ -183,8 +183,10 @@ def _source(kernel: KernelBuild) -> str:
     """Return what the kernel was built from, as people name it; paths of one machine are left out."""
     known = kernel.source or {}
     words = [str(known[key]) for key in ("package", "package_version", "describe") if known.get(key)]
-    words = words or [str(known[key]) for key in ("kind", "version") if known.get(key)]
-    changed = ["with local changes"] if known.get("dirty") else []
+    # What no version names is told apart by its fingerprint.
+    state = [str(known["fingerprint"])[:8]] if known.get("fingerprint") else []
+    words = words or [*(str(known[key]) for key in ("kind", "version") if known.get(key)), *state]
+    changed = ["with local changes", *state] if known.get("dirty") else []
     patched = [f"with {', '.join(kernel.patches)}"] if kernel.patches else []
     return " ".join([*words, *changed, *patched]) or "unknown"
 

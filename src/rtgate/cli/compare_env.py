@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from rtgate import record as records_file
-from rtgate.environment import COMPARED
 from rtgate.errors import ConfigError
 from rtgate.firmware import SEPARATOR
 from rtgate.record import Record
@@ -49,9 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
     mine, theirs = _alike(_found(arguments.a), _found(arguments.b))
     before, after = _fields(mine), _fields(theirs)
     different = {name: (before[name], after[name]) for name in before if before[name] != after[name]}
+    compared = mine.environment.compared(theirs.environment) | {f"kernel_{name}" for name in _KERNEL}
     if arguments.json:
         print(
-            json.dumps({name: {"a": a, "b": b, "forbids": name not in _COMPARED} for name, (a, b) in different.items()})
+            json.dumps({name: {"a": a, "b": b, "forbids": name not in compared} for name, (a, b) in different.items()})
         )
         return 0
     console = Console()
@@ -63,9 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
     table = Table("field", "A", "B", "a comparison")
     for name, values in different.items():
         a, b = (Text(plain(text) or "nothing") for text in _told_apart(name, values))
-        table.add_row(name, a, b, "compares it" if name in _COMPARED else "is refused")
+        table.add_row(name, a, b, "compares it" if name in compared else "is refused")
     console.print(table)
-    console.print(_conclusion([name for name in different if name not in _COMPARED]), soft_wrap=True)
+    console.print(_conclusion([name for name in different if name not in compared]), soft_wrap=True)
     return 0
 
 
@@ -104,7 +104,6 @@ def _rest(own: list[str], rest: list[str], between: str) -> str:
 
 
 _KERNEL = ("image_sha256", "source")
-_COMPARED = COMPARED | {f"kernel_{name}" for name in _KERNEL}
 
 
 def _fields(record: Record) -> dict[str, str]:

@@ -156,7 +156,7 @@ def _rate(arguments: argparse.Namespace) -> tuple[float, str]:
 def _detect(arguments: argparse.Namespace, cost: _Cost) -> None:
     ratio = _ratio(arguments.detect)
     known = _known(arguments)
-    tests = arguments.tests or len(known)
+    tests = len(known) if arguments.tests is None else arguments.tests
     change = Change(ratio=ratio, power=arguments.power, alpha=arguments.alpha, tests=tests)
     chosen = {key: prior for key, prior in known.items() if arguments.metric in {None, key[1]}}
     if not chosen:

@@ -35,8 +35,8 @@ Say how good a judge a board is, from boots of one good kernel: the noise betwee
 pairs of boots would show, limits to begin with. The answer is stored for the board's device; comparisons on a device
 that is not qualified are DONE, not judged.
 
-A case is qualified with 10 pairs of boots, at most 5 % of them invalid, no lasting change of level in between, and
-noise low enough that 12 pairs show what must not be missed.
+A case is qualified with 10 pairs of boots, at most 5 % of its boots invalid (one that died or never measured counts),
+no lasting change of level in between, and noise low enough that 12 pairs show what must not be missed.
 
 examples:
   rtgate qualify --board rk3568-evb1 --kernel build/good --console serial:/dev/ttyUSB0:1500000 --boots 24
@@ -126,8 +126,7 @@ def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[st
     silent: list[str] = []
     now = datetime.now(UTC)
     for (case, _), boots in sorted(by_case.items()):
-        last = next((boot for boot in reversed(boots) if boot.good), None)
-        same = [boot for boot in boots if last is not None and boot.comparable == last.comparable]
+        same = _alike(boots, named=runs is not None)
         examined = examine(history, same)
         if examined is None or not examined[1].noise:
             silent.append(_silence(case, boots))
@@ -151,6 +150,22 @@ def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[st
     for one in silent:
         print(one)
     return 0 if not silent and all(one.qualified for one in found) else _UNQUALIFIED
+
+
+def _alike(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
+    """Return what measured like the last good boot, and what did not measure: of such a boot nobody knows the rest.
+
+    Of a history whose runs nobody named, only what died since such boots began counts: an older board is another one.
+    """
+    last = next((boot for boot in reversed(boots) if boot.good), None)
+    if last is None:
+        return []
+    began = min(boot.stored_at for boot in boots if boot.comparable == last.comparable)
+    return [
+        boot
+        for boot in boots
+        if (boot.comparable == last.comparable if boot.measured else named or boot.stored_at >= began)
+    ]
 
 
 def _silence(case: str, boots: Sequence[Boot]) -> str:

@@ -73,9 +73,10 @@ def keep(history: History, like: Record, found: CaseStanding, now: datetime) -> 
 
 
 def examine(history: History, boots: Sequence[Boot]) -> tuple[Record, CaseStanding] | None:
-    """Return what boots of one case and one comparable environment say of it, with one of their records.
+    """Return what boots of one case say of it, with one of their records.
 
-    None if not one of them is valid. Raises ConfigError, InfrastructureError.
+    Those that measured are of one comparable environment; the others count as not valid. None if none is valid. Raises
+    ConfigError, InfrastructureError.
     """
     good = sorted((boot for boot in boots if boot.good), key=lambda boot: (boot.stored_at, boot.run, boot.number))
     if not good:

@@ -58,6 +58,11 @@ class Boot:
     minutes: float | None
 
     @property
+    def measured(self) -> bool:
+        """Whether it came to an end; otherwise nobody knows its whole environment."""
+        return self.state == "measured"
+
+    @property
     def good(self) -> bool:
         """Whether something may be learnt from it: valid, and without a fault of the kernel."""
         return self.valid and not self.faults

@@ -12,24 +12,37 @@ def differences(baseline: Sequence[Record], candidate: Sequence[Record]) -> tupl
     """Return what forbids a comparison, as sentences; empty when the boots that measured may be compared.
 
     Kernel, configuration and flavour are what is compared. Everything else must be equal in all boots: board, device,
-    CPU model, QEMU, root file system, tuning (`Environment.incomparable`), the tool's command line, the load, the
-    profile, and on virtual time the seeds and the plan that each seed ran.
+    CPU model, QEMU, root file system, tuning (`Environment.incomparable`), the tool's command line and how long it had
+    to run, the load and its processes, the profile, the plans where they are known, and on virtual time the seeds and
+    the plan that each seed ran.
     """
     before, after = _measured(baseline), _measured(candidate)
     if not before or not after:
         return ()
-    first = before[0].environment
-    found = [text for one in (*before, *after) for text in first.incomparable(one.environment)]
+    pairs = [(before[0], one) for one in (*before, *after)] + [(after[0], one) for one in after]
+    found = [text for first, one in pairs for text in first.environment.incomparable(one.environment)]
     for name, of in _ASKED:
         found += _unlike(name, map(of, before), map(of, after))
-    if all(record.seed is not None for record in (*before, *after)):
+    if any(record.virtual_time for record in (*before, *after)):
         found += _phases(baseline, candidate)
+    else:
+        found += _plans(before, after)
     return tuple(dict.fromkeys(found))
+
+
+def reported(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:
+    """Return what two configurations made of the board, as sentences; it is compared, and whoever reads must know."""
+    before, after = _measured(baseline), _measured(candidate)
+    if not before or not after:
+        return ()
+    return before[0].environment.configured(after[0].environment)
 
 
 _ASKED: tuple[tuple[str, Callable[[Record], str]], ...] = (
     ("command of the tool", lambda record: " ".join(record.argv)),
+    ("seconds to measure", lambda record: str(record.evidence.asked.get("duration_s", "unknown"))),
     ("load", lambda record: record.evidence.load),
+    ("processes of the load", lambda record: str(record.evidence.load_processes)),
     ("profile", lambda record: record.profile),
 )
 
@@ -46,11 +59,29 @@ def _unlike(name: str, before: Iterable[str], after: Iterable[str]) -> list[str]
 
 
 def _phases(baseline: Sequence[Record], candidate: Sequence[Record]) -> list[str]:
-    """Return seeds that only one kernel was given, and seeds whose plans differ. A boot that died was given its own."""
-    plans = [{record.seed: record.machine.get("plan", "") for record in arm} for arm in (baseline, candidate)]
-    found = _unlike("seeds", *([_runs(arm)] for arm in plans))
+    """Return seeds that only one kernel was given, and seeds whose plans differ or that nobody knows.
+
+    A boot that died was given its seed, and the plan as far as it came to it.
+    """
+    measured = [*_measured(baseline), *_measured(candidate)]
+    if any(record.seed is None for record in measured):
+        return ["seeds: nobody knows those of all boots"]
+    plans = [{one.seed: _plan(one) for one in arm if _plan(one)} for arm in (baseline, candidate)]
+    found = _unlike("seeds", *([_runs({one.seed for one in arm})] for arm in (baseline, candidate)))
     changed = [seed for seed in plans[0].keys() & plans[1].keys() if plans[0][seed] != plans[1][seed]]
-    return [*found, *([f"plan: seeds {_runs(changed)} did not run the same script"] if changed else [])]
+    unknown = {record.seed for record in measured if not _plan(record)}
+    found += [f"plan: seeds {_runs(changed)} did not run the same script"] if changed else []
+    return [*found, *([f"plan: nobody knows that of seeds {_runs(unknown)}"] if unknown else [])]
+
+
+def _plans(before: Sequence[Record], after: Sequence[Record]) -> list[str]:
+    """Return that the boots of the kernels ran other scripts; nothing where no boot's is known."""
+    ran = [sorted({_plan(one) or "unknown" for one in arm}) for arm in (before, after)]
+    return _unlike("plan", [", ".join(ran[0])], [", ".join(ran[1])])
+
+
+def _plan(record: Record) -> str:
+    return record.machine.get("plan", "")
 
 
 def _runs(seeds: Iterable[int | None]) -> str:

@@ -9,8 +9,9 @@ pairs (`on_boards`), which are judged only where somebody has shown how good a j
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from rtgate.judge.comparable import differences
+from rtgate.judge.comparable import differences, reported
 from rtgate.judge.grounds import Grounds
 from rtgate.judge.judging import Subject, verdict
 from rtgate.judge.limits import Finding
@@ -33,7 +34,13 @@ def compare(subjects: Sequence[Subject], grounds: Grounds) -> tuple[Verdict, ...
         *phases(on_virtual_time, grounds.placebos),
         *pairs(on_boards, grounds.past),
     )
-    return tuple(verdict(subject, finding) for subject, finding in found)
+    return tuple(verdict(subject, _reporting(subject, finding)) for subject, finding in found)
+
+
+def _reporting(subject: Subject, finding: Finding) -> Finding:
+    """Return a finding that says what the two configurations made of the board."""
+    differs = reported(subject.baseline, subject.records)
+    return replace(finding, sentence=f"{finding.sentence}; differs: {', '.join(differs)}") if differs else finding
 
 
 def comparable_on_boards(subjects: Sequence[Subject]) -> list[Subject]:

@@ -15,6 +15,7 @@ from rtgate.judge.placebos import Placebos
 from rtgate.judge.repetition import not_repeated
 from rtgate.judge.usable import flawed, unusable, valid
 from rtgate.judge.verdict import Kind, Status
+from rtgate.record import Record
 
 
 def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
@@ -51,6 +52,7 @@ def _compared(subject: Subject, placebos: Placebos) -> Compared:
     other = f"a candidate of another flavour ({one.kernel.flavour}, not {flavour})"
     old, new = [boot_figures(record) for record in before], [boot_figures(record) for record in after]
     found = shifts(old, new, learnt.figures)
+    outside = _outside((*before, *after))
     named = {name for boot in (*old, *new) for name in boot} | set(learnt.figures)
     return Compared(
         board=subject.board,
@@ -62,6 +64,23 @@ def _compared(subject: Subject, placebos: Placebos) -> Compared:
         strange=" and ".join(
             filter(None, (learnt.strange(one.environment), other if one.kernel.flavour != flavour else ""))
         ),
-        same=len({record.kernel.image_sha256 for record in (*before, *after)}) == 1,
+        same=_one_image((*before, *after)) and not outside,
+        outside=outside,
         boot_s=mean(record.seconds.get("total", 0.0) for record in (*before, *after)) if before or after else 0.0,
     )
+
+
+def _one_image(records: Sequence[Record]) -> bool:
+    images = {record.kernel.image_sha256 for record in records}
+    return len(images) == 1 and images != {""}
+
+
+def _outside(records: Sequence[Record]) -> str:
+    """Return how kernels of one image may differ all the same: in a module, or a driver that is not built at all."""
+    if not _one_image(records):
+        return ""
+    if any(record.kernel.provenance == "unknown" for record in records):
+        return "nobody knows what it was built from"
+    sources, builds = ({getattr(one.kernel, name): None for one in records} for name in ("source", "name"))
+    told = [" and ".join(each) for each in (sources, builds) if len(each) > 1]
+    return f"built from {'; '.join(told)}" if told else ""

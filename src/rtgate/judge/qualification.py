@@ -73,7 +73,7 @@ def standing(case: str, boots: int, series: Mapping[str, Sequence[float]], prior
 
     Args:
         case: the case.
-        boots: how many were measured.
+        boots: how many there were, with those that did not measure.
         series: by metric, the value of each valid boot in the order of measuring.
         priors: by metric, what their pairs say of the variance.
     """

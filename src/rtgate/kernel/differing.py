@@ -19,7 +19,9 @@ from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 _OPTION = re.compile(r"(?:# )?(CONFIG_\w+)(?:=(.*)| is not set)$")
 # Tables that the build makes of all symbols: they differ whenever anything does, and nobody changed them.
-_MADE = re.compile(r"kallsyms_|__ksymtab|__kstrtab|__kcrctab|linux_banner|init_uts_ns|__bug_|vdso|__param|descriptor\.")
+_MADE = re.compile(
+    r"kallsyms_|__ksymtab|__kstrtab|__kcrctab|linux_banner|linux_proc_banner|init_uts_ns|vermagic$|__bug_|vdso|__param|descriptor\."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
