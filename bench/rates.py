@@ -26,6 +26,7 @@ from selftests.rates import (  # noqa: E402
     Boots,
     Place,
     clustering,
+    distinct,
     measured,
     placebos_of,
     placebos_yaml,
@@ -72,12 +73,12 @@ def _summary(console: Console, place: Place, kernels: Mapping[str, Boots], count
     alarms, found, harmful = counts
     harmless = placebos_of(kernels)
     if harmless:
-        distinct = len({boots.data for boots in harmless.values()} - {kernels[UNPATCHED].data})
+        own = distinct(kernels)
         _, bound = interval(alarms, len(harmless), 0.95)
-        _, safe = interval(min(alarms, distinct), max(distinct, 1), 0.95)
+        _, safe = interval(min(alarms, own), max(own, 1), 0.95)
         console.print(
             f"{' '.join(place)}: {alarms} of {len(harmless)} placebos alarmed: at most {bound:.1%} of such changes do "
-            f"(95 %); they have {distinct} different sets of data beside the baseline's, which prove at most {safe:.1%}"
+            f"(95 %); they have {own} different sets of data beside the baseline's, which prove at most {safe:.1%}"
         )
         if all(MAXIMUM in boot_figures(boots.records[0]) for boots in (*harmless.values(), kernels[UNPATCHED])):
             for name, naive in NAIVE.items():

@@ -196,7 +196,7 @@ def placebos_yaml(directory: Path) -> str:
         figures = figures_of(kernels)
         if len(teachers) < _FEWEST or not figures:
             continue
-        by_board.setdefault(board, []).extend(_entry(case, kernels[UNPATCHED].records[0], teachers, figures))
+        by_board.setdefault(board, []).extend(_entry(case, kernels, figures))
     for board, entries in by_board.items():
         lines += [f"{board}:", "  preempt_rt:", *entries]
     return "\n".join(lines) + "\n"
@@ -216,15 +216,20 @@ def _up(value: float, digits: int) -> str:
     return f"{math.ceil(round(value * 10**digits, 6)) / 10**digits:.{digits}f}"
 
 
-def _entry(case: str, one: Record, teachers: Mapping[str, Boots], figures: Mapping[str, Placebo]) -> Iterable[str]:
+def distinct(kernels: Mapping[str, Boots]) -> int:
+    """Return how many sets of data the placebos of a case have beside the unpatched kernel's."""
+    return len({boots.data for boots in placebos_of(kernels).values()} - {kernels[UNPATCHED].data})
+
+
+def _entry(case: str, kernels: Mapping[str, Boots], figures: Mapping[str, Placebo]) -> Iterable[str]:
+    one, count = kernels[UNPATCHED].records[0], distinct(kernels)
     boots = min(placebo.boots for placebo in figures.values())
-    distinct = len({each.data for each in teachers.values()})
     yield f"    {case}:"
     yield f"      command: {' '.join(one.argv)}"
-    yield f'      source: "{len(teachers)} placebos, {distinct} different sets of data; {NOTE}"'
+    yield f'      source: "{len(placebos_of(kernels))} placebos, {count} sets of data of their own; {NOTE}"'
     yield f'      qemu: "{version(one.environment.emulator)}"'
     yield f'      linux: "{version(one.environment.kernel_release)}"'
-    yield f"      kernels: {distinct}"
+    yield f"      kernels: {count}"
     yield f"      boots: {boots}"
     yield "      figures:"
     for name, placebo in figures.items():

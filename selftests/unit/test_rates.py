@@ -54,8 +54,20 @@ def test_there_are_enough_kernels_to_say_anything() -> None:
     kernels = measured()[IDLE]
     harmless = rates.placebos_of(kernels)
     assert len(harmless) >= 30
-    assert len({boots.data for boots in harmless.values()} - {kernels[UNPATCHED].data}) >= 20
+    assert rates.distinct(kernels) >= 20
     assert sum(CHANGES[name].group == "harmful" for _, name in _all()) >= 12
+
+
+def test_a_placebo_with_the_unpatched_kernel_s_data_is_no_further_kernel() -> None:
+    kernels = measured()[IDLE]
+    twins = [name for name, boots in rates.placebos_of(kernels).items() if boots.data == kernels[UNPATCHED].data]
+    own = [name for name in rates.placebos_of(kernels) if name not in twins]
+    assert twins
+    assert rates.distinct({name: kernels[name] for name in (UNPATCHED, *twins)}) == 0
+    assert rates.distinct({name: kernels[name] for name in (UNPATCHED, *twins, own[0])}) == 1
+    known = load_placebos([site.shipped() / "placebos.yaml"], ["virt-arm64", "virt-arm64-smp2"]).cases
+    (idle,) = (one for key, one in known.items() if (key[0], key[2]) == IDLE)
+    assert {figure.kernels for figure in idle.figures.values()} == {rates.distinct(kernels)}
 
 
 def test_what_a_placebo_showed_is_not_what_it_is_judged_by() -> None:

@@ -75,7 +75,7 @@ def test_the_site_hides_a_board_whole(tmp_path: Path) -> None:
         ("spike: 1.2", "spikes: 1.2", "11:36", "unknown key"),
         ('linux: "6.12"', 'linux: "six"', "7:14", "is no version"),
         ("spike: 1.2", "spike: 1.2, move_by: -1", "11:57", "out of range"),
-        ("kernels: 2", "kernels: 0", "8:16", "out of range"),
+        ("kernels: 2", "kernels: -1", "8:16", "out of range"),
         ("      boots: 12\n", "", "4:7", "missing key"),
     ],
 )

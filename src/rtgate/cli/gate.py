@@ -151,12 +151,26 @@ def _check_words(arguments: argparse.Namespace) -> None:
     if arguments.seeds:
         seeds(arguments.seeds)
     minutes(arguments.budget)
-    if arguments.procedure == "screened" and not named(arguments.history):
-        raise ConfigError("--procedure screened compares with a history: name it with --history URL")
+    if arguments.procedure == "screened" and not (_may_screen(arguments) and named(arguments.history)):
+        raise ConfigError(
+            "--procedure screened needs two kernels (--baseline or --base), a --console on a clock, --history URL, and "
+            "no --boots"
+        )
     with grounds(named(arguments.history)):
         pass
     known = {name: boards.board(name).virtual for name in site.names("boards")}
     load_thresholds([arguments.thresholds] if arguments.thresholds else site.files("thresholds.yaml"), known)
+
+
+def _may_screen(arguments: argparse.Namespace) -> bool:
+    """Return whether pairs of boots of two kernels are measured in looks, which a screen can come before."""
+    asked = arguments
+    if asked.boots or asked.console in {None, "virtual"} or not (asked.base or asked.baseline):
+        return False
+    return bool(asked.console in _OURS or asked.tree or asked.kernel)  # a live console runs a kernel of its own
+
+
+_OURS = frozenset({"virtual", "host", "host-pty"})  # consoles of boards that boot what they are given
 
 
 def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
@@ -172,7 +186,7 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
     kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
     if arguments.kernel:
         return {**kernels, "candidate": arguments.kernel}
-    if arguments.console and arguments.console not in {"virtual", "host", "host-pty"} and not arguments.tree:
+    if arguments.console and arguments.console not in _OURS and not arguments.tree:
         return kernels  # a live console runs a kernel of its own
     name = arguments.build or board.build
     _check_build(name, board)

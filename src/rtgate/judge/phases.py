@@ -51,7 +51,7 @@ class Placebo:
         spike: the largest figure of any boot, as a multiple of its own kernel's median.
         move_by: the largest shift in the figure's own unit; only where some median was zero, which has no shares.
         spike_at: the largest figure of any boot of a kernel whose median was zero.
-        kernels: how many placebos there were.
+        kernels: how many placebos had data of their own.
         boots: of each.
     """
 
