@@ -52,7 +52,7 @@ def test_what_is_no_length(text: str) -> None:
             [
                 *ASKED,
                 "--tuning",
-                "default",
+                "isolated",
                 "--flavour",
                 "generic",
                 "--kernel",

@@ -77,7 +77,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--records", type=Path, metavar="DIR", help="where records go (default: soak)")
     parser.add_argument("--kernel", type=Path, metavar="DIR", help="the build directory of the target's kernel")
     command_options.flavour(parser)
-    parser.add_argument("--tuning", metavar="NAME", help=f"a tuning of the board (default: {DEFAULT.name})")
+    command_options.tuning(parser)
     command_options.thresholds(parser)
     parser.add_argument("--patience", default="15min", metavar="TIME", help="for a lost console (default: %(default)s)")
     later = parser.add_mutually_exclusive_group()
@@ -140,7 +140,7 @@ def seconds(text: str) -> float:
 def _refuse_to_change(arguments: argparse.Namespace) -> None:
     """Refuse options that a soak takes when it begins for one that goes on, or ends. Raises ConfigError."""
     later = "--stop" if arguments.stop else "--continue" if arguments.going_on else ""
-    given = [option for name, option in _BEGUN_WITH.items() if getattr(arguments, name) is not None]
+    given = [option for name, option in _BEGUN_WITH.items() if getattr(arguments, name) not in (None, DEFAULT.name)]
     if later and given:
         raise ConfigError(f"{', '.join(given)}: only where a soak begins, not with {later}")
 
@@ -150,7 +150,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
     lacking += [] if arguments.length else ["--for"]
     if lacking:
         raise ConfigError(f"a soak needs {', '.join(lacking)} (or --continue DIR)")
-    chunk, tuning = arguments.chunk or _CHUNK, arguments.tuning or DEFAULT.name
+    chunk, tuning = arguments.chunk or _CHUNK, arguments.tuning
     if seconds(chunk) > seconds(arguments.length):
         raise ConfigError(f"a chunk of {chunk} is longer than the soak ({arguments.length})")
     case = _case(arguments.case, tuning)
