@@ -289,7 +289,7 @@ def test_a_candidate_that_was_not_measured_is_not_replaced_by_its_baseline(suite
         _store(suite, FakeTarget(), load, "baseline")
     _store(suite, FakeTarget(), "idle")
     suite.pytest("--replay", "records").assert_outcomes(passed=1, failed=1)
-    assert suite.told() == {IDLE: ["PASS", "DONE"], LOADED: ["MISS"]}
+    assert suite.told() == {IDLE: ["PASS", "SKIP"], LOADED: ["MISS"]}
 
 
 def test_a_baseline_alone_is_judged(suite: Suite) -> None:
