@@ -134,7 +134,8 @@ def _ended_by_itself(work: Work, listener: Listener) -> Iterator[None]:
     mark = work.job.log_directory / "unfinished"
     if mark.exists():
         listener.notice("the last build here was stopped half-way: its directory is made anew")
-        shutil.rmtree(work.job.build_directory, ignore_errors=True)
+        if work.job.build_directory.exists():
+            shutil.rmtree(work.job.build_directory)
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.touch()
     try:
