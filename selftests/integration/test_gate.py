@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -208,18 +209,28 @@ def test_a_lost_flavour_is_the_kernels_fault(kernel: Path, tmp_path: Path) -> No
     )
 
 
-def children_of(parent: int) -> list[int]:
+def below(parent: int) -> list[int]:
+    """Return the processes that a process started, and those that they started."""
+    found = [parent]
+    for pid in found:
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            with contextlib.suppress(OSError):  # it has just ended
+                found += [int(word) for word in path.read_text().split()]
+    return found[1:]
+
+
+def boards_of(parent: int) -> list[int]:
     """Return the QEMU processes below a process."""
-    found, waiting = [], [parent]
-    while waiting:
-        current = waiting.pop()
-        for path in Path(f"/proc/{current}/task").glob("*/children"):
-            waiting += [int(word) for word in path.read_text().split()]
-        words = Path(f"/proc/{current}/cmdline")
-        # Not `qemu --version`, and not what is still on its way to be QEMU.
-        if words.exists() and b"\0-kernel\0" in (line := words.read_bytes()) and line.startswith(b"qemu"):
-            found.append(current)
-    return found
+    return [pid for pid in below(parent) if _is_board(pid)]
+
+
+def _is_board(pid: int) -> bool:
+    """Return whether a process is QEMU with a kernel: not `qemu --version`, and not what is still to become QEMU."""
+    try:
+        line = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"\0-kernel\0" in line and line.startswith(b"qemu")
 
 
 def started(words: Sequence[object]) -> tuple[subprocess.Popen[bytes], list[int]]:
@@ -227,10 +238,10 @@ def started(words: Sequence[object]) -> tuple[subprocess.Popen[bytes], list[int]
     process = subprocess.Popen([sys.executable, "-m", "rtgate", *map(str, words)], cwd=ROOT, start_new_session=True)
     until = time.monotonic() + 60
     while time.monotonic() < until:
-        boards = children_of(process.pid)
+        boards = boards_of(process.pid)
         if boards:
             time.sleep(1)
-            return process, children_of(process.pid)
+            return process, boards_of(process.pid)
         time.sleep(0.1)
     process.kill()
     raise AssertionError("no board was started")
@@ -248,15 +259,17 @@ def test_an_interrupted_gate_leaves_nothing(kernel: Path, tmp_path: Path, kill: 
     assert not list((report / "records").rglob(".writing-*"))
 
 
-def test_killed_outright_it_leaves_no_board(kernel: Path, tmp_path: Path) -> None:
+def test_killed_outright_it_leaves_nothing_running(kernel: Path, tmp_path: Path) -> None:
     words = ["gate", "--board", "virt-arm64", "--kernel", kernel, "--profile", "nightly", "-o", tmp_path / "report"]
     process, boards = started(words)
+    everything = below(process.pid)
+    assert set(boards) < set(everything)  # the suites, too
     process.kill()
     process.wait()
     until = time.monotonic() + 20
-    while [pid for pid in boards if Path(f"/proc/{pid}").exists()] and time.monotonic() < until:
+    while [pid for pid in everything if Path(f"/proc/{pid}").exists()] and time.monotonic() < until:
         time.sleep(0.2)
-    assert not [pid for pid in boards if Path(f"/proc/{pid}").exists()]
+    assert not [pid for pid in everything if Path(f"/proc/{pid}").exists()]
 
 
 def test_a_qemu_that_dies_is_the_labs_fault(kernel: Path, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -409,6 +411,33 @@ def test_ctrl_c_leaves_whole_records_and_says_what_is_missing(suite: Suite) -> N
     assert all(json.loads(path.read_text())["seed"] == 1 for path in suite.records.rglob("record.json"))
     assert suite.verdict()["exit_code"] == 4
     assert {status for found in suite.told().values() for status in found} == {"ERROR"}
+
+
+def test_a_signal_that_comes_again_and_again_ends_it_once(suite: Suite) -> None:
+    """The kernel sends one for each thread of a parent that was killed: none may interrupt the orderly end."""
+
+    def killed(_: Plan) -> Outcome:
+        for _again in range(4):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+            time.sleep(0.1)
+        return measured()
+
+    def later(_: Plan) -> Outcome:
+        time.sleep(0.05)
+        return measured()
+
+    target = FakeTarget({2: killed, None: later})
+    suite.fake(arm(target, time="virtual"))
+    result = suite.pytester.runpytest_inprocess(
+        *("-p", "rtgate.plugin", "-p", "no:cacheprovider", "--thresholds", "limits.yaml", str(suite.tests)),
+        *("--board", "virt-arm64", "--kernel", "k", "--seeds", "1-100"),
+        no_reraise_ctrlc=True,
+    )
+    for thread in threading.enumerate():
+        if thread.name.startswith("ThreadPoolExecutor"):
+            thread.join(timeout=20)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert len(target.plans) < 30
 
 
 def test_measuring_on_host_time_counts_boots(suite: Suite) -> None:

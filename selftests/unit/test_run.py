@@ -47,6 +47,15 @@ def test_every_boot_of_every_arm_is_a_record_and_is_told(tmp_path: Path) -> None
     ]
 
 
+def test_after_the_stop_no_boot_begins(tmp_path: Path) -> None:
+    target = FakeTarget()
+    run = _run(tmp_path, arm(target))
+    run.stop.set()
+    with pytest.raises(Interrupted):
+        run.measure(CASE, _ignore)
+    assert not target.plans
+
+
 def test_what_was_planned_is_written_down_before_anything_runs(tmp_path: Path) -> None:
     seen: list[tuple[str, ...]] = []
 

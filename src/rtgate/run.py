@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rtgate import planned, room
 from rtgate import record as records_file
+from rtgate.errors import Interrupted
 from rtgate.measure import Arm, Case, measure
 from rtgate.record import Place, Record
 from rtgate.schedule import Steps
@@ -86,7 +87,9 @@ class Run:
             planned.plan(place, self.boots(case), virtual=virtual, steps=self.looks, screen=self.screen)
 
     def one(self, case: Case, arm: Arm, seed: int) -> Record:
-        """Measure a case on one boot and write its record. Raises as `measure`."""
+        """Measure a case on one boot and write its record. Raises as `measure`, and Interrupted after `stop`."""
+        if self.stop.is_set():
+            raise Interrupted("stopped")
         record, outcome = measure(case, arm, seed)
         # In a job the boot has a number there, and who fetches it knows the pair.
         if arm.time != "virtual" and "boot" not in record.machine:
