@@ -39,11 +39,6 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def x86_64_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("kernel") / "x86_64", "virt-x86_64-preempt_rt")
-
-
-@pytest.fixture(scope="session")
 def pcie_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("kernel") / "arm64-pcie", "virt-arm64-pcie")
 
