@@ -134,8 +134,12 @@ def test_a_server_that_restarts_in_mid_job(lab: Lab, submit: Callable[..., Run])
     run = submit()
     run.saw("lava-docker-test")
     lab.service("restart", "lava-server")
-    assert run.code() in {0, 5}
+    # A server that starts takes the host's cores from the emulated board: what that measured meanwhile may be invalid,
+    # but nothing is missing, and no kernel is blamed.
+    assert run.code() in {0, 4, 5}
     assert {verdict["case"] for verdict in run.verdicts()} == CASES
+    failed = [verdict for verdict in run.verdicts() if verdict["status"] not in {"PASS", "DONE"}]
+    assert {(verdict["status"], verdict["kind"]) for verdict in failed} <= {("ERROR", "validity")}
     assert sum(job["id"] >= run.number for job in lab.ask("jobs/?ordering=-id&limit=10")["results"]) == 1
 
 
