@@ -309,7 +309,7 @@ def test_every_tool_measures(
     board: str, kernel_of: str, select: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     report = tmp_path / "report"
-    words = ["--kernel", request.getfixturevalue(kernel_of), "--profile", "mr", "--seeds", "1", "-o", report]
+    words = ["--kernel", request.getfixturevalue(kernel_of), "--profile", "mr", "-o", report]
     # Minutes on two cores that have nothing else to do.
     done = rtgate("gate", "--board", board, *words, *(["-k", select] if select else []), timeout=1500)
     assert 0 == done.returncode
