@@ -301,7 +301,7 @@ SKIPPED = {
     ("board", "kernel_of", "select"),
     [
         ("virt-arm64", "kernel", ""),
-        # A kernel more would take as long to build as everything here; what it has of devices is for test_pcie.
+        # Not the default build: another kernel takes minutes to compile. What this one has of devices is for test_pcie.
         ("virt-x86_64", "x86_64_pcie_kernel", "latency or signal or scheduling"),
     ],
 )
@@ -310,7 +310,7 @@ def test_every_tool_measures(
 ) -> None:
     report = tmp_path / "report"
     words = ["--kernel", request.getfixturevalue(kernel_of), "--profile", "mr", "-o", report]
-    # Minutes on two cores that have nothing else to do.
+    # It took 326 s on two cores of a slow machine that had nothing else to do.
     done = rtgate("gate", "--board", board, *words, *(["-k", select] if select else []), timeout=1500)
     assert 0 == done.returncode
     found = {record["case"]: record for record in records(report)}
