@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Two kernels through the whole gate: harmless ones pass or sleep, harmful ones fail and are explained."""
+"""Two kernels through the whole gate: harmless ones pass or sleep, harmful ones fail and are explained.
+
+All are compared with one baseline, whose boots are made once.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -12,6 +16,8 @@ from typing import Any
 import pytest
 
 from rtgate import site
+from rtgate.record import digest_source
+from rtgate.run import stored
 
 from .conftest import ROOT, rtgate
 
@@ -25,6 +31,24 @@ def kernels() -> Path:
     words = [sys.executable, "bench/comparisons.py", "build", *CHANGED, "--work", str(work)]
     subprocess.run(words, cwd=ROOT, timeout=1500, check=True)
     return work / "kernels"
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cache that has what rtgate's has, but no boot."""
+    made = tmp_path_factory.mktemp("cache")
+    for there in site.cache().iterdir():
+        if there.name != "boots":
+            (made / there.name).symlink_to(there)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def keeping(kernels: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep boots, for the tests of this module."""
+    assert kernels.is_dir()
+    monkeypatch.setenv("RTGATE_CACHE", str(cache))
+    monkeypatch.delenv("RTGATE_KEEP_BOOTS")
 
 
 def gate(baseline: Path, candidate: Path, output: Path, *words: str) -> tuple[int, list[dict[str, Any]], str]:
@@ -84,3 +108,36 @@ def test_other_seeds_are_no_comparison(kernel: Path, kernels: Path, tmp_path: Pa
     done = subprocess.run([*suites, *replay], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "cannot be compared: seeds: '1' against '2'" in done.stdout
+
+
+def smoke(kernel: Path, records: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    case = ["tests/latency/test_cyclictest.py", "-k", "idle", "--board", "virt-arm64", "--profile", "smoke"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *case, f"--kernel={kernel}", "--records", str(records), *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_of_twelve_boots_that_are_known_one_is_made_again(kernel: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        assert smoke(kernel, tmp_path / name, "--seeds", "101-112", "--no-judge").returncode == 0
+    first, second = (stored(tmp_path / name, "virt-arm64")["latency/cyclictest:idle"] for name in ("first", "second"))
+    assert [digest_source(record) for record in first] == [digest_source(record) for record in second]
+    assert not any(record.machine.keys() & {"booted", "repeated"} for record in first)
+    assert sum("booted" in record.machine for record in second) == 11
+    assert sum("repeated" in record.machine for record in second) == 1
+
+
+def test_a_boot_that_prints_something_else_than_before_is_our_error(kernel: Path, cache: Path, tmp_path: Path) -> None:
+    assert smoke(kernel, tmp_path / "first", "--seeds", "120", "--no-judge").returncode == 0
+    for path in (cache / "boots").iterdir():
+        before = gzip.decompress(path.read_bytes())
+        path.write_bytes(gzip.compress(before.replace(b"Booting Linux", b"Booting Minix")))
+    done = smoke(kernel, tmp_path / "second", "--seeds", "120", "--boot-again")
+    assert done.returncode == 1
+    assert "seed 120: virtual time did not repeat: an equal boot of 20" in done.stdout
+    assert "Booting Minix" in done.stdout

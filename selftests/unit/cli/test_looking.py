@@ -82,7 +82,7 @@ def suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench, **aske
     missing = dict.fromkeys(("seeds", "boots", "flavour", "power_cycle", "thresholds", "history", "select"))
     monkeypatch.setattr(measuring, "pytest", bench)
     return Suites(
-        asked=argparse.Namespace(**{**missing, **words, "no_extend": False, **asked}),
+        asked=argparse.Namespace(**{**missing, **words, "no_extend": False, "boot_again": False, **asked}),
         kernels={"baseline": tmp_path / "old", "candidate": tmp_path / "new"},
         output=tmp_path / "report",
     )

@@ -102,6 +102,23 @@ def test_a_kernel_that_does_not_boot(world: World) -> None:
     assert step.steps[0].status is Status.FAIL
 
 
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        ({}, "on the host's clock"),
+        ({"booted": "2026-11-21T10:00:00Z"}, "on the host's clock, at 2026-11-21T10:00:00Z: not made again"),
+        (
+            {"repeated": "2026-11-21T10:00:00Z"},
+            "on the host's clock, made again: the same bytes as at 2026-11-21T10:00:00Z",
+        ),
+    ],
+)
+def test_a_boot_tells_whether_it_was_made_before(world: World, machine: dict[str, str], expected: str) -> None:
+    record = replace(world.record(world.boot()), machine=machine, seconds={"boot": 1.0})
+    step = _named(_steps([record], [world.within_limit()]), "seed 1")
+    assert step.steps[0].name.endswith(expected)
+
+
 STATES = {
     State.MEASURED: Status.PASS,
     State.SKIPPED: Status.SKIP,
@@ -109,6 +126,7 @@ STATES = {
     State.FAULT: Status.FAIL,
     State.HANG: Status.FAIL,
     State.UNREADABLE: Status.ERROR,
+    State.UNREPEATED: Status.ERROR,
     State.LAB: Status.MISS,
     State.LOST: Status.MISS,
 }

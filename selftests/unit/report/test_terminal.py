@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,15 @@ def test_a_pass_is_short(world: World) -> None:
     assert text.endswith("report: report/index.html\n")
     assert text.startswith("virt-arm64, preempt_rt, 6.12.107-rt, latency in virtual us\n")
     assert "arm" not in text.splitlines()[1].split()
+
+
+def test_boots_that_were_made_before_are_counted(world: World) -> None:
+    made = world.record(world.boot())
+    before = replace(made, machine={**made.machine, "booted": "2026-11-21T10:00:00Z"})
+    again = replace(made, machine={**made.machine, "repeated": "2026-11-21T10:00:00Z"})
+    text = _shown([made, before, before, again], [world.within_limit()], 0)
+    assert "\n2 of 4 boots were made before this run; 1 more was made again and printed the same bytes\n" in text
+    assert "made before" not in _shown([made], [world.within_limit()], 0)
 
 
 def test_boots_that_did_not_measure_are_not_counted_as_if_they_had(world: World) -> None:

@@ -29,7 +29,7 @@ from rtgate.target.virtual import VirtualBoard
 SOURCE = str(Path(qemu.__file__).parents[2])
 QEMU = f"""\
 #!{sys.executable}
-import io, json, os, pathlib, re, sys, tarfile, time
+import gzip, io, json, os, pathlib, re, sys, tarfile, time
 sys.path.insert(0, {SOURCE!r})
 from rtgate.console.frames import encode
 
@@ -64,12 +64,13 @@ if mode.startswith("hang"):
     console.write_text(started + "last words\\r\\n")
     time.sleep(600)
 archive = io.BytesIO()
-with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+with tarfile.open(fileobj=archive, mode="w") as tar:
     member = tarfile.TarInfo("r/tool.out")
     member.size = 5
     tar.addfile(member, io.BytesIO(b"hello"))
-data = archive.getvalue() if mode != "garbage" else b"no archive"
-console.write_text("\\r\\n".join([started + "rtgate: measured", *encode(data, nonce), ""]))
+data = gzip.compress(archive.getvalue(), mtime=0) if mode != "garbage" else b"no archive"
+kernel = mode.partition("kernel says ")[2] + "\\r\\n"
+console.write_text("\\r\\n".join([kernel + started + "rtgate: measured", *encode(data, nonce), ""]))
 """
 
 
@@ -150,7 +151,7 @@ def test_a_boot_carries_out_its_plan(lab: Lab) -> None:
     plan = plan_of(seed=7)
     found = lab.board.run(plan)
     assert (found.state, found.message, found.files) == (State.MEASURED, "", {"tool.out": b"hello"})
-    assert found.console.startswith(b"rtgate: plan started\r\nrtgate: measured\r\n")
+    assert found.console.startswith(b"\r\nrtgate: plan started\r\nrtgate: measured\r\n")
     assert set(found.seconds) == {"boot", "measured", "qemu", "total"}
     assert lab.asked == [plan]
     (boot,) = lab.boots()

@@ -20,6 +20,7 @@ from rtgate.measure import Arm, Target
 from rtgate.profiles import profile
 from rtgate.record import KernelIdentity
 from rtgate.target import rootfs
+from rtgate.target.kept import KeptBoots
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
 from rtgate.target.power import PowerCycle, Revived
@@ -37,6 +38,7 @@ class ArmRequest:
         kernels: build directory by arm (`baseline`, `candidate`); empty on a live console that runs its own kernel.
         flavour: what a kernel of unknown provenance should be.
         power_cycle: a shell command that turns the board of a live console off and on.
+        kept: boots of virtual-time boards that were made before and are not made again; None to make every boot.
     """
 
     board: str
@@ -46,6 +48,7 @@ class ArmRequest:
     tuning: str = "default"
     flavour: str | None = None
     power_cycle: str | None = None
+    kept: KeptBoots | None = None
 
 
 def make_arms(request: ArmRequest) -> tuple[tuple[Arm, ...], threading.Event]:
@@ -98,7 +101,7 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
 
     def target(kernel: KernelBuild) -> Target:
         if console == "virtual":
-            return VirtualBoard(board=board, image=kernel.image, rootfs=images, stop=stop)
+            return VirtualBoard(board=board, image=kernel.image, rootfs=images, stop=stop, kept=request.kept)
         return LiveTarget.started(board, kernel.image, images, stop, pty=console == "host-pty")
 
     return tuple(

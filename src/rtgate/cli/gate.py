@@ -70,6 +70,11 @@ def add_parser(commands: Any) -> None:
     command_options.tuning(how)
     how.add_argument("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
     how.add_argument("--boots", metavar="N", help="boots of any other board, instead of the profile's")
+    how.add_argument(
+        "--boot-again",
+        action="store_true",
+        help="make every virtual-time boot, also those made before: they must print the same bytes",
+    )
     how.add_argument("--console", metavar="C", help="see pytest --help (default on virtual boards: virtual)")
     how.add_argument("--power-cycle", metavar="CMD", help="turns an attached board off and on after its kernel died")
     how.add_argument("--no-extend", action="store_true", help="do not measure more boots where a comparison stays open")

@@ -72,6 +72,7 @@ class Suites:
             if name == "candidate" or not batch.screen:
                 options += ["--arm", f"{name}={directory.absolute()}"]
         options += self._boots(batch)
+        options += ["--boot-again"] if self.asked.boot_again else []
         for option in ("console", "flavour", "power-cycle"):
             value = getattr(self.asked, option.replace("-", "_"))
             options += [f"--{option}", value] if value else []

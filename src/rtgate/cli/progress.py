@@ -49,10 +49,12 @@ class Progress:
     def seen(self, record: Record) -> None:
         """Take note of a finished boot."""
         self._done += 1
-        self._busy_s += record.seconds.get("total", 0.0)
+        # One that was made before took no time now.
+        self._busy_s += 0.0 if "booted" in record.machine else record.seconds.get("total", 0.0)
         left = (self._total - self._done) * self._busy_s / self._done / self._workers
         text = f"{int(left // 60)}:{int(left % 60):02d} left"
-        line = f"{record.case} {record.boot} {record.arm}: {headline(record)}"
+        made = f" (booted {record.machine['booted']})" if "booted" in record.machine else ""
+        line = f"{record.case} {record.boot} {record.arm}: {headline(record)}{made}"
         if self._bar is None:
             self._console.print(f"[{self._done}/{self._total}, {text}] {line}", markup=False, soft_wrap=True)
         else:

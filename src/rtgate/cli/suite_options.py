@@ -13,6 +13,7 @@ from rtgate.errors import ConfigError
 from rtgate.lava import environment
 from rtgate.profiles import seeds
 from rtgate.run import Run
+from rtgate.target.kept import KeptBoots
 
 PROFILE = "mr"
 _MOST_BOOTS = 10_000
@@ -33,6 +34,11 @@ def add(parser: pytest.Parser) -> None:
     group.addoption("--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)")
     group.addoption("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
     group.addoption("--boots", metavar="N|A-B", help="boots of any other board, or their numbers, not the profile's")
+    group.addoption(
+        "--boot-again",
+        action="store_true",
+        help="make every virtual-time boot, also those made before: they must print the same bytes",
+    )
     group.addoption("--looks", metavar="N:SHARE,...", help="the looks that `rtgate gate` plans at pairs of boots")
     group.addoption("--screen", action="store_true", help="boots that are compared with the history only")
     group.addoption("--records", metavar="DIR", default="records", help="where records go (default: %(default)s)")
@@ -66,6 +72,7 @@ def run(config: pytest.Config, board: str, records: Path) -> Run:
         tuning=config.getoption("--tuning"),
         flavour=config.getoption("--flavour"),
         power_cycle=config.getoption("--power-cycle"),
+        kept=KeptBoots.opened(again=config.getoption("--boot-again")),
     )
     arms, stop = make_arms(request)
     return Run(

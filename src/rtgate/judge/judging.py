@@ -28,6 +28,7 @@ _STATES = {
     "kernel fault": (Status.FAIL, Kind.FAULT),
     "hang": (Status.FAIL, Kind.HANG),
     "unreadable": (Status.ERROR, Kind.OUTPUT),
+    "not repeated": (Status.ERROR, Kind.VALIDITY),
     "lab": (Status.MISS, Kind.LAB),
 }
 

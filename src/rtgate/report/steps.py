@@ -238,7 +238,11 @@ def _booted(record: Record) -> str:
     if "boot" not in record.seconds:
         nothing = record.state == "skipped" and record.machine.get("ran") == "nothing"
         return "boot: none, the board's file says enough" if nothing else "boot: it did not come to the plan"
-    return f"boot: {record.seconds['boot']:.1f} s on the host's clock"
+    before, again = record.machine.get("booted"), record.machine.get("repeated")
+    when = (
+        f", at {before}: not made again" if before else f", made again: the same bytes as at {again}" if again else ""
+    )
+    return f"boot: {record.seconds['boot']:.1f} s on the host's clock{plain(when)}"
 
 
 def _measured(record: Record) -> str:

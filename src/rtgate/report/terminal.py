@@ -51,11 +51,24 @@ def show(
         _print(console, _heading(here))
         _print_table(console, _table(here))
         console.print()
+    _made_before(console, records)
     for case in sorted(found, key=lambda case: case.status.rank):
         _sentences(console, case)
     _outcome(console, found, exit_code)
     if report is not None:
         _print(console, Text(f"report: {report}"))
+
+
+def _made_before(console: Console, records: Sequence[Record]) -> None:
+    """Say which boots this run did not make itself."""
+    virtual = [record for record in records if record.virtual_time]
+    before = sum("booted" in record.machine for record in virtual)
+    again = sum("repeated" in record.machine for record in virtual)
+    if before or again:
+        text = f"{before} of {len(virtual)} boots were made before this run"
+        more = f"; {again} more {'was' if again == 1 else 'were'} made again and printed the same bytes"
+        _print(console, Text(f"{text}{more if again else ''}", style="dim"))
+        console.print()
 
 
 def _print_table(console: Console, table: Table) -> None:

@@ -25,6 +25,7 @@ class State(Enum):
     FAULT = "kernel fault"  # the kernel: it died during the plan
     HANG = "hang"  # the kernel: a deadline passed in silence
     UNREADABLE = "unreadable"  # we, or the line: the results cannot be read
+    UNREPEATED = "not repeated"  # we: an equal boot printed something else
     LAB = "lab"  # the lab: QEMU, power, disk, console
 
 

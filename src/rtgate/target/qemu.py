@@ -48,6 +48,12 @@ class Machine:
     devices: tuple[str, ...] = ()
     plugin: str = ""
 
+    @property
+    def disk(self) -> bool:
+        """Whether it has a disk, whose answers come from this machine and not from the guest's clock."""
+        assert self.board.qemu is not None
+        return bool({"-drive", "-blockdev"} & set(self.board.qemu.with_devices(self.devices)))
+
     def argv(self) -> list[str]:
         """Return QEMU's command line."""
         qemu = self.board.qemu
@@ -92,8 +98,7 @@ class Machine:
         """
         qemu = self.board.qemu
         assert qemu is not None
-        disk = {"-drive", "-blockdev"} & set(qemu.with_devices(self.devices))
-        record = ",rr=record,rrfile=/dev/null" if self.board.cpus == 1 and not disk else ""
+        record = ",rr=record,rrfile=/dev/null" if self.board.cpus == 1 and not self.disk else ""
         return f"shift={qemu.shift},sleep=off{record}"
 
 

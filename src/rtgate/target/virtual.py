@@ -21,12 +21,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rtgate.boards import Board
+from rtgate.boards import Board, Qemu
 from rtgate.console.faults import FATAL, Fault, scan
 from rtgate.console.frames import FrameReader
 from rtgate.deadline import Deadline
 from rtgate.errors import InfrastructureError, Interrupted, ParseError
-from rtgate.target import cores, host
+from rtgate.target import cores, host, kept
+from rtgate.target.kept import KeptBoots
 from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
 from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.qemu import Machine, Monitor, process, version
@@ -52,6 +53,7 @@ class VirtualBoard:
         rootfs: returns the root filesystem image of a plan.
         stop: set by whoever wants all boots to end now.
         plugin: a plugin of QEMU's with its arguments, as -plugin takes them; it must not disturb virtual time.
+        kept: boots that were made before and need not be made again; None to make every boot.
     """
 
     board: Board
@@ -59,6 +61,7 @@ class VirtualBoard:
     rootfs: Callable[[Plan], RootfsImage]
     stop: threading.Event = field(default_factory=threading.Event)
     plugin: str = ""
+    kept: KeptBoots | None = None
 
     def run(self, plan: Plan) -> Outcome:
         """Boot, carry out the plan, and return what came of it.
@@ -67,37 +70,24 @@ class VirtualBoard:
             InfrastructureError: this machine cannot do it: no QEMU, no room on the disk.
             Interrupted: `stop` was set.
         """
-        qemu = self.board.qemu
-        assert qemu is not None
-        identity = version(qemu.binary)
+        identity = version(self._qemu.binary)
         image = self.rootfs(plan)
         try:
-            with tempfile.TemporaryDirectory(prefix="rtgate-") as name, cores.one() as core:
-                directory = Path(name)
-                machine = self._machine(plan, image, directory)
-                watch = _Watch(directory, plan, self.board.arch, self.stop)
-                began = time.monotonic()
-                with process(cores.bound(machine.argv(), core), directory / "qemu.log") as child:
-                    ended = watch.until_over(child)
-                    watch.seconds["qemu"] = round(time.monotonic() - began, 3)
-                outcome = watch.outcome(ended, child.returncode)
-                seconds = {**watch.seconds, "total": round(time.monotonic() - began, 3)}
+            with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
+                machine = self._machine(plan, Path(name))
+                boot = _Boot(plan, machine, image.archive, Path(name))
+                outcome = self._outcome(boot)
         except OSError as error:
             raise InfrastructureError(f"the virtual board could not be prepared: {error}") from error
-        ran = {"qemu": identity, "rootfs": image.content_sha256, "command": _command(machine, directory)}
+        ran = {"qemu": identity, "rootfs": image.content_sha256, "command": boot.command}
         ran["plan"] = hashlib.sha256(script(plan).encode()).hexdigest()[:16]  # two kernels are compared on equal ones
-        return replace(outcome, seconds=seconds, machine=ran)
+        return replace(outcome, machine={**ran, **outcome.machine})
 
-    def _machine(self, plan: Plan, image: RootfsImage, directory: Path) -> Machine:
-        initrd = directory / "initrd"
-        # The uncompressed archive: unpacking gzip takes the target 0.75 virtual seconds.
-        shutil.copyfile(image.archive, initrd)
-        with initrd.open("ab") as stream:
-            stream.write(overlay({"rtgate/plan": script(plan).encode()}))
+    def _machine(self, plan: Plan, directory: Path) -> Machine:
         return Machine(
             board=self.board,
             image=self.image,
-            initrd=initrd,
+            initrd=directory / "initrd",
             serial=f"file:{directory / 'console'}",
             seed=plan.seed,
             command_line=plan.command_line,
@@ -107,11 +97,71 @@ class VirtualBoard:
             plugin=self.plugin,
         )
 
+    def _outcome(self, boot: _Boot) -> Outcome:
+        """Return what came of a boot: of an equal one that was made before, or of this one."""
+        if self.kept is None or boot.machine.disk or self.plugin:
+            return self._booted(boot)
+        digest = kept.digest(self._qemu.binary, boot.command, boot.added, (boot.machine.image, boot.archive))
+        known = self.kept.known(digest)
+        if known is not None and not self.kept.due(boot.plan.seed):
+            found = self._watch(boot).read(known.console)
+            return replace(found, seconds=known.seconds, machine={"booted": known.booted})
+        outcome = self._booted(boot)
+        if outcome.state is not State.MEASURED:
+            return outcome
+        if known is None:
+            self.kept.keep(digest, outcome.console, outcome.seconds)
+            return outcome
+        different = kept.difference(known.console, outcome.console)
+        if not different:
+            return replace(outcome, machine={"repeated": known.booted})
+        self.kept.forget(digest)
+        message = f"virtual time did not repeat: an equal boot of {known.booted} printed other bytes: {different}"
+        return replace(outcome, state=State.UNREPEATED, message=f"{message}; `rtgate repeat` shows how often")
 
-def _command(machine: Machine, directory: Path) -> str:
-    """Return the command line without the names of temporary files, so that equal boots have equal ones."""
-    words = [Path(word).name if word.startswith("LD_PRELOAD=") else word for word in machine.argv()]
-    return " ".join(words).replace(str(directory), "DIR").replace(str(machine.image), machine.image.name)
+    def _booted(self, boot: _Boot) -> Outcome:
+        # The uncompressed archive: unpacking gzip takes the target 0.75 virtual seconds.
+        shutil.copyfile(boot.archive, boot.machine.initrd)
+        with boot.machine.initrd.open("ab") as stream:
+            stream.write(boot.added)
+        with cores.one() as core:
+            watch = self._watch(boot)
+            began = time.monotonic()
+            with process(cores.bound(boot.machine.argv(), core), boot.directory / "qemu.log") as child:
+                ended = watch.until_over(child)
+                watch.seconds["qemu"] = round(time.monotonic() - began, 3)
+            outcome = watch.outcome(ended, child.returncode)
+            return replace(outcome, seconds={**watch.seconds, "total": round(time.monotonic() - began, 3)})
+
+    def _watch(self, boot: _Boot) -> _Watch:
+        return _Watch(boot.directory, boot.plan, self.board.arch, self.stop)
+
+    @property
+    def _qemu(self) -> Qemu:
+        assert self.board.qemu is not None
+        return self.board.qemu
+
+
+@dataclass(frozen=True, slots=True)
+class _Boot:
+    """One plan, the machine for it, the initramfs of all boots, and a directory for this one."""
+
+    plan: Plan
+    machine: Machine
+    archive: Path
+    directory: Path
+
+    @property
+    def added(self) -> bytes:
+        """What the initramfs gets beside the archive."""
+        return overlay({"rtgate/plan": script(self.plan).encode()})
+
+    @property
+    def command(self) -> str:
+        """QEMU's command line without the names of temporary files, so that equal boots have equal ones."""
+        words = [Path(word).name if word.startswith("LD_PRELOAD=") else word for word in self.machine.argv()]
+        text = " ".join(words).replace(str(self.directory), "DIR")
+        return text.replace(str(self.machine.image), self.machine.image.name)
 
 
 class _Watch:
@@ -127,6 +177,11 @@ class _Watch:
         self._stop = stop
         self._began = time.monotonic()
         self._log = b""
+
+    def read(self, console: bytes) -> Outcome:
+        """Return what a boot came to that was made before, from what it printed."""
+        self._log = console
+        return self.outcome("", 0)
 
     def until_over(self, child: subprocess.Popen[bytes]) -> str:
         """Wait until QEMU has ended or must be ended; return why: empty, or the deadline that passed."""

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Consoles of virtual-time boots, kept so that no boot has to be made twice.
+
+All that a virtual-time boot prints follows from QEMU, its arguments, the kernel's image and the initramfs with plan and
+seed in it. So what a measured boot printed is kept under a digest of all of these, and who asks for the same boot gets
+the same bytes: the baseline of a hundred merge requests is booted once.
+
+That virtual time repeats is also what must be proven again and again:
+
+* one boot in twelve is made all the same, of each case every day other ones, and must print the same bytes;
+* a run takes nothing that was kept after it began, so that two kernels of one image are both booted in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+import zlib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtgate import site
+
+VARIABLE = "RTGATE_KEEP_BOOTS"
+AGAIN_EVERY = 12
+_FORMAT = "1"
+_DAY_S = 86_400
+_LONGEST_S = 30 * _DAY_S
+_LARGEST_BYTES = 2 << 30
+_FIRMWARE = ("/usr/share/qemu", "/usr/share/seabios", "/usr/share/qemu-efi-aarch64")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A boot that was made before.
+
+    Attributes:
+        booted: when, in UTC.
+        seconds: what it took this host then, by step.
+    """
+
+    console: bytes
+    booted: str
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBoots:
+    """The consoles that are kept in a directory.
+
+    Attributes:
+        began: when the run began, in seconds since the epoch: it takes nothing younger.
+        again: make every boot, and compare it with what is kept.
+    """
+
+    directory: Path
+    began: float
+    again: bool = False
+
+    @classmethod
+    def opened(cls, *, again: bool) -> KeptBoots | None:
+        """Return those of this user, without what is too old or too much; None with `RTGATE_KEEP_BOOTS=no`."""
+        if os.environ.get(VARIABLE) == "no":
+            return None
+        directory = site.cache() / "boots"
+        _tidy(directory)
+        return cls(directory, time.time(), again)
+
+    def known(self, digest: str) -> Known | None:
+        """Return the boot of a digest; None if it was not made before this run, or cannot be read."""
+        path = self._path(digest)
+        with suppress(OSError, EOFError, zlib.error, ValueError, KeyError):
+            if path.stat().st_mtime >= self.began:
+                return None
+            head, _, console = gzip.decompress(path.read_bytes()).partition(b"\n")
+            told = json.loads(head)
+            return Known(console, str(told["booted"]), {step: float(s) for step, s in told["seconds"].items()})
+        return None
+
+    def keep(self, digest: str, console: bytes, seconds: Mapping[str, float]) -> None:
+        """Keep what a boot printed; a disk that does not take it costs another boot, no more."""
+        booted = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        head = json.dumps({"booted": booted, "seconds": dict(seconds)}).encode()
+        with suppress(OSError):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            handle, staged = tempfile.mkstemp(dir=self.directory)
+            try:
+                with os.fdopen(handle, "wb") as stream:
+                    stream.write(gzip.compress(head + b"\n" + console))
+                Path(staged).replace(self._path(digest))
+            finally:
+                Path(staged).unlink(missing_ok=True)
+
+    def forget(self, digest: str) -> None:
+        """Remove what did not repeat."""
+        self._path(digest).unlink(missing_ok=True)
+
+    def due(self, seed: int) -> bool:
+        """Return whether the boots of a seed are made although they are known."""
+        return self.again or (int(self.began // _DAY_S) + seed) % AGAIN_EVERY == 0
+
+    def _path(self, digest: str) -> Path:
+        return self.directory / f"{digest}.gz"
+
+
+def digest(program: str, command: str, added: bytes, files: Iterable[Path]) -> str:
+    """Return what names a boot: the digest of everything from which its console follows.
+
+    Args:
+        program: QEMU's name.
+        command: its command line, without names of temporary files.
+        added: what the initramfs gets for this boot: the plan.
+        files: what else the guest gets: the kernel's image, the initramfs of all boots.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    found = shutil.which(program)
+    whole = [*([found] if found else []), *map(str, files)]
+    parts = [_FORMAT, command, hashlib.sha256(added).hexdigest(), *_firmware()]
+    parts += [_of_file(path, _state(path)) for path in whole]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def difference(known: bytes, now: bytes) -> str:
+    """Return where two consoles differ first, as people can look for it; empty if they do not."""
+    if known == now:
+        return ""
+    before, after = known.split(b"\n"), now.split(b"\n")
+    number = next((i for i, (one, two) in enumerate(zip(before, after, strict=False)) if one != two), None)
+    if number is None:
+        return f"it has {len(after)} lines, and had {len(before)}"
+    shown = (line[:80].decode("utf-8", errors="replace").strip() for line in (before[number], after[number]))
+    return "line {} of the console was {!r} and is {!r}".format(number + 1, *shown)
+
+
+def _state(path: str | Path) -> tuple[int, int]:
+    found = Path(path).stat()
+    return found.st_size, found.st_mtime_ns
+
+
+@functools.lru_cache(maxsize=64)
+def _of_file(path: str, _unchanged: tuple[int, int]) -> str:
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@functools.cache
+def _firmware() -> tuple[str, ...]:
+    """Return the files that QEMU may give a guest without being told, each with what changes when it does."""
+    found = [path for directory in _FIRMWARE for path in sorted(Path(directory).glob("*")) if path.is_file()]
+    return tuple(f"{path} {_state(path)}" for path in found)
+
+
+def _tidy(directory: Path) -> None:
+    """Remove what is too old, and the oldest of what is too much."""
+    with suppress(OSError):
+        found = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in directory.glob("*"))
+        surplus = sum(size for _, size, _ in found) - _LARGEST_BYTES
+        for changed, size, path in found:
+            if surplus <= 0 and time.time() - changed < _LONGEST_S:
+                return
+            path.unlink(missing_ok=True)
+            surplus -= size
