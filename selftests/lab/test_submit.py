@@ -140,6 +140,7 @@ def test_a_server_that_restarts_in_mid_job(lab: Lab, submit: Callable[..., Run])
     assert {verdict["case"] for verdict in run.verdicts()} == CASES
     failed = [verdict for verdict in run.verdicts() if verdict["status"] not in {"PASS", "DONE"}]
     assert {(verdict["status"], verdict["kind"]) for verdict in failed} <= {("ERROR", "validity")}
+    assert {verdict["case"] for verdict in failed} < CASES  # not all: what ran while the server was up is good
     assert sum(job["id"] >= run.number for job in lab.ask("jobs/?ordering=-id&limit=10")["results"]) == 1
 
 
