@@ -12,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from selftests.comparisons import UNPATCHED, changes, records
@@ -25,10 +26,11 @@ from rtgate.judge.phases import Placebo, learnt
 from rtgate.judge.placebos import Learnt, Placebos, version
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Verdict
+from rtgate.profiles import profile
 from rtgate.record import Record
+from rtgate.tools.registry import TOOLS
 
 NOTE = "Linux 6.12.117, QEMU 7.2 of Debian 12"
-SEEDS = range(1, 13)
 _FEWEST = 8  # boots of a placebo that teach something
 
 
@@ -56,10 +58,18 @@ def measured(directory: Path) -> dict[Place, dict[str, Boots]]:
         if not (directory / f"{name}.json.xz").exists():
             continue
         for record in records(name, directory):
-            if record.seed in SEEDS:
+            if record.seed in _seeds(record.case):
                 kernels = found.setdefault((record.board, record.case), {})
                 kernels[name] = Boots(name, (*kernels.get(name, Boots(name, ())).records, _planned(record)))
     return {place: kernels for place, kernels in found.items() if UNPATCHED in kernels}
+
+
+@cache
+def _seeds(case: str) -> tuple[int, ...]:
+    """Return the boots of a case that a gate compares at first."""
+    suite, _, rest = case.partition("/")
+    tool, _, load = rest.partition(":")
+    return profile("compare", TOOLS).of(tool, suite, load).seeds
 
 
 def _planned(record: Record) -> Record:
