@@ -199,6 +199,29 @@ def test_on_virtual_time_what_is_open_gets_as_many_seeds_again_unless_there_is_a
     assert measured == seeds
 
 
+def test_open_cases_of_different_length_get_their_own_seeds_and_one_further_judgement(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, lengths, done = "latency/cyclictest:hackbench", {CASE: 12}, []
+    lengths[loaded] = 8
+
+    def measure(_self: Suites, batch: Batch, _log: str) -> bool:
+        done.append(f"{', '.join(batch.cases)} {batch.seeds}".strip())
+        for case, seeds in lengths.items():
+            place = Place(records=records, board=BOARD, arm="baseline", case=case)
+            planned.plan(place, range(1, seeds + 1), virtual=True)
+        return True
+
+    monkeypatch.setattr(Suites, "measure", measure)
+    monkeypatch.setattr(Suites, "judge", lambda _self: done.append("judged"))
+    said = [OPEN, _said(loaded, Status.DONE, Kind.INCONCLUSIVE)]
+    monkeypatch.setattr(looking, "read_verdicts", lambda *_: (said, []))
+    assert carried_out(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), Budget(1))
+    assert done[:2] == ["", "judged"]
+    assert set(done[2:4]) == {f"{CASE} 13-24", f"{loaded} 9-16"}
+    assert done[4:] == ["judged"]
+
+
 @pytest.mark.parametrize(("text", "found"), [("45", 45), ("45m", 45), ("2h", 120), ("1.5h", 90)])
 def test_a_budget_is_in_minutes(text: str, found: float) -> None:
     assert minutes(text) == found

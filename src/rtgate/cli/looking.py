@@ -116,9 +116,11 @@ def carried_out(suites: Suites, budget: Budget) -> bool:
     with step("measuring"):
         whole = suites.measure(Batch(), "measure.log")
     _judged(suites)
-    for more in () if suites.asked.no_extend else _open_seeds(suites):
+    batches = () if suites.asked.no_extend else _open_seeds(suites)
+    for more in batches:
         with step(f"measuring again what is open: {', '.join(more.cases)}"):
             whole &= _measured_more(suites, more)
+    if batches:
         _judged(suites)
     return whole
 

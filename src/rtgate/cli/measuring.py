@@ -144,9 +144,9 @@ def pytest(asked: argparse.Namespace, options: Sequence[str], log: Path) -> int:
 
 
 def keep(said: IO[bytes], log: Path) -> None:
-    """Write what the suites say as far as the disk takes it: they themselves must not fail for their log."""
+    """Add what the suites say to a log as far as the disk takes it: they themselves must not fail for their log."""
     with said:
-        with contextlib.suppress(OSError), log.open("wb", buffering=0) as stream:
+        with contextlib.suppress(OSError), log.open("ab", buffering=0) as stream:
             for line in said:
                 stream.write(line)
         for _ in said:
