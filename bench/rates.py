@@ -2,7 +2,8 @@
 """How often is a comparison on virtual time wrong? Real kernels, measured by bench/comparisons.py, judged here.
 
 `bench/rates.py` prints the table: each placebo is judged with what the *other* placebos showed, so that no kernel
-judges itself; each harmful kernel with what all placebos showed. Two naive gates stand beside it. No boots.
+judges itself; each harmful kernel with what all placebos showed. Two naive gates stand beside it. No boots. `--seeds N`
+judges the first N of the twelve boots of each case, instead of as many as a gate has.
 `bench/rates.py spikes` shows whether the largest boots of harmless kernels come in images, which the test of spikes
 rules out. `bench/rates.py learn` writes placebos.yaml from the same measurements.
 """
@@ -38,11 +39,11 @@ from rtgate.judge.limits import interval  # noqa: E402
 from rtgate.judge.verdict import Kind, Status  # noqa: E402
 
 
-def _show(directory: Path) -> int:
+def _show(directory: Path, seeds: int | None) -> int:
     console = Console(width=170 if not sys.stdout.isatty() else None)
     known = changes()
     worst = 0
-    for place, kernels in measured(directory).items():
+    for place, kernels in measured(directory, seeds).items():
         harmless = placebos_of(kernels)
         table = Table("kernel", "kind", "boots", "verdict", "what it says", title=" ".join(place), title_justify="left")
         alarms, found, harmful = 0, 0, 0
@@ -93,11 +94,12 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("what", nargs="?", choices=("show", "spikes", "learn"), default="show")
     parser.add_argument("--results", type=Path, default=MEASURED, help="default: %(default)s")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "placebos.yaml", help="default: %(default)s")
+    parser.add_argument("--seeds", type=int, metavar="N", help="judge seeds 1 to N (default: those of a gate)")
     arguments = parser.parse_args(words)
     if arguments.what == "learn":
         arguments.output.write_text(placebos_yaml(arguments.results), encoding="utf-8")
         return 0
-    return _spikes(arguments.results) if arguments.what == "spikes" else _show(arguments.results)
+    return _spikes(arguments.results) if arguments.what == "spikes" else _show(arguments.results, arguments.seeds)
 
 
 def _spikes(directory: Path) -> int:

@@ -50,15 +50,15 @@ class Boots:
 Place = tuple[str, str]
 
 
-def measured(directory: Path) -> dict[Place, dict[str, Boots]]:
-    """Return what was measured, by board and case, then by kernel."""
+def measured(directory: Path, count: int | None = None) -> dict[Place, dict[str, Boots]]:
+    """Return what was measured, by board and case, then by kernel: as many boots as a gate compares, or `count`."""
     known = changes()
     found: dict[Place, dict[str, Boots]] = {}
     for name in (UNPATCHED, *known):
         if not (directory / f"{name}.json.xz").exists():
             continue
         for record in records(name, directory):
-            if record.seed in _seeds(record.case):
+            if record.seed in (range(1, count + 1) if count else _seeds(record.case)):
                 kernels = found.setdefault((record.board, record.case), {})
                 kernels[name] = Boots(name, (*kernels.get(name, Boots(name, ())).records, _planned(record)))
     return {place: kernels for place, kernels in found.items() if UNPATCHED in kernels}
