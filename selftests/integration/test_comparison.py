@@ -132,12 +132,21 @@ def test_of_twelve_boots_that_are_known_one_is_made_again(kernel: Path, tmp_path
     assert sum("repeated" in record.machine for record in second) == 1
 
 
-def test_a_boot_that_prints_something_else_than_before_is_our_error(kernel: Path, cache: Path, tmp_path: Path) -> None:
-    assert smoke(kernel, tmp_path / "first", "--seeds", "120", "--no-judge").returncode == 0
-    for path in (cache / "boots").iterdir():
+def test_a_baseline_that_prints_something_else_than_before_is_our_error(
+    kernel: Path, kernels: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "cache"
+    own.mkdir()
+    for there in cache.iterdir():
+        if there.name != "boots":
+            (own / there.name).symlink_to(there)
+    monkeypatch.setenv("RTGATE_CACHE", str(own))
+    assert smoke(kernel, tmp_path / "first", "--seeds", "1-2", "--no-judge").returncode == 0
+    for path in (own / "boots").iterdir():
         before = gzip.decompress(path.read_bytes())
         path.write_bytes(gzip.compress(before.replace(b"Booting Linux", b"Booting Minix")))
-    done = smoke(kernel, tmp_path / "second", "--seeds", "120", "--boot-again")
+    words = ("--arm", f"baseline={kernel}", "--seeds", "1-2", "--boot-again")
+    done = smoke(kernels / "boot-nops-100", tmp_path / "second", *words)
     assert done.returncode == 1
-    assert "seed 120: virtual time did not repeat: an equal boot of 20" in done.stdout
+    assert "not compared: baseline, seed 1: virtual time did not repeat: an equal boot of 20" in done.stdout
     assert "Booting Minix" in done.stdout

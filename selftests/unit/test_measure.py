@@ -837,7 +837,7 @@ def test_a_machine_that_cannot_measure_is_no_record() -> None:
 
 def test_every_state_of_an_outcome_can_be_a_record() -> None:
     assert {state.value for state in State} == {
-        *("measured", "skipped", "no boot", "kernel fault", "hang", "unreadable", "lab", "device lost"),
+        *("measured", "skipped", "no boot", "kernel fault", "hang", "unreadable", "not repeated", "lab", "device lost"),
     }
 
 

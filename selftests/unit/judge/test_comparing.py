@@ -298,6 +298,19 @@ def test_one_image_that_gives_other_data_is_our_error() -> None:
     assert "virtual time did not repeat" in verdict.sentence
 
 
+@pytest.mark.parametrize("odd", ["one of the baseline", "one of the candidate", "all of the baseline"])
+def test_where_a_boot_did_not_repeat_nothing_is_compared(odd: str) -> None:
+    """However clear the other boots are: what they are compared with may be as wrong."""
+    arms = {"baseline": arm("baseline"), "candidate": arm("candidate", slower=1.5)}
+    name = odd.rpartition(" ")[2]
+    message = "virtual time did not repeat: it printed other bytes"
+    broken = [replace(one, state="not repeated", message=message, measurements=()) for one in arms[name]]
+    arms[name] = broken if odd.startswith("all") else [broken[0], *arms[name][1:]]
+    (verdict,) = told(arms["candidate"], arms["baseline"])
+    assert (verdict.status, verdict.kind) == (Status.ERROR, Kind.VALIDITY)
+    assert verdict.sentence.startswith(f"not compared: {name}, seed 1: virtual time did not repeat")
+
+
 def test_copies_of_a_boot_are_no_boots() -> None:
     copies = [replace(arm("candidate")[0], seed=seed) for seed in range(1, 13)]
     (verdict,) = told(copies)

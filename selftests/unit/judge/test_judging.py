@@ -139,6 +139,7 @@ def test_no_record_is_a_miss(limits: list[Threshold]) -> None:
         ("kernel fault", Status.FAIL, Kind.FAULT, 1),
         ("hang", Status.FAIL, Kind.HANG, 1),
         ("unreadable", Status.ERROR, Kind.OUTPUT, 4),
+        ("not repeated", Status.ERROR, Kind.VALIDITY, 4),
         ("lab", Status.MISS, Kind.LAB, 3),
         ("asleep", Status.ERROR, Kind.OUTPUT, 4),
     ],
@@ -150,7 +151,7 @@ def test_a_boot_that_did_not_measure_takes_the_pass_away(state: str, status: Sta
     assert exit_code([found]) == code
 
 
-@pytest.mark.parametrize("state", ["no boot", "kernel fault", "hang", "unreadable", "lab"])
+@pytest.mark.parametrize("state", ["no boot", "kernel fault", "hang", "unreadable", "not repeated", "lab"])
 def test_a_boot_that_did_not_measure_does_not_hide_a_broken_limit(state: str) -> None:
     found = _judge([record(SLOW), record(seed=2, state=state)], [maximum()])
     assert (Status.FAIL, Kind.LIMIT) in {(one.status, one.kind) for one in found}

@@ -7,6 +7,7 @@ import gzip
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,11 +28,8 @@ DAY = 86_400
 def day(seed: int, *, due: bool) -> float:
     """Return a moment of next year, on a day on which a seed's boots are made again, or are not."""
     first = int(time.time() / DAY) + 365
-    return next(
-        number * DAY + 1.0
-        for number in range(first, first + AGAIN_EVERY)
-        if ((number + seed) % AGAIN_EVERY == 0) is due
-    )
+    days = (number * DAY + 1.0 for number in range(first, first + AGAIN_EVERY))
+    return next(began for began in days if KeptBoots(Path(), began).due("", plan_of().case, seed) is due)
 
 
 def boot(lab: Lab, plan: Plan | None = None, *, due: bool = False, board: VirtualBoard | None = None) -> Outcome:
@@ -45,7 +43,7 @@ def test_an_equal_boot_is_not_made_again(lab: Lab) -> None:
     first, second = boot(lab), boot(lab)
     assert len(lab.boots()) == 1
     assert "booted" not in first.machine
-    assert second.machine.keys() - first.machine.keys() == {"booted"}
+    assert second.machine.keys() - first.machine.keys() == {"booted", "taken"}
     assert replace(second, machine=first.machine) == first
 
 
@@ -94,6 +92,51 @@ def test_a_kernel_that_is_written_anew_at_its_place_is_another_one(lab: Lab) -> 
     assert len(lab.boots()) == 2
 
 
+def test_a_file_that_the_board_names_is_part_of_the_boot(lab: Lab) -> None:
+    """A device tree, say: its name stays, its content changes."""
+    qemu_ = lab.board.board.qemu
+    assert qemu_ is not None
+    tree = written(lab.directory / "board.dtb", b"one tree")
+    named = replace(lab.board.board, qemu=replace(qemu_, arguments=(*qemu_.arguments, "-dtb", str(tree))))
+    board = replace(lab.board, board=named)
+    assert "booted" not in boot(lab, board=board).machine
+    assert "booted" in boot(lab, board=board).machine
+    tree.write_bytes(b"another tree")
+    assert "booted" not in boot(lab, board=board).machine
+
+
+@pytest.mark.parametrize("option", ["-drive", "-netdev", "-virtfs"])
+def test_what_this_machine_reaches_into_is_made_again(lab: Lab, option: str) -> None:
+    qemu_ = lab.board.board.qemu
+    assert qemu_ is not None
+    open_ = replace(lab.board.board, qemu=replace(qemu_, arguments=(*qemu_.arguments, option, "x")))
+    boot(lab, board=replace(lab.board, board=open_))
+    boot(lab, board=replace(lab.board, board=open_))
+    assert len(lab.boots()) == 2
+
+
+def test_a_kernel_that_is_built_anew_while_it_boots_is_not_kept(lab: Lab) -> None:
+    lab.mode("wait")
+    with ThreadPoolExecutor(1) as pool:
+        under_way = pool.submit(boot, lab)
+        while not lab.boots():
+            time.sleep(0.02)
+        (lab.directory / "Image").write_bytes(b"a new kernel")
+        (lab.directory / "go").touch()
+        assert under_way.result().state is State.MEASURED
+    assert not list((lab.directory / "kept").glob("*"))
+
+
+def test_of_two_equal_boots_in_one_run_one_is_made(lab: Lab) -> None:
+    """So that two kernels of one image are not compared with one and the same file."""
+    boot(lab)
+    board = replace(lab.board, kept=KeptBoots(lab.directory / "kept", day(1, due=False)))
+    assert [board.run(plan_of()).machine.keys() & {"booted", "repeated"} for _ in range(2)] == [
+        {"booted"},
+        {"repeated"},
+    ]
+
+
 def test_a_run_takes_nothing_that_it_made_itself(lab: Lab) -> None:
     """Two kernels of one image are both booted, so that it shows when virtual time does not repeat."""
     board = replace(lab.board, kept=KeptBoots(lab.directory / "kept", time.time() - 60))
@@ -110,7 +153,7 @@ def test_on_its_day_a_boot_is_made_again_and_compared(lab: Lab) -> None:
 
 
 def test_of_twelve_seeds_one_is_made_again_each_day_and_each_has_its_day() -> None:
-    today = [{seed for seed in range(1, 13) if KeptBoots(Path(), d * DAY).due(seed)} for d in range(12)]
+    today = [{seed for seed in range(1, 13) if KeptBoots(Path(), d * DAY).due("", "a", seed)} for d in range(12)]
     assert [len(seeds) for seeds in today] == [1] * 12
     assert set.union(*today) == set(range(1, 13))
 
@@ -132,6 +175,15 @@ def test_a_boot_that_does_not_repeat_is_no_measurement_and_is_forgotten(lab: Lab
     assert len(lab.boots()) == 3
 
 
+def test_after_one_that_differs_a_run_makes_every_boot(lab: Lab) -> None:
+    for seed in (1, 2):
+        boot(lab, plan_of(seed))
+    board = replace(lab.board, kept=KeptBoots(lab.directory / "kept", day(1, due=True)))
+    lab.mode("kernel says hello")
+    assert board.run(plan_of(1)).state is State.UNREPEATED
+    assert board.run(plan_of(2)).state is State.UNREPEATED
+
+
 @pytest.mark.parametrize("mode", ["panic", "silence", "garbage", "exit 1", "full"])
 def test_only_what_measured_is_kept(lab: Lab, mode: str) -> None:
     lab.mode(mode)
@@ -141,10 +193,18 @@ def test_only_what_measured_is_kept(lab: Lab, mode: str) -> None:
     assert len(lab.boots()) == 2
 
 
-def test_what_panics_on_its_day_is_the_kernels_failure(lab: Lab) -> None:
+@pytest.mark.parametrize("mode", ["panic", "silence", "garbage"])
+def test_what_measured_before_and_dies_now_did_not_repeat_whatever_it_says(lab: Lab, mode: str) -> None:
     boot(lab)
-    lab.mode("panic")
-    assert boot(lab, due=True).state is State.FAULT
+    lab.mode(mode)
+    found = boot(lab, due=True)
+    assert (found.state, found.faults) == (State.UNREPEATED, ())
+
+
+def test_a_qemu_that_fails_is_the_labs_fault_as_ever(lab: Lab) -> None:
+    boot(lab)
+    lab.mode("exit 1")
+    assert boot(lab, due=True).state is State.LAB
 
 
 @pytest.mark.parametrize(

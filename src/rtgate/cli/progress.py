@@ -24,6 +24,7 @@ class Progress:
         self._total = total
         self._workers = workers
         self._done = 0
+        self._made = 0
         self._busy_s = 0.0
         self._began = time.monotonic()
         self._console = Console(file=sys.__stderr__, highlight=False)
@@ -49,9 +50,11 @@ class Progress:
     def seen(self, record: Record) -> None:
         """Take note of a finished boot."""
         self._done += 1
-        # One that was made before took no time now.
-        self._busy_s += 0.0 if "booted" in record.machine else record.seconds.get("total", 0.0)
-        left = (self._total - self._done) * self._busy_s / self._done / self._workers
+        if "booted" not in record.machine:
+            self._made += 1
+            self._busy_s += record.seconds.get("total", 0.0)
+        # As if none of the rest had been made before.
+        left = (self._total - self._done) * self._busy_s / max(1, self._made) / self._workers
         text = f"{int(left // 60)}:{int(left % 60):02d} left"
         made = f" (booted {record.machine['booted']})" if "booted" in record.machine else ""
         line = f"{record.case} {record.boot} {record.arm}: {headline(record)}{made}"

@@ -64,15 +64,17 @@ def add(parser: pytest.Parser) -> None:
 
 def run(config: pytest.Config, board: str, records: Path) -> Run:
     """Return what the command line asks for. Raises ConfigError, InfrastructureError."""
+    console = config.getoption("--console")
+    again = config.getoption("--boot-again")
     request = ArmRequest(
         board=board,
         kernels=_kernels(config),
         profile=config.getoption("--profile") or PROFILE,
-        console=config.getoption("--console"),
+        console=console,
         tuning=config.getoption("--tuning"),
         flavour=config.getoption("--flavour"),
         power_cycle=config.getoption("--power-cycle"),
-        kept=KeptBoots.opened(again=config.getoption("--boot-again")),
+        kept=KeptBoots.opened(again=again) if console in {None, "virtual"} else None,
     )
     arms, stop = make_arms(request)
     return Run(

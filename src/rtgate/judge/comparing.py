@@ -17,6 +17,7 @@ from rtgate.judge.judging import Subject, verdict
 from rtgate.judge.limits import Finding
 from rtgate.judge.on_boards import pairs, screened
 from rtgate.judge.on_virtual_time import phases
+from rtgate.judge.repetition import unrepeated
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.record import Record
 
@@ -56,6 +57,10 @@ def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Fi
         if screened(subject) and not subject.baseline:
             continue
         other = _elsewhere(subject, subjects)
+        broken = unrepeated(subject)
+        if broken:
+            yield subject, broken
+            continue
         told = [f"{record.boot} {record.state}" for record in subject.baseline[:4]]
         told += [f"{boots} left no record" for boots in subject.unpaired[: 4 - len(told)]]
         if other:

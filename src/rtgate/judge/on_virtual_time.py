@@ -24,7 +24,7 @@ def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Su
     outcomes = iter(decided([figure for case in cases for figure in case.found]))
     for subject, case in zip(subjects, cases, strict=True):
         decided_here = tuple(next(outcomes) for _ in case.found)
-        broken = unusable(subject) or not_repeated(subject) or _overspent(subject)
+        broken = not_repeated(subject) or unusable(subject) or _overspent(subject)
         for found in (broken,) if broken else findings(case, decided_here):
             yield subject, found
 

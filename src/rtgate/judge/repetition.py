@@ -12,8 +12,20 @@ from rtgate.record import digest_source
 _FEWEST = 4  # seeds, of which half or more are copies, that tell something
 
 
+def unrepeated(subject: Subject) -> Finding | None:
+    """Return which boot printed something else than an equal one before; None if none did."""
+    for record in (*subject.baseline, *subject.records):
+        if record.state == "not repeated":
+            sentence = f"not compared: {record.arm}, {record.boot}: {record.message}"
+            return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
+    return None
+
+
 def not_repeated(subject: Subject) -> Finding | None:
     """Return what virtual time did that it must not do; None if it repeated itself."""
+    found = unrepeated(subject)
+    if found:
+        return found
     both = [valid(records, subject) for records in (subject.baseline, subject.records)]
     digests = [{record.seed: digest_source(record) for record in records} for records in both]
     images = {record.kernel.image_sha256 for records in both for record in records}

@@ -181,6 +181,8 @@ def times(record: Record) -> tuple[float, float] | None:
 
 
 def _length(record: Record) -> float:
+    if "booted" in record.machine:
+        return 0.0  # it was made before this run
     seconds = record.seconds
     return seconds.get("total", seconds.get("boot", 0.0) + seconds.get("measure", 0.0))
 
@@ -192,7 +194,7 @@ def _boot(record: Record, verdicts: Sequence[Verdict], *, files: bool) -> Step:
     status = min([*told, state], key=lambda status: status.rank)
     span = times(record)
     start, stop = span or (None, None)
-    middle = None if start is None else start + record.seconds.get("boot", 0.0)
+    middle = None if start is None else min(start + record.seconds.get("boot", 0.0), stop or start)
     came_up = "boot" in record.seconds or record.state == "measured"
     inner = [Step(name=_booted(record), status=Status.PASS if came_up else state, start=start, stop=middle)]
     if record.state != "no boot":

@@ -7,8 +7,9 @@ the same bytes: the baseline of a hundred merge requests is booted once.
 
 That virtual time repeats is also what must be proven again and again:
 
-* one boot in twelve is made all the same, of each case every day other ones, and must print the same bytes;
-* a run takes nothing that was kept after it began, so that two kernels of one image are both booted in it.
+* of twelve seeds of a case one is made all the same, every day another one, and must print the same bytes;
+* a run takes nothing that was kept after it began, and nothing twice: of two kernels of one image one is booted;
+* after the first boot that differs a run takes nothing any more.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
+import threading
 import time
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate import site
@@ -35,7 +38,7 @@ _FORMAT = "1"
 _DAY_S = 86_400
 _LONGEST_S = 30 * _DAY_S
 _LARGEST_BYTES = 2 << 30
-_FIRMWARE = ("/usr/share/qemu", "/usr/share/seabios", "/usr/share/qemu-efi-aarch64")
+_PARTS = ("share/qemu", "share/seabios", "share/qemu-efi-aarch64", "lib/qemu", "lib/*/qemu")  # beside QEMU's bin/
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,9 @@ class KeptBoots:
     directory: Path
     began: float
     again: bool = False
+    _taken: set[str] = field(default_factory=set)
+    _differed: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def opened(cls, *, again: bool) -> KeptBoots | None:
@@ -99,13 +105,19 @@ class KeptBoots:
             finally:
                 Path(staged).unlink(missing_ok=True)
 
-    def forget(self, digest: str) -> None:
-        """Remove what did not repeat."""
-        self._path(digest).unlink(missing_ok=True)
+    def differs(self, digest: str) -> None:
+        """Remove what did not repeat; from now on this run makes every boot."""
+        self._differed.set()
+        with suppress(OSError):
+            self._path(digest).unlink(missing_ok=True)
 
-    def due(self, seed: int) -> bool:
-        """Return whether the boots of a seed are made although they are known."""
-        return self.again or (int(self.began // _DAY_S) + seed) % AGAIN_EVERY == 0
+    def due(self, digest: str, case: str, seed: int) -> bool:
+        """Return whether a boot is made although it is known."""
+        with self._lock:
+            twice = digest in self._taken
+            self._taken.add(digest)
+        today = (int(self.began // _DAY_S) + seed + zlib.crc32(case.encode())) % AGAIN_EVERY == 0
+        return today or twice or self.again or self._differed.is_set()
 
     def _path(self, digest: str) -> Path:
         return self.directory / f"{digest}.gz"
@@ -124,8 +136,9 @@ def digest(program: str, command: str, added: bytes, files: Iterable[Path]) -> s
         OSError: a file cannot be read.
     """
     found = shutil.which(program)
-    whole = [*([found] if found else []), *map(str, files)]
-    parts = [_FORMAT, command, hashlib.sha256(added).hexdigest(), *_firmware()]
+    named = [word for word in re.split(r"[\s,=:]", command) if word.startswith("/") and Path(word).is_file()]
+    whole = [*([found] if found else []), *map(str, files), *named]
+    parts = [_FORMAT, command, hashlib.sha256(added).hexdigest(), *_parts(found or "")]
     parts += [_of_file(path, _state(path)) for path in whole]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -154,9 +167,10 @@ def _of_file(path: str, _unchanged: tuple[int, int]) -> str:
 
 
 @functools.cache
-def _firmware() -> tuple[str, ...]:
-    """Return the files that QEMU may give a guest without being told, each with what changes when it does."""
-    found = [path for directory in _FIRMWARE for path in sorted(Path(directory).glob("*")) if path.is_file()]
+def _parts(program: str) -> tuple[str, ...]:
+    """Return QEMU's own modules and the firmware that it may give a guest, each with what changes when it does."""
+    beside = Path(program).parent.parent
+    found = [path for part in _PARTS for path in sorted(beside.glob(f"{part}/*")) if path.is_file()]
     return tuple(f"{path} {_state(path)}" for path in found)
 
 

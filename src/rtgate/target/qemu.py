@@ -21,6 +21,9 @@ from rtgate.errors import InfrastructureError
 from rtgate.guard import guarded
 from rtgate.target import turns
 
+_DISKS = {"-drive", "-blockdev", "-hda", "-cdrom", "-sd", "-mtdblock"}
+_OF_THE_HOST = {*_DISKS, "-netdev", "-nic", "-net", "-virtfs", "-fsdev", "-chardev", "-object", "-pflash"}
+
 PACKAGES = {"qemu-system-aarch64": "qemu-system-arm", "qemu-system-x86_64": "qemu-system-x86"}
 
 
@@ -51,8 +54,16 @@ class Machine:
     @property
     def disk(self) -> bool:
         """Whether it has a disk, whose answers come from this machine and not from the guest's clock."""
+        return bool(_DISKS & self._words())
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing of this machine reaches the guest beside the files that its command line names."""
+        return not _OF_THE_HOST & self._words()
+
+    def _words(self) -> set[str]:
         assert self.board.qemu is not None
-        return bool({"-drive", "-blockdev"} & set(self.board.qemu.with_devices(self.devices)))
+        return {*self.board.qemu.arguments, *self.board.qemu.with_devices(self.devices)}
 
     def argv(self) -> list[str]:
         """Return QEMU's command line."""

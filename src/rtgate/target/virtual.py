@@ -27,7 +27,7 @@ from rtgate.console.frames import FrameReader
 from rtgate.deadline import Deadline
 from rtgate.errors import InfrastructureError, Interrupted, ParseError
 from rtgate.target import cores, host, kept
-from rtgate.target.kept import KeptBoots
+from rtgate.target.kept import KeptBoots, Known
 from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
 from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.qemu import Machine, Monitor, process, version
@@ -99,25 +99,40 @@ class VirtualBoard:
 
     def _outcome(self, boot: _Boot) -> Outcome:
         """Return what came of a boot: of an equal one that was made before, or of this one."""
-        if self.kept is None or boot.machine.disk or self.plugin:
+        if self.kept is None or not boot.machine.alone or self.plugin:
             return self._booted(boot)
-        digest = kept.digest(self._qemu.binary, boot.command, boot.added, (boot.machine.image, boot.archive))
+        digest = self._digest(boot)
         known = self.kept.known(digest)
-        if known is not None and not self.kept.due(boot.plan.seed):
+        if known is not None and not self.kept.due(digest, boot.plan.case, boot.plan.seed):
             found = self._watch(boot).read(known.console)
-            return replace(found, seconds=known.seconds, machine={"booted": known.booted})
+            taken = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            return replace(found, seconds=known.seconds, machine={"booted": known.booted, "taken": taken})
         outcome = self._booted(boot)
-        if outcome.state is not State.MEASURED:
-            return outcome
-        if known is None:
+        whole = outcome.state is State.MEASURED and "ended" not in outcome.machine
+        if self._digest(boot) != digest:
+            return outcome  # a kernel that was built anew meanwhile is another one
+        if known is None and whole:
             self.kept.keep(digest, outcome.console, outcome.seconds)
+        # What QEMU prints after the results, until it is ended by force, depends on this machine.
+        if known is None or outcome.state is State.LAB or (outcome.state is State.MEASURED and not whole):
             return outcome
+        return self._repeated(outcome, known, digest)
+
+    def _repeated(self, outcome: Outcome, known: Known, digest: str) -> Outcome:
+        """Return the outcome of a boot that was made again: no measurement, if it printed something else."""
+        assert self.kept is not None
         different = kept.difference(known.console, outcome.console)
         if not different:
             return replace(outcome, machine={"repeated": known.booted})
-        self.kept.forget(digest)
+        self.kept.differs(digest)
         message = f"virtual time did not repeat: an equal boot of {known.booted} printed other bytes: {different}"
-        return replace(outcome, state=State.UNREPEATED, message=f"{message}; `rtgate repeat` shows how often")
+        message += f" ({outcome.message})" if outcome.message else ""
+        return replace(
+            outcome, state=State.UNREPEATED, faults=(), message=f"{message}; --boot-again makes every boot anew"
+        )
+
+    def _digest(self, boot: _Boot) -> str:
+        return kept.digest(self._qemu.binary, boot.command, boot.added, (boot.machine.image, boot.archive))
 
     def _booted(self, boot: _Boot) -> Outcome:
         # The uncompressed archive: unpacking gzip takes the target 0.75 virtual seconds.
@@ -131,7 +146,9 @@ class VirtualBoard:
                 ended = watch.until_over(child)
                 watch.seconds["qemu"] = round(time.monotonic() - began, 3)
             outcome = watch.outcome(ended, child.returncode)
-            return replace(outcome, seconds={**watch.seconds, "total": round(time.monotonic() - began, 3)})
+            cut = {"ended": ended or f"exit code {child.returncode}"} if ended or child.returncode else {}
+            seconds = {**watch.seconds, "total": round(time.monotonic() - began, 3)}
+            return replace(outcome, seconds=seconds, machine=cut)
 
     def _watch(self, boot: _Boot) -> _Watch:
         return _Watch(boot.directory, boot.plan, self.board.arch, self.stop)
