@@ -310,7 +310,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             ours.verdicts.append(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
     path = Path(session.config.getoption("--verdict") or ours.records / "verdict.json")
     write_verdicts(ours.verdicts, path, ours.subjects)
-    if session.exitstatus == pytest.ExitCode.OK and any(one.status is Status.FAIL for one in ours.compared):
+    bad = {Status.FAIL, Status.ERROR, Status.MISS}  # as for a test of its own
+    if session.exitstatus == pytest.ExitCode.OK and any(one.status in bad for one in ours.compared):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
