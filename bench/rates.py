@@ -96,6 +96,8 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "placebos.yaml", help="default: %(default)s")
     parser.add_argument("--seeds", type=int, metavar="N", help="judge seeds 1 to N (default: those of a gate)")
     arguments = parser.parse_args(words)
+    if arguments.seeds and arguments.what != "show":
+        parser.error(f"--seeds is for show, not for {arguments.what}")
     if arguments.what == "learn":
         arguments.output.write_text(placebos_yaml(arguments.results), encoding="utf-8")
         return 0

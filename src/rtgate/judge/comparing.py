@@ -56,11 +56,11 @@ def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Fi
             continue
         if screened(subject) and not subject.baseline:
             continue
-        other = _elsewhere(subject, subjects)
         broken = unrepeated(subject)
         if broken:
             yield subject, broken
             continue
+        other = _elsewhere(subject, subjects)
         told = [f"{record.boot} {record.state}" for record in subject.baseline[:4]]
         told += [f"{boots} left no record" for boots in subject.unpaired[: 4 - len(told)]]
         if other:
