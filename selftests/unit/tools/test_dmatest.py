@@ -337,7 +337,9 @@ copy() { dd if="$1" of="$2" bs=4096 skip=$3 seek=$4 count=$(((size + 4095) / 409
 [ ! -e broken ] || echo "[   42.000000] rk-pcie-ep: rk_pcie_local_dma_tobus_block timed out" >>log
 if [ $rw = 2 ]; then copy mem remote $page 0; names=wr/ flags=1+0; else names=/rd flags=0+1; fi
 [ $rw = 2 ] || [ -e lossy ] || copy remote mem 0 $page
-[ $rw = 2 ] || [ ! -e deaf ] || printf x | dd of=mem bs=1 seek=$((page * 4096)) conv=notrunc 2>/dev/null
+at=$((page * 4096))
+[ "$(dd if=mem bs=1 skip=$at count=1 2>/dev/null | tr '\0' .)" = x ] && other=y || other=x
+[ $rw = 2 ] || [ ! -e deaf ] || printf $other | dd of=mem bs=1 seek=$at conv=notrunc 2>/dev/null
 for line in $(seq $([ $channel = 3 ] && echo 2 || echo 1)); do
     speed=$((size * loops * 976 / 1000))
     echo "[   42.000000] pcie dma $names test ($flags)*$size*$loops cost 1000us speed:${speed}KB/S"
