@@ -20,7 +20,7 @@ def unpacked(name: str) -> bytes:
 
 
 def trace(name: str) -> Trace:
-    return parse(*(unpacked(f"{name}.{part}") for part in ("events", "runs", "blocks")))
+    return parse(*(unpacked(f"{name}.{part}") for part in ("events", "runs", "counts", "blocks")))
 
 
 def measurements(name: str) -> tuple[Measurement, ...]:

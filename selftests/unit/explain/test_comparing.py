@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from rtgate.errors import ConfigError
-from rtgate.explain.comparing import vmlinux
+from rtgate.errors import ConfigError, InfrastructureError, ParseError
+from rtgate.explain import comparing
+from rtgate.explain.comparing import Pair, Side, exercise, vmlinux
+from rtgate.explain.explanation import Exercise
+from rtgate.kernel.differing import Differences
 
 
 def test_a_kernel_without_its_elf_file_has_no_names(tmp_path: Path) -> None:
@@ -14,3 +20,92 @@ def test_a_kernel_without_its_elf_file_has_no_names(tmp_path: Path) -> None:
         vmlinux(tmp_path)
     (tmp_path / "vmlinux").touch()
     assert vmlinux(tmp_path) == tmp_path / "vmlinux"
+
+
+class Traces:
+    """What traced boots show, by arm and seed, instead of real ones; notes which were asked for."""
+
+    def __init__(self, shown: dict[tuple[str, int], dict[str, int] | Exception]) -> None:
+        self.shown = shown
+        self.asked: set[tuple[str, int]] = set()
+
+    def __call__(self, order: Any) -> dict[str, int]:
+        boot = (order.arm.name, order.seed)
+        self.asked.add(boot)
+        shown = self.shown[boot]
+        if isinstance(shown, Exception):
+            raise shown
+        return shown
+
+
+def pairs(path: Path, seeds: int) -> list[Pair]:
+    (path / "vmlinux").touch()
+    case: Any = None
+
+    def side(name: str, seed: int) -> Side:
+        arm: Any = SimpleNamespace(name=name)
+        return Side(arm=arm, directory=path, seed=seed)
+
+    return [
+        Pair(case=case, candidate=side("candidate", seed), baseline=side("baseline", seed))
+        for seed in range(1, seeds + 1)
+    ]
+
+
+def ran(
+    monkeypatch: pytest.MonkeyPatch, path: Path, differences: Differences, traces: Traces, seeds: int = 2
+) -> list[Exercise | ConfigError | ParseError]:
+    monkeypatch.setattr(comparing, "Vmlinux", lambda _: None)
+    monkeypatch.setattr(comparing, "differing", lambda *_: differences)
+    monkeypatch.setattr(comparing, "watched", traces)
+    stop = threading.Event()
+    try:
+        found, each = exercise(pairs(path, seeds), stop, lambda _: None)
+    except BaseException:
+        assert stop.is_set()
+        raise
+    assert found is differences
+    return each
+
+
+def test_what_both_kernels_have_is_looked_for_in_the_candidate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    traces = Traces({("candidate", 1): {"f": 5, "other": 9}, ("candidate", 2): {"other": 9}})
+    differences = Differences(changed=("f",), added=("g",), data=("table",), options={})
+    first, second = ran(monkeypatch, tmp_path, differences, traces)
+    assert first == Exercise(executed={"f": 5}, resting=("g",), data=("table",))
+    assert second == Exercise(executed={}, resting=("f", "g"), data=("table",))
+    assert traces.asked == {("candidate", 1), ("candidate", 2)}
+
+
+def test_what_was_removed_can_only_have_run_on_the_baseline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    traces = Traces(
+        {
+            ("candidate", 1): {"f": 5},
+            ("candidate", 2): {"f": 5},
+            ("baseline", 1): {"f": 7, "gone": 3},
+            ("baseline", 2): {"other": 1},
+        }
+    )
+    differences = Differences(changed=("f",), removed=("gone",), options={})
+    first, second = ran(monkeypatch, tmp_path, differences, traces)
+    assert first == Exercise(executed={"f": 7, "gone": 3}, resting=())
+    assert second == Exercise(executed={"f": 5}, resting=("gone",))
+
+
+@pytest.mark.parametrize("arm", ["candidate", "baseline"])
+def test_a_case_that_cannot_be_traced_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arm: str
+) -> None:
+    shown: dict[tuple[str, int], dict[str, int] | Exception] = {
+        (name, seed): {"f": 1} for name in ("candidate", "baseline") for seed in (1, 2)
+    }
+    traces = Traces({**shown, (arm, 1): ParseError("the boot did not repeat itself")})
+    first, second = ran(monkeypatch, tmp_path, Differences(changed=("f",), removed=("gone",), options={}), traces)
+    assert isinstance(first, ParseError)
+    assert isinstance(second, Exercise)
+
+
+def test_a_machine_that_cannot_trace_is_an_error_for_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    traces = Traces({("candidate", 1): InfrastructureError("no plugins"), ("candidate", 2): {"f": 1}})
+    with pytest.raises(InfrastructureError):
+        ran(monkeypatch, tmp_path, Differences(changed=("f",), options={}), traces)

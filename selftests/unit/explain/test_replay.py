@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from rtgate.errors import ParseError
 from rtgate.explain import replay
 from rtgate.explain.trace import Block, Trace
-from rtgate.explain.wakeups import WakeUp
+from rtgate.explain.wakeups import Found, WakeUp
 
 from .conftest import measurements, reported
 
@@ -64,14 +65,54 @@ def test_what_ran_in_the_window_is_added_up_by_function() -> None:
         def function_at(address: int) -> str:
             return "f" if address < 0xFFFF000000001000 else "g"
 
-    base = Block(address=0xFFFF000000000000, counted=7, instructions=1, last=b"")
+    base = Block(address=0xFFFF000000000000, instructions=1, last=b"")
     blocks = {
         0: base,
-        1: replace(base, counted=5),
+        1: base,
         2: replace(base, address=base.address + 0x1000),
-        3: replace(base, counted=0, address=base.address + 0x2000),
-        4: replace(base, address=0x400000, counted=2),
+        3: replace(base, address=base.address + 0x2000),
+        4: replace(base, address=0x400000),
     }
     kernel: Any = Kernel()
-    made = replay.executed(kernel, Trace(events=(), runs=(), blocks=blocks))
-    assert made == {"f": 12, "g": 7, "(programs)": 2}
+    window = Trace(events=(), runs=(), counts=((2, 0, 7), (0, 0, 7), (1, 0, 5), (4, 0, 2)), blocks=blocks)
+    assert replay.executed(kernel, window) == {"f": 12, "g": 7, "(programs)": 2}
+    slices = replace(window, counts=((0, 1, 100), (2, 2, 3), (2, 3, 4), (1, 4, 9), (3, 5, 100)))
+    assert list(replay.executed(kernel, slices, range(2, 5)).items()) == [("f", 9), ("g", 7)]
+    assert replay.executed(kernel, slices, range(0)) == {}
+
+
+_SLICE = 1 << replay._SLICE_BITS
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "ran"),
+    [
+        (0, 3 * _SLICE, {"f": 111}),
+        (1, 3 * _SLICE - 1, {"f": 10}),
+        (_SLICE + 1, 2 * _SLICE, None),
+        (_SLICE, 2 * _SLICE, {"f": 10}),
+    ],
+)
+def test_what_ran_is_that_of_whole_slices_between_the_first_and_the_last_wake_up(
+    monkeypatch: pytest.MonkeyPatch, start: int, end: int, ran: dict[str, int] | None
+) -> None:
+    class Order:
+        arm = SimpleNamespace(name="candidate")
+        kernel = type("Kernel", (), {"function_at": staticmethod(lambda _: "f")})
+        tell = staticmethod(lambda _: None)
+        seed = 1
+
+        @staticmethod
+        def traced(_order: object) -> tuple[None, Trace]:
+            block = Block(address=0xFFFF000000000000, instructions=1, last=b"")
+            return None, Trace(events=(), runs=(), counts=((0, 0, 1), (0, 1, 10), (0, 2, 100)), blocks={0: block})
+
+    monkeypatch.setattr(replay, "_marks", lambda _: {})
+    found = [Found(cpu=0, wakeups=(wakeup(0, start), wakeup(0, (start + end) // 2), wakeup(0, end)), differing=0)]
+    monkeypatch.setattr(replay, "_found", lambda *_: found)
+    order: Any = Order
+    if ran is None:
+        with pytest.raises(ParseError, match="instructions ran while measuring: too few"):
+            replay.watched(order)
+    else:
+        assert replay.watched(order) == ran

@@ -12,6 +12,8 @@ from rtgate.explain.trace import Event, Kind, Order, parse, read
 
 from .conftest import trace, unpacked
 
+COUNT = b"\x07\0\0\0" + b"\x03\0\0\0" + (1 << 40).to_bytes(8, "little")
+
 
 def test_a_captured_trace_is_read() -> None:
     found = trace("demo-arm64-idle")
@@ -21,9 +23,10 @@ def test_a_captured_trace_is_read() -> None:
     assert all(found.blocks[run.block].instructions > 0 for run in found.runs)
 
 
-@pytest.mark.parametrize("part", [0, 1, 2])
+@pytest.mark.parametrize("part", [0, 1, 2, 3])
 def test_a_file_that_is_cut_off_is_refused(part: int) -> None:
-    parts = [unpacked(f"demo-arm64-idle.{name}") for name in ("events", "runs", "blocks")]
+    parts = [unpacked(f"demo-arm64-idle.{name}") for name in ("events", "runs", "counts", "blocks")]
+    parts[2] = COUNT
     parts[part] = parts[part][:-1]
     with pytest.raises(ParseError, match="cut off"):
         parse(*parts)
@@ -31,7 +34,15 @@ def test_a_file_that_is_cut_off_is_refused(part: int) -> None:
 
 def test_a_block_that_nobody_described_is_refused() -> None:
     with pytest.raises(ParseError, match="no block"):
-        parse(b"", unpacked("demo-arm64-idle.runs"), b"")
+        parse(b"", unpacked("demo-arm64-idle.runs"), b"", b"")
+    with pytest.raises(ParseError, match="no block 7, which was executed"):
+        parse(b"", b"", COUNT, b"")
+
+
+def test_counts_are_read_by_block_and_slice() -> None:
+    blocks = unpacked("demo-arm64-idle.blocks")
+    number = int.from_bytes(blocks[8:12], "little")
+    assert parse(b"", b"", number.to_bytes(4, "little") + COUNT[4:], blocks).counts == ((number, 3, 1 << 40),)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
@@ -41,9 +52,9 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_events_out_of_order_are_refused() -> None:
     one, two = unpacked("demo-arm64-idle.events")[:32], unpacked("demo-arm64-idle.events")[32:64]
-    assert parse(one + two, b"", b"").events[0] == Event(*_fields(one))
+    assert parse(one + two, b"", b"", b"").events[0] == Event(*_fields(one))
     with pytest.raises(ParseError, match="not in order"):
-        parse(two + one, b"", b"")
+        parse(two + one, b"", b"", b"")
 
 
 def _fields(data: bytes) -> tuple[int, int, int, int, int]:
@@ -53,15 +64,16 @@ def _fields(data: bytes) -> tuple[int, int, int, int, int]:
     return (numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
 
 
-@given(st.binary(max_size=200), st.binary(max_size=200), st.binary(max_size=200))
-def test_anything_is_a_trace_or_refused(events: bytes, runs: bytes, blocks: bytes) -> None:
+@given(st.binary(max_size=200), st.binary(max_size=200), st.binary(max_size=200), st.binary(max_size=200))
+def test_anything_is_a_trace_or_refused(events: bytes, runs: bytes, counts: bytes, blocks: bytes) -> None:
     try:
-        found = parse(events, runs, blocks)
+        found = parse(events, runs, counts, blocks)
     except ParseError:
         return
-    assert all(run.block in found.blocks for run in found.runs)
+    assert {run.block for run in found.runs} | {block for block, _, _ in found.counts} <= found.blocks.keys()
 
 
 def test_an_order_is_written_for_the_plugin() -> None:
     order = Order(marks={Kind.TIMER_INTERRUPT: 0xFFFFFFC0800AF6D4}, intervals=[(5, 9)], window=(1, 20))
     assert order.text() == "mark 16 ffffffc0800af6d4\ninterval 5 9\nwindow 1 20\n"
+    assert Order(slice_bits=21).text() == "slices 21\n"

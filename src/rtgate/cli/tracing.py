@@ -4,85 +4,147 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate import explained
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.explain import case_of, slowest
 from rtgate.errors import ConfigError, ParseError
-from rtgate.explain.comparing import Compared, Side, compare
+from rtgate.explain.comparing import Pair, Side, compare, exercise
+from rtgate.explain.explanation import Exercise
 from rtgate.explained import Explained
 from rtgate.judge.verdict import Kind, Verdict
+from rtgate.kernel.differing import Differences
+from rtgate.measure import Arm
 from rtgate.record import Place, Record
 from rtgate.report.text import plain
 from rtgate.tools.cyclictest import Cyclictest
 
 _TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.INCONCLUSIVE})
+_TOOL = f"{Cyclictest().name}:"  # its wake-ups can be found in a trace
 
 
 def trace(board: str, kernels: Mapping[str, Path], records: Path, verdicts: Sequence[Verdict]) -> bool:
     """Trace the cases of a comparison and write `explained.json` beside their boots; return whether there is any.
 
-    A regression is explained once, in the case where it is clearest: a boot with tracing takes several times as long.
-    Without one every case is traced, because what did not run there was not judged there. What cannot be traced is
-    said, and stays as it is.
+    A regression is explained once: idle, if it shows there, where all that runs in a wake-up is the kernel's and the
+    tool's, else in the case where it is clearest. Without one every case is traced, because what did not run there was
+    not judged there. What cannot be traced is said, and stays as it is.
 
     Raises:
         InfrastructureError: this machine cannot trace.
         Interrupted: Ctrl-C.
     """
-    found = [_traced(board, kernels, records, case) for case in _chosen(verdicts)]
-    return any(found)
-
-
-def _chosen(verdicts: Sequence[Verdict]) -> list[str]:
     compared = [one for one in verdicts if one.kind in _TRACED and one.case.partition("/")[2].startswith(_TOOL)]
     regressions = [one.case for one in compared if one.kind is Kind.REGRESSION]
-    if regressions:
-        return [max(dict.fromkeys(regressions), key=regressions.count)]
-    return list(dict.fromkeys(one.case for one in compared))
+    cases = [_clearest(regressions)] if regressions else list(dict.fromkeys(one.case for one in compared))
+    found = [one for case in cases if (one := _boots(records, board, case)) is not None]
+    if not found:
+        return False
+    tracing = _Tracing.made(board, kernels, found[0])
+    return tracing.explained(found[0]) if regressions else tracing.exercised(found)
 
 
-_TOOL = f"{Cyclictest().name}:"  # its wake-ups can be found in a trace
+def _clearest(regressions: Sequence[str]) -> str:
+    """Return the case of most regressions; an idle one before any other."""
+    return max(dict.fromkeys(regressions), key=lambda case: (_load(case) == "idle", regressions.count(case)))
 
 
-def _traced(board: str, kernels: Mapping[str, Path], records: Path, case: str) -> bool:
-    place = Place(records=records, board=board, arm="candidate", case=case)
+def _load(case: str) -> str:
+    return case.rpartition(":")[2].partition("+")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Boots:
+    """A case, and the boot of each kernel that shows most of it."""
+
+    name: str
+    place: Place
+    candidate: Record
+    baseline: Record
+
+
+def _boots(records: Path, board: str, case: str) -> _Boots | None:
+    places = {arm: Place(records=records, board=board, arm=arm, case=case) for arm in ("candidate", "baseline")}
     try:
-        made, chosen = _compared(board, kernels, records, case)
+        found = {arm: slowest(place.directory) for arm, place in places.items()}
     except (ConfigError, ParseError) as error:
-        print(f"rtgate: {case} is not explained: {plain(str(error))}", file=sys.stderr)
-        return False
-    differences, exercise = made.differences, made.exercise
-    if differences is None or exercise is None:
-        return False
+        _untold(case, error)
+        return None
+    return _Boots(name=case, place=places["candidate"], **found)
+
+
+def _untold(case: str, error: Exception) -> None:
+    print(f"rtgate: {case} is not explained: {plain(str(error))}", file=sys.stderr)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tracing:
+    """The two kernels, ready to boot again."""
+
+    arms: Mapping[str, Arm]
+    kernels: Mapping[str, Path]
+    stop: threading.Event
+
+    @classmethod
+    def made(cls, board: str, kernels: Mapping[str, Path], boots: _Boots) -> _Tracing:
+        one = boots.candidate
+        request = ArmRequest(
+            board=board, kernels=dict(kernels), profile=one.profile, tuning=case_of(one).tuning, console="virtual"
+        )
+        arms, stop = make_arms(request)
+        return cls(arms={arm.name: arm for arm in arms}, kernels=kernels, stop=stop)
+
+    def explained(self, boots: _Boots) -> bool:
+        """Say what made a case slower; return whether that could be said."""
+        pair = self._pair(boots)
+        try:
+            made = compare(pair.case, pair.candidate, pair.baseline, self.stop, lambda _: None)
+        except (ConfigError, ParseError) as error:
+            _untold(boots.name, error)
+            return False
+        assert made.differences is not None
+        assert made.exercise is not None
+        _write(boots, made.differences, made.exercise, made.explanation.sentence)
+        return True
+
+    def exercised(self, boots: Sequence[_Boots]) -> bool:
+        """Say of each case which differences ran; return whether that could be said of any."""
+        try:
+            differences, found = exercise([self._pair(one) for one in boots], self.stop, lambda _: None)
+        except ConfigError as error:
+            for one in boots:
+                _untold(one.name, error)
+            return False
+        for one, ran in zip(boots, found, strict=True):
+            if isinstance(ran, Exercise):
+                _write(one, differences, ran)
+            else:
+                _untold(one.name, ran)
+        return any(isinstance(ran, Exercise) for ran in found)
+
+    def _pair(self, boots: _Boots) -> Pair:
+        return Pair(
+            case=case_of(boots.candidate),
+            candidate=self._side("candidate", boots.candidate),
+            baseline=self._side("baseline", boots.baseline),
+        )
+
+    def _side(self, arm: str, record: Record) -> Side:
+        return Side(arm=self.arms[arm], directory=self.kernels[arm], seed=record.seed or 0, record=record)
+
+
+def _write(boots: _Boots, differences: Differences, ran: Exercise, sentence: str = "") -> None:
     seen = Explained(
-        baseline_image=chosen["baseline"].kernel.image_sha256,
-        candidate_image=chosen["candidate"].kernel.image_sha256,
-        seed=chosen["candidate"].seed or 0,
-        sentence=made.explanation.sentence,
-        executed=exercise.executed,
-        resting=exercise.resting,
+        baseline_image=boots.baseline.kernel.image_sha256,
+        candidate_image=boots.candidate.kernel.image_sha256,
+        seed=boots.candidate.seed or 0,
+        sentence=sentence,
+        executed=ran.executed,
+        resting=ran.resting,
         others=(*differences.data, *differences.options),
     )
-    explained.write(place.directory, seen)
-    return True
-
-
-def _compared(board: str, kernels: Mapping[str, Path], records: Path, case: str) -> tuple[Compared, dict[str, Record]]:
-    chosen = {
-        arm: slowest(Place(records=records, board=board, arm=arm, case=case).directory)
-        for arm in ("baseline", "candidate")
-    }
-    one = chosen["candidate"]
-    measured = case_of(one)
-    request = ArmRequest(
-        board=board, kernels=dict(kernels), profile=one.profile, tuning=measured.tuning, console="virtual"
-    )
-    arms, stop = make_arms(request)
-    sides = {
-        arm.name: Side(arm=arm, directory=kernels[arm.name], seed=chosen[arm.name].seed or 0, record=chosen[arm.name])
-        for arm in arms
-    }
-    return compare(measured, sides["candidate"], sides["baseline"], stop, lambda _: None), chosen
+    explained.write(boots.place.directory, seen)

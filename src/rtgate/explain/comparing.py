@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Explaining a case on both kernels of a comparison: run both again, at once, and put them beside each other."""
+"""Two kernels of a comparison, run again with tracing: explaining a case, and seeing which of their differences ran."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.explanation import Arm as Explained
 from rtgate.explain.explanation import Exercise, Explanation, exercised, explain
-from rtgate.explain.replay import Replay, Tell, replayed
+from rtgate.explain.replay import Replay, Tell, replayed, watched
 from rtgate.kernel.differing import Differences, differing
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure import Arm, Case
@@ -34,6 +36,19 @@ class Side:
     seed: int
     record: Record | None = None
 
+    def replay(self, case: Case, kernel: Vmlinux, tell: Tell) -> Replay:
+        """Return the boot to run again."""
+        return Replay(case=case, arm=self.arm, seed=self.seed, kernel=kernel, expected=self.record, tell=tell)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A case that was measured on both kernels."""
+
+    case: Case
+    candidate: Side
+    baseline: Side
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
@@ -54,40 +69,95 @@ def compare(case: Case, candidate: Side, baseline: Side | None, stop: threading.
     """
     sides = {"candidate": candidate, **({"baseline": baseline} if baseline else {})}
     kernels = {name: Vmlinux(vmlinux(side.directory)) for name, side in sides.items()}
-    found: Differences | None = None
-    if baseline is not None:
-        tell("comparing the kernels function by function")
-        configs = (_config(baseline.directory), _config(candidate.directory))
-        found = differing(kernels["baseline"], kernels["candidate"], configs)
+    found = _differences(kernels, sides, tell) if baseline else None
     names = found.functions if found else frozenset[str]()
-    pool = ThreadPoolExecutor(max_workers=len(sides))
+
+    def replay(name: str) -> Explained:
+        return replayed(sides[name].replay(case, kernels[name], tell), names)
+
+    done = dict(zip(sides, _at_once(replay, list(sides), stop), strict=True))
+    return Compared(
+        explanation=explain(done["candidate"], done.get("baseline"), names if found else None),
+        differences=found,
+        exercise=exercised(names, _most([side.executed for side in done.values()]), found.data) if found else None,
+    )
+
+
+def exercise(
+    pairs: Sequence[Pair], stop: threading.Event, tell: Tell
+) -> tuple[Differences, list[Exercise | ConfigError | ParseError]]:
+    """Run the candidate's boots again, each once, and see which functions that differ from the baseline ran in them.
+
+    The baseline runs again only if it has functions that the candidate has not: of all others the way into what
+    differs leads through code that both have, and through what differs first.
+
+    Args:
+        pairs: cases of the same two kernels.
+        stop: set, if this is left early.
+        tell: gets what is done.
+
+    Returns:
+        What differs, and for each pair what ran, or why nobody can say.
+
+    Raises:
+        ConfigError: a kernel has no `vmlinux`.
+        InfrastructureError: this machine cannot trace.
+    """
+    sides = {"candidate": pairs[0].candidate, "baseline": pairs[0].baseline}
+    kernels = {name: Vmlinux(vmlinux(side.directory)) for name, side in sides.items()}
+    found = _differences(kernels, sides, tell)
+
+    def one(name: str, pair: Pair) -> dict[str, int] | ConfigError | ParseError:
+        side = pair.candidate if name == "candidate" else pair.baseline
+        try:
+            return watched(side.replay(pair.case, kernels[name], tell))
+        except (ConfigError, ParseError) as error:
+            return error
+
+    names = ["candidate", *(["baseline"] if found.removed else [])]
+    seen = _at_once(lambda job: one(*job), [(name, pair) for name in names for pair in pairs], stop)
+    return found, [_exercised(found, seen[number :: len(pairs)]) for number in range(len(pairs))]
+
+
+def _exercised(
+    found: Differences, seen: Sequence[dict[str, int] | ConfigError | ParseError]
+) -> Exercise | ConfigError | ParseError:
+    """Return what ran in a case, of either kernel; an error of one of them leaves it unknown."""
+    ran = []
+    for one in seen:
+        if not isinstance(one, dict):
+            return one
+        ran.append(one)
+    return exercised(found.functions, _most(ran), found.data)
+
+
+_Job = TypeVar("_Job")
+_Done = TypeVar("_Done")
+
+
+def _at_once(work: Callable[[_Job], _Done], jobs: Sequence[_Job], stop: threading.Event) -> list[_Done]:
+    """Carry out jobs, one on each core of this machine; `stop` is set, if one fails."""
+    pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
     try:
-        running = {
-            name: pool.submit(
-                replayed,
-                Replay(case=case, arm=side.arm, seed=side.seed, kernel=kernels[name], expected=side.record, tell=tell),
-                names,
-            )
-            for name, side in sides.items()
-        }
-        done = {name: future.result() for name, future in running.items()}
+        return [future.result() for future in [pool.submit(work, job) for job in jobs]]
     except BaseException:
         stop.set()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-    return Compared(
-        explanation=explain(done["candidate"], done.get("baseline"), names if found else None),
-        differences=found,
-        exercise=exercised(names, _most(done), found.data) if found else None,
-    )
 
 
-def _most(done: Mapping[str, Explained]) -> dict[str, int]:
+def _differences(kernels: Mapping[str, Vmlinux], sides: Mapping[str, Side], tell: Tell) -> Differences:
+    tell("comparing the kernels function by function")
+    configs = (_config(sides["baseline"].directory), _config(sides["candidate"].directory))
+    return differing(kernels["baseline"], kernels["candidate"], configs)
+
+
+def _most(ran: Sequence[Mapping[str, int]]) -> dict[str, int]:
     """Return what either kernel executed: a function that was removed ran on the baseline, if at all."""
     most: dict[str, int] = {}
-    for side in done.values():
-        for name, count in side.executed.items():
+    for executed in ran:
+        for name, count in executed.items():
             most[name] = max(count, most.get(name, 0))
     return most
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Running a virtual-time boot again with tracing, twice: first to find its wake-ups, then to log what ran in them."""
+"""Running a virtual-time boot again with tracing: to log what ran in its wake-ups, or to see what ran at all."""
 
 from __future__ import annotations
 
 import tempfile
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from rtgate.tools.cyclictest import Cyclictest
 
 LEAD = 4000  # instructions before a wake-up, from which its callers become known
 SAMPLED = 400  # wake-ups whose mean is the typical one
+_SLICE_BITS = 21  # some 400 wake-ups of an idle CPU, 17 virtual ms of a busy one
 _USER_ABOVE = 1 << 63
 _GOLDEN = (5**0.5 - 1) / 2
 
@@ -97,32 +99,68 @@ class Replay:
 
 
 def replayed(order: Replay, differing: frozenset[str]) -> Explained:
-    """Run a boot again and return what its slowest and its typical wake-up consist of.
+    """Run a boot again, twice, and return what its slowest and its typical wake-up consist of.
 
     Raises:
         ConfigError: the case has no wake-ups that can be found, or the kernel lacks the functions to find them by.
         InfrastructureError: this machine cannot trace.
         ParseError: the boot did not repeat itself, or its wake-ups do not agree with its histogram.
     """
-    tool = order.case.tool
-    if not isinstance(tool, Cyclictest):
-        raise ConfigError(f"{order.case.name}: only wake-ups of cyclictest can be explained")
-    marks = {int(kind): address for kind, name in MARKED.items() if (address := order.kernel.address_of(name))}
-    if len(marks) < 1:
-        raise ConfigError(f"the kernel has none of the functions {', '.join(MARKED.values())}")
     order.tell(f"{order.arm.name}, seed {order.seed}: looking for the wake-ups")
+    marks = _marks(order)
     record, first = order.traced(Order(marks=marks))
-    found = [
-        find(first.events, reported, tool.interval_us * 1000, order.instruction_ns) for reported in reports(record)
-    ]
+    found = _found(order, record, first)
     worst = max((wakeup for each in found for wakeup in each.wakeups), key=lambda wakeup: wakeup.latency_ns)
     chosen = next(each for each in found if each.cpu == worst.cpu)
     sampled = _spread(chosen.wakeups, SAMPLED)
-    ends = [wakeup.end for each in found for wakeup in each.wakeups]
-    order.tell(f"{order.arm.name}, seed {order.seed}: {len(ends)} wake-ups, logging what ran in {len(sampled) + 1}")
-    wanted = Order(marks=marks, intervals=_joined([worst, *sampled]), window=(min(ends), max(ends)))
+    count = sum(len(each.wakeups) for each in found)
+    order.tell(f"{order.arm.name}, seed {order.seed}: {count} wake-ups, logging what ran in {len(sampled) + 1}")
+    wanted = Order(marks=marks, intervals=_joined([worst, *sampled]), window=_window(found))
     _, second = replace(order, expected=record).traced(wanted)
     return _explained(order, differing, found, (worst, sampled), second)
+
+
+def watched(order: Replay) -> dict[str, int]:
+    """Run a boot again, once, and return what ran while it measured: instructions by function, the most first.
+
+    Where the measuring began and ended is known afterwards only. So instructions are counted in slices, and those that
+    lie wholly between the first wake-up and the last one make the answer.
+
+    Raises:
+        ConfigError, InfrastructureError: as `replayed`.
+        ParseError: as `replayed`, or it measured for less than a slice.
+    """
+    order.tell(f"{order.arm.name}, seed {order.seed}: looking what ran")
+    record, seen = order.traced(Order(marks=_marks(order), slice_bits=_SLICE_BITS))
+    start, end = _window(_found(order, record, seen))
+    slices = range(-(-start >> _SLICE_BITS), end >> _SLICE_BITS)
+    if not slices:
+        raise ParseError(
+            f"{end - start} instructions ran while measuring: too few to say which, measure for 1 s or more"
+        )
+    return executed(order.kernel, seen, slices)
+
+
+def _marks(order: Replay) -> dict[int, int]:
+    """Return where the events are that show wake-ups, by kind."""
+    if not isinstance(order.case.tool, Cyclictest):
+        raise ConfigError(f"{order.case.name}: only wake-ups of cyclictest can be explained")
+    marks = {int(kind): address for kind, name in MARKED.items() if (address := order.kernel.address_of(name))}
+    if not marks:
+        raise ConfigError(f"the kernel has none of the functions {', '.join(MARKED.values())}")
+    return marks
+
+
+def _found(order: Replay, record: Record, seen: Trace) -> list[Found]:
+    assert isinstance(order.case.tool, Cyclictest)
+    interval_ns = order.case.tool.interval_us * 1000
+    return [find(seen.events, reported, interval_ns, order.instruction_ns) for reported in reports(record)]
+
+
+def _window(found: Sequence[Found]) -> tuple[int, int]:
+    """Return the measuring window in `n`: from the end of the first wake-up to that of the last."""
+    ends = [wakeup.end for each in found for wakeup in each.wakeups]
+    return min(ends), max(ends)
 
 
 def reports(record: Record) -> tuple[Reported, ...]:
@@ -221,11 +259,14 @@ def _profiles(code: Code, logged: Trace, wakeups: Sequence[WakeUp], differing: f
     ]
 
 
-def executed(kernel: Vmlinux, logged: Trace) -> dict[str, int]:
-    """Return how many instructions of each function were executed in the measuring window."""
-    found: dict[str, int] = {}
-    for block in logged.blocks.values():
-        if block.counted:
-            name = kernel.function_at(block.address) if block.address >= _USER_ABOVE else USER
-            found[name] = found.get(name, 0) + block.counted
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+def executed(kernel: Vmlinux, seen: Trace, slices: range = range(1)) -> dict[str, int]:
+    """Return how many instructions of each function were executed in some slices (or the window), the most first."""
+    by_block: Counter[int] = Counter()
+    for block, piece, instructions in seen.counts:
+        if piece in slices:
+            by_block[block] += instructions
+    found: Counter[str] = Counter()
+    for number, instructions in by_block.items():
+        address = seen.blocks[number].address
+        found[kernel.function_at(address) if address >= _USER_ABOVE else USER] += instructions
+    return dict(found.most_common())

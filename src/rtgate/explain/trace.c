@@ -9,7 +9,9 @@
  *   mark ID ADDRESS       the instruction at this address is an event with this number (from 16 on)
  *   interval START END    log the blocks that begin to run while START <= n < END; in ascending order, not overlapping
  *   window START END      count the instructions of each block while START <= n < END
- * Argument `into=PREFIX`: PREFIX.events, PREFIX.runs, PREFIX.blocks are written, little-endian records as below.
+ *   slices BITS           count them always, in each slice of 2^BITS instructions for itself
+ * Argument `into=PREFIX`: PREFIX.events, PREFIX.runs, PREFIX.counts, PREFIX.blocks are written, little-endian records
+ * as below. A block belongs to the slice in which it begins to run.
  *
  * The clock: virtual nanoseconds = bias + 8 * n. The bias grows when QEMU skips idle time. Plugins are not told the
  * time (QEMU 7.2), but a QEMU that is built with modules, as Debian's is, exports the functions that know it. They
@@ -69,14 +71,24 @@ struct run {
 	uint32_t cpu;
 };
 
+struct count {
+	uint32_t block;
+	uint32_t slice; /* from 0 on; of a window 0 */
+	uint64_t instructions;
+};
+
 struct block {
 	uint64_t address;
-	uint64_t counted; /* instructions inside the window */
 	uint32_t number;
 	uint32_t instructions;
 	uint32_t last_size;
 	uint8_t last[16]; /* the last instruction: how the block is left */
-	uint32_t logged;
+	uint32_t used; /* by a run or a count */
+};
+
+struct counted {
+	struct block block;
+	struct count count; /* of the slice in which it ran last */
 };
 
 struct mark {
@@ -95,14 +107,15 @@ struct place {
 
 static uint64_t n; /* the one counter that the translated code adds to */
 static uint64_t n_before;
-static struct block *before;
+static struct counted *before;
 static struct mark *marks;
 static size_t mark_count;
 static struct interval *intervals, window;
 static size_t interval_count, interval_now;
-static struct block **blocks;
+static unsigned int slice_bits;
+static struct counted **blocks;
 static size_t block_count, block_room;
-static FILE *events, *runs;
+static FILE *events, *runs, *counts;
 static char *prefix;
 static bool arm64;
 static bool reading, exact;
@@ -175,25 +188,43 @@ static void on_event(unsigned int cpu, void *data)
 		reading = true;
 }
 
+static void put(struct counted *counted)
+{
+	if (!counted->count.instructions)
+		return;
+	counted->block.used = 1;
+	fwrite(&counted->count, sizeof(counted->count), 1, counts);
+	counted->count.instructions = 0;
+}
+
+static void add(struct counted *counted, uint64_t instructions, uint32_t slice)
+{
+	if (counted->count.slice != slice) {
+		put(counted);
+		counted->count.slice = slice;
+	}
+	counted->count.instructions += instructions;
+}
+
 static void on_block(unsigned int cpu, void *data)
 {
-	struct block *block = data;
+	struct counted *block = data;
 
 	if (reading) {
 		reading = false;
 		exact = true;
 		bias();
 	}
-	if (before && n_before >= window.start && n_before < window.end)
-		before->counted += n - n_before;
+	if (before && (slice_bits || (n_before >= window.start && n_before < window.end)))
+		add(before, n - n_before, slice_bits ? n_before >> slice_bits : 0);
 	before = block;
 	n_before = n;
 	while (interval_now < interval_count && n >= intervals[interval_now].end)
 		interval_now++;
 	if (interval_now < interval_count && n >= intervals[interval_now].start) {
-		struct run run = { n, bias(), block->number, cpu };
+		struct run run = { n, bias(), block->block.number, cpu };
 
-		block->logged = 1;
+		block->block.used = 1;
 		fwrite(&run, sizeof(run), 1, runs);
 	}
 }
@@ -232,7 +263,8 @@ static uint32_t marked(uint64_t address)
 static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t count = qemu_plugin_tb_n_insns(tb);
-	struct block *block = room_for(sizeof(*block));
+	struct counted *counted = room_for(sizeof(*counted));
+	struct block *block = &counted->block;
 
 	(void)id;
 	if (block_count == block_room) {
@@ -242,8 +274,9 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	block->address = qemu_plugin_tb_vaddr(tb);
 	block->number = block_count;
 	block->instructions = count;
-	blocks[block_count++] = block;
-	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, block);
+	counted->count.block = block_count;
+	blocks[block_count++] = counted;
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, counted);
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		const uint8_t *bytes = qemu_plugin_insn_data(insn);
@@ -289,11 +322,14 @@ static void on_exit_of_qemu(qemu_plugin_id_t id, void *data)
 	FILE *stream = opened("blocks");
 
 	(void)id, (void)data;
-	for (size_t i = 0; i < block_count; i++)
-		if (blocks[i]->counted || blocks[i]->logged)
-			fwrite(blocks[i], sizeof(*blocks[i]), 1, stream);
+	for (size_t i = 0; i < block_count; i++) {
+		put(blocks[i]);
+		if (blocks[i]->block.used)
+			fwrite(&blocks[i]->block, sizeof(blocks[i]->block), 1, stream);
+	}
 	closed(events, "events");
 	closed(runs, "runs");
+	closed(counts, "counts");
 	/* The last: its presence says that the others are whole. */
 	closed(stream, "blocks");
 }
@@ -316,6 +352,8 @@ static void read_order(const char *path)
 			intervals[interval_count++] = (struct interval){ a, b };
 		} else if (sscanf(line, "window %llu %llu", &a, &b) == 2) {
 			window = (struct interval){ a, b };
+		} else if (sscanf(line, "slices %llu", &a) == 1 && a < 64) {
+			slice_bits = a;
 		} else {
 			fail("not understood", line);
 		}
@@ -338,6 +376,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	icount_get_raw = (int64_t(*)(void))dlsym(RTLD_DEFAULT, "icount_get_raw");
 	events = opened("events");
 	runs = opened("runs");
+	counts = opened("counts");
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
 	qemu_plugin_register_atexit_cb(id, on_exit_of_qemu, NULL);
 	return 0;

@@ -18,7 +18,8 @@ from rtgate.errors import ParseError
 
 _EVENT = struct.Struct("<QqQII")
 _RUN = struct.Struct("<QqII")
-_BLOCK = struct.Struct("<QQIII16sI")  # the compiler adds nothing: all fields are aligned
+_COUNT = struct.Struct("<IIQ")
+_BLOCK = struct.Struct("<QIII16sI")  # the compiler adds nothing: all fields are aligned
 
 
 class Kind(IntEnum):
@@ -61,12 +62,10 @@ class Block:
     """Instructions that QEMU translated together; a block ends at the latest with the first jump.
 
     Attributes:
-        counted: its instructions that were executed within the window.
         last: the bytes of its last instruction.
     """
 
     address: int
-    counted: int
     instructions: int
     last: bytes
 
@@ -79,59 +78,70 @@ class Order:
         marks: addresses of instructions that are events, by kind.
         intervals: (start, end) in `n`: executions of blocks are logged; ascending, not overlapping.
         window: (start, end) in `n`: instructions of each block are counted.
+        slice_bits: they are counted from power-on to the end, in each slice of 2 to the power of this for itself; 0 to
+            count those of the window.
     """
 
     marks: Mapping[int, int] = field(default_factory=dict)
     intervals: Sequence[tuple[int, int]] = ()
     window: tuple[int, int] = (0, 0)
+    slice_bits: int = 0
 
     def text(self) -> str:
         """Return the order as the plugin reads it."""
         lines = [f"mark {int(kind)} {address:x}" for kind, address in self.marks.items()]
         lines += [f"interval {start} {end}" for start, end in self.intervals]
-        return "\n".join([*lines, "window {} {}".format(*self.window)]) + "\n"
+        lines.append(f"slices {self.slice_bits}" if self.slice_bits else "window {} {}".format(*self.window))
+        return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What the plugin wrote about one boot."""
+    """What the plugin wrote about one boot.
+
+    Attributes:
+        counts: (block, slice, instructions), for each block and slice in which it ran; a window is slice 0.
+    """
 
     events: tuple[Event, ...]
     runs: tuple[Run, ...]
+    counts: tuple[tuple[int, int, int], ...] = ()
     blocks: Mapping[int, Block]
 
 
 def read(prefix: Path) -> Trace:
-    """Read `PREFIX.events`, `.runs` and `.blocks`.
+    """Read `PREFIX.events`, `.runs`, `.counts` and `.blocks`.
 
     Raises:
         ParseError: one is missing, cut off, or does not fit the others.
     """
     try:
-        events, runs, blocks = (Path(f"{prefix}.{suffix}").read_bytes() for suffix in ("events", "runs", "blocks"))
+        parts = [Path(f"{prefix}.{suffix}").read_bytes() for suffix in ("events", "runs", "counts", "blocks")]
     except OSError as error:
         raise ParseError(f"the trace is incomplete: {error}") from error
-    return parse(events, runs, blocks)
+    return parse(*parts)
 
 
-def parse(events: bytes, runs: bytes, blocks: bytes) -> Trace:
-    """Return the trace in the bytes of its three files. Raises ParseError: they are damaged."""
-    for name, data, record in (("events", events, _EVENT), ("runs", runs, _RUN), ("blocks", blocks, _BLOCK)):
+def parse(events: bytes, runs: bytes, counts: bytes, blocks: bytes) -> Trace:
+    """Return the trace in the bytes of its four files. Raises ParseError: they are damaged."""
+    files = (("events", events, _EVENT), ("runs", runs, _RUN), ("counts", counts, _COUNT), ("blocks", blocks, _BLOCK))
+    for name, data, record in files:
         if len(data) % record.size:
             raise ParseError(f"the trace's {name} are cut off: {len(data)} bytes, {record.size} each")
     known = {
-        number: Block(address, counted, instructions, last[: min(size, 16)])
-        for address, counted, number, instructions, size, last, _ in _BLOCK.iter_unpack(blocks)
+        number: Block(address, instructions, last[: min(size, 16)])
+        for address, number, instructions, size, last, _ in _BLOCK.iter_unpack(blocks)
     }
     trace = Trace(
         events=tuple(Event(*fields) for fields in _EVENT.iter_unpack(events)),
         runs=tuple(Run(*fields) for fields in _RUN.iter_unpack(runs)),
+        counts=tuple(_COUNT.iter_unpack(counts)),
         blocks=known,
     )
     for name, numbers in (("events", [e.n for e in trace.events]), ("runs", [r.n for r in trace.runs])):
         if any(later < sooner for sooner, later in itertools.pairwise(numbers)):
             raise ParseError(f"the trace's {name} are not in order")
-    unknown = {run.block for run in trace.runs} - known.keys()
+    unknown = ({run.block for run in trace.runs} | {block for block, _, _ in trace.counts}) - known.keys()
     if unknown:
         raise ParseError(f"the trace has no block {min(unknown)}, which was executed")
     return trace
