@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.explanation import Arm as Explained
@@ -35,6 +35,11 @@ class Side:
     directory: Path
     seed: int
     record: Record | None = None
+
+    @property
+    def seconds(self) -> float:
+        """What the boot took this machine, without tracing; 0 if it was not made yet."""
+        return self.record.seconds.get("total", 0.0) if self.record else 0.0
 
     def replay(self, case: Case, kernel: Vmlinux, tell: Tell) -> Replay:
         """Return the boot to run again."""
@@ -72,10 +77,11 @@ def compare(case: Case, candidate: Side, baseline: Side | None, stop: threading.
     found = _differences(kernels, sides, tell) if baseline else None
     names = found.functions if found else frozenset[str]()
 
-    def replay(name: str) -> Explained:
-        return replayed(sides[name].replay(case, kernels[name], tell), names)
-
-    done = dict(zip(sides, _at_once(replay, list(sides), stop), strict=True))
+    with _beside(stop) as pool:
+        running = {
+            name: pool.submit(replayed, side.replay(case, kernels[name], tell), names) for name, side in sides.items()
+        }
+        done: dict[str, Explained] = {name: future.result() for name, future in running.items()}
     return Compared(
         explanation=explain(done["candidate"], done.get("baseline"), names if found else None),
         differences=found,
@@ -105,41 +111,36 @@ def exercise(
     """
     sides = {"candidate": pairs[0].candidate, "baseline": pairs[0].baseline}
     kernels = {name: Vmlinux(vmlinux(side.directory)) for name, side in sides.items()}
-    found = _differences(kernels, sides, tell)
-
-    def one(name: str, pair: Pair) -> dict[str, int] | ConfigError | ParseError:
-        side = pair.candidate if name == "candidate" else pair.baseline
-        try:
-            return watched(side.replay(pair.case, kernels[name], tell))
-        except (ConfigError, ParseError) as error:
-            return error
-
-    names = ["candidate", *(["baseline"] if found.removed else [])]
-    seen = _at_once(lambda job: one(*job), [(name, pair) for name in names for pair in pairs], stop)
-    return found, [_exercised(found, seen[number :: len(pairs)]) for number in range(len(pairs))]
-
-
-def _exercised(
-    found: Differences, seen: Sequence[dict[str, int] | ConfigError | ParseError]
-) -> Exercise | ConfigError | ParseError:
-    """Return what ran in a case, of either kernel; an error of one of them leaves it unknown."""
-    ran = []
-    for one in seen:
-        if not isinstance(one, dict):
-            return one
-        ran.append(one)
-    return exercised(found.functions, _most(ran), found.data)
+    longest = sorted(range(len(pairs)), key=lambda number: -pairs[number].candidate.seconds)
+    with _beside(stop) as pool:
+        # The longest boots come first, and the kernels are compared meanwhile: less of this machine lies idle.
+        boots = {
+            number: [
+                pool.submit(watched, pairs[number].candidate.replay(pairs[number].case, kernels["candidate"], tell))
+            ]
+            for number in longest
+        }
+        found = _differences(kernels, sides, tell)
+        for number in longest if found.removed else ():
+            again = pairs[number].baseline.replay(pairs[number].case, kernels["baseline"], tell)
+            boots[number].append(pool.submit(watched, again))
+        return found, [_exercised(found, boots[number]) for number in range(len(pairs))]
 
 
-_Job = TypeVar("_Job")
-_Done = TypeVar("_Done")
+def _exercised(found: Differences, boots: Sequence[Future[dict[str, int]]]) -> Exercise | ConfigError | ParseError:
+    """Wait for a case's boots and return what ran, in either kernel; an error of one of them leaves it unknown."""
+    try:
+        return exercised(found.functions, _most([boot.result() for boot in boots]), found.data)
+    except (ConfigError, ParseError) as error:
+        return error
 
 
-def _at_once(work: Callable[[_Job], _Done], jobs: Sequence[_Job], stop: threading.Event) -> list[_Done]:
-    """Carry out jobs, one on each core of this machine; `stop` is set, if one fails."""
+@contextmanager
+def _beside(stop: threading.Event) -> Iterator[ThreadPoolExecutor]:
+    """Return what carries out boots, one on each core of this machine; `stop` is set if an error leaves the block."""
     pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
     try:
-        return [future.result() for future in [pool.submit(work, job) for job in jobs]]
+        yield pool
     except BaseException:
         stop.set()
         raise

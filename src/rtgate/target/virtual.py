@@ -194,6 +194,7 @@ class _Watch:
         self._stop = stop
         self._began = time.monotonic()
         self._log = b""
+        self._looked = 0
 
     def read(self, console: bytes) -> Outcome:
         """Return what a boot came to that was made before, from what it printed."""
@@ -247,7 +248,10 @@ class _Watch:
         return bool(new)
 
     def _fatal(self) -> bool:
-        return any(fault.kind in FATAL for fault in scan(self._log[-20_000:].decode("utf-8", errors="replace")))
+        """Return whether what came since the last look, from the beginning of its line, says that the kernel died."""
+        new = self._log[self._log.rfind(b"\n", 0, self._looked) + 1 :]
+        self._looked = len(self._log)
+        return any(fault.kind in FATAL for fault in scan(new.decode("utf-8", errors="replace")))
 
     def _overdue(self, clock: float, standing: float, spent: float) -> str:
         """Return which deadline has passed.
