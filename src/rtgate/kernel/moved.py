@@ -8,17 +8,16 @@ must be an address, relative or absolute, that means the same in both; no disass
 
 from __future__ import annotations
 
+import itertools
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from rtgate.kernel import pages
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 _KERNEL = 0xFFFF_0000_0000_0000  # addresses from here on are the kernel's
 _TEXT = 96  # bytes by which data without a name are compared
-_CALL_CLOBBERED = (*range(19), 30)
-# Loads and stores with an unsigned offset: the top byte, and the scale by size bits (and the 128-bit ones).
-_MEMORY = {0x39: 0, 0x79: 1, 0xB9: 2, 0xF9: 3, 0x3D: 0, 0x7D: 1, 0xBD: 2, 0xFD: 3}
 
 _CALL_OR_JUMP = re.compile(rb"[\xe8\xe9]")  # x86; four bytes of distance follow
 
@@ -31,44 +30,41 @@ def same_code(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> boo
         return False
     if one.arch != "arm64":
         return _same_x86(one, mine, other, theirs)
-    pairs = zip(_tokens(one, mine), _tokens(other, theirs), strict=True)
+    # Line by line is enough for most; what a register holds on every way is asked where that does not do.
+    if all(a == b for a, b in zip(_tokens(one, mine), _tokens(other, theirs), strict=True)):
+        return True
+    pairs = zip(_tokens_on_all_ways(one, mine), _tokens_on_all_ways(other, theirs), strict=True)
     left = [(a, b) for a, b in pairs if a != b]
-    return not left or _on_other_paths(one, mine, other, theirs, left)
+    return not left or _on_other_ways(one, mine, other, theirs, left)
 
 
-def _on_other_paths(
-    one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol, left: list[tuple[Token, Token]]
-) -> bool:
-    """Return whether low halves whose page was not known (it was made on another path) fit a page of the function."""
-    pages = list(zip(_pages(one, mine), _pages(other, theirs), strict=False))
+def _on_other_ways(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol, left: list[tuple[Token, Token]]) -> bool:
+    """Return whether low halves whose page differs from way to way, or is not known, fit a page of the function."""
+    made = list(zip(_pages(one, mine), _pages(other, theirs), strict=False))
     for a, b in left:
         if not isinstance(a, int) or not isinstance(b, int) or (a ^ b) & ~(0xFFF << 10):
             return False
-        scale = _scale(a)
-        offsets = [(word >> 10 & 0xFFF) << (scale or 0) for word in (a, b)]
+        scale = pages.scale_of(a)
         if scale is None or not any(
-            register == (a >> 5 & 31) and _meets(one, page + offsets[0], other, page_b + offsets[1])
-            for (register, page), (_, page_b) in pages
+            register == (a >> 5 & 31)
+            and _meets(one, page + pages.low_half(a, scale), other, page_b + pages.low_half(b, scale))
+            for (register, page), (_, page_b) in made
         ):
             return False
     return True
 
 
+def _instructions(kernel: Vmlinux, symbol: Symbol) -> list[int]:
+    code = kernel.bytes_at(symbol.address, symbol.size // 4 * 4)
+    return [word for (word,) in struct.iter_unpack("<I", code)]
+
+
 def _pages(kernel: Vmlinux, symbol: Symbol) -> Iterator[tuple[int, int]]:
     """Yield the register and the address of each `adrp`."""
-    code = kernel.bytes_at(symbol.address, symbol.size // 4 * 4)
-    for at, (word,) in enumerate(struct.iter_unpack("<I", code)):
-        if word >> 24 & 0x9F == 0x90:
-            distance = _signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
-            yield word & 31, ((symbol.address + 4 * at) & ~0xFFF) + (distance << 12)
-
-
-def _scale(word: int) -> int | None:
-    """Return by how many bits an instruction that may add a low half shifts its offset; None if it is another."""
-    top = word >> 24
-    if top & 4 and top in _MEMORY and word & 0x00800000:
-        return 4
-    return _MEMORY.get(top, 0 if word >> 22 == 0x244 else None)  # or add, 64 bit, not shifted
+    for at, word in enumerate(_instructions(kernel, symbol)):
+        page = pages.page_of(word, symbol.address + 4 * at)
+        if page is not None:
+            yield word & 31, page
 
 
 def same_data(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> bool:
@@ -121,52 +117,46 @@ def target(kernel: Vmlinux, address: int) -> Token:
 
 
 def _tokens(kernel: Vmlinux, symbol: Symbol) -> Iterator[Token]:
-    """Yield a function's instructions, with addresses replaced by what they mean (arm64)."""
-    start, end = symbol.address, symbol.address + symbol.size
-    pages: dict[int, int] = {}
-    code = kernel.bytes_at(start, symbol.size // 4 * 4)
-    for pc, (word,) in zip(range(start, end, 4), struct.iter_unpack("<I", code), strict=False):
-        top = word >> 24
-        if top & 0x7C == 0x14:  # b, bl
-            there = pc + 4 * _signed(word, 26)
-            yield word if start <= there < end else (top & 0xFC, *_as_tuple(target(kernel, there)))
-            if top & 0x80:
-                for register in _CALL_CLOBBERED:
-                    pages.pop(register, None)
-        elif top & 0x1F == 0x10:  # adr, adrp
-            distance = _signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
-            if top & 0x80:
-                pages[word & 31] = (pc & ~0xFFF) + (distance << 12)
-                yield (top & 0x9F, word & 31)
-            else:
-                pages.pop(word & 31, None)
-                there = pc + distance
-                yield word if start <= there < end else (top & 0x9F, word & 31, *_as_tuple(target(kernel, there)))
-        else:
-            yield _low_part(kernel, word, pages)
+    """Yield a function's instructions, with addresses replaced by what they mean (arm64), as they stand one by one."""
+    known: dict[int, int] = {}
+    for pc, word in zip(itertools.count(symbol.address, 4), _instructions(kernel, symbol), strict=False):
+        yield _token(kernel, symbol, (pc, word), known)
+        pages.update(known, word, pc)
 
 
-def _low_part(kernel: Vmlinux, word: int, pages: dict[int, int]) -> Token:
-    """Return an instruction that may add the low 12 bits to a page's address."""
-    top, base, into = word >> 24, word >> 5 & 31, word & 31
-    scale, page = _scale(word), pages.get(base)
-    made: Token = word
-    if page is not None and scale is not None:
-        made = (word & ~(0xFFF << 10), *_as_tuple(target(kernel, page + ((word >> 10 & 0xFFF) << scale))))
-    # A store (bits 23, 22 both 0) writes no register; everything else may.
-    store = top in _MEMORY and not word & 0x00C00000
-    if not store and top & 0x7C != 0x34 and top != 0x54:
-        pages.pop(into, None)
-    return made
+def _tokens_on_all_ways(kernel: Vmlinux, symbol: Symbol) -> Iterator[Token]:
+    """Yield the same, with addresses replaced only where they are the same on every way that leads there."""
+    words = _instructions(kernel, symbol)
+    for number, known in enumerate(pages.pages_before(words, symbol.address)):
+        yield _token(kernel, symbol, (symbol.address + 4 * number, words[number]), known)
+
+
+def _token(kernel: Vmlinux, symbol: Symbol, at: tuple[int, int], known: Mapping[int, int]) -> Token:
+    """Return what an instruction (its address and word) does, with the pages that registers hold."""
+    pc, word = at
+    top = word >> 24
+    if top & 0x7C == 0x14:  # b, bl
+        return _to(kernel, symbol, word, pc + 4 * pages.signed(word, 26), (top & 0xFC,))
+    if top & 0x9F == 0x90:  # adrp
+        return (top & 0x9F, word & 31)
+    if top & 0x9F == 0x10:  # adr
+        distance = pages.signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
+        return _to(kernel, symbol, word, pc + distance, (top & 0x9F, word & 31))
+    scale, page = pages.scale_of(word), known.get(word >> 5 & 31)
+    if scale is None or page is None:
+        return word
+    return (word & ~(0xFFF << 10), *_as_tuple(target(kernel, page + pages.low_half(word, scale))))
+
+
+def _to(kernel: Vmlinux, symbol: Symbol, word: int, there: int, kind: tuple[int, ...]) -> Token:
+    """Return an instruction that names an address: as it is within the function, with what it means outside."""
+    if symbol.address <= there < symbol.address + symbol.size:
+        return word
+    return (*kind, *_as_tuple(target(kernel, there)))
 
 
 def _as_tuple(token: Token) -> tuple[object, ...]:
     return token if isinstance(token, tuple) else (token,)
-
-
-def _signed(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> bits - 1 else value
 
 
 def _same_x86(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> bool:
