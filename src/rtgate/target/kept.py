@@ -27,7 +27,7 @@ import time
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate import site
@@ -55,21 +55,23 @@ class Known:
     seconds: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
 class KeptBoots:
-    """The consoles that are kept in a directory.
+    """The consoles that are kept in a directory, as one run uses them: it remembers what it has taken."""
 
-    Attributes:
-        began: when the run began, in seconds since the epoch: it takes nothing younger.
-        again: make every boot, and compare it with what is kept.
-    """
+    def __init__(self, directory: Path, began: float, *, again: bool = False) -> None:
+        """Use what a directory keeps.
 
-    directory: Path
-    began: float
-    again: bool = False
-    _taken: set[str] = field(default_factory=set)
-    _differed: threading.Event = field(default_factory=threading.Event)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+        Args:
+            directory: need not exist.
+            began: when the run began, in seconds since the epoch: it takes nothing younger.
+            again: make every boot, and compare it with what is kept.
+        """
+        self._directory = directory
+        self._began = began
+        self._again = again
+        self._taken: set[str] = set()
+        self._differed = threading.Event()
+        self._lock = threading.Lock()
 
     @classmethod
     def opened(cls, *, again: bool) -> KeptBoots | None:
@@ -78,13 +80,13 @@ class KeptBoots:
             return None
         directory = site.cache() / "boots"
         _tidy(directory)
-        return cls(directory, time.time(), again)
+        return cls(directory, time.time(), again=again)
 
     def known(self, digest: str) -> Known | None:
         """Return the boot of a digest; None if it was not made before this run, or cannot be read."""
         path = self._path(digest)
         with suppress(OSError, EOFError, zlib.error, ValueError, KeyError):
-            if path.stat().st_mtime >= self.began:
+            if path.stat().st_mtime >= self._began:
                 return None
             head, _, console = gzip.decompress(path.read_bytes()).partition(b"\n")
             told = json.loads(head)
@@ -96,8 +98,8 @@ class KeptBoots:
         booted = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         head = json.dumps({"booted": booted, "seconds": dict(seconds)}).encode()
         with suppress(OSError):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            handle, staged = tempfile.mkstemp(dir=self.directory)
+            self._directory.mkdir(parents=True, exist_ok=True)
+            handle, staged = tempfile.mkstemp(dir=self._directory)
             try:
                 with os.fdopen(handle, "wb") as stream:
                     stream.write(gzip.compress(head + b"\n" + console))
@@ -116,11 +118,11 @@ class KeptBoots:
         with self._lock:
             twice = digest in self._taken
             self._taken.add(digest)
-        today = (int(self.began // _DAY_S) + seed + zlib.crc32(case.encode())) % AGAIN_EVERY == 0
-        return today or twice or self.again or self._differed.is_set()
+        today = (int(self._began // _DAY_S) + seed + zlib.crc32(case.encode())) % AGAIN_EVERY == 0
+        return today or twice or self._again or self._differed.is_set()
 
     def _path(self, digest: str) -> Path:
-        return self.directory / f"{digest}.gz"
+        return self._directory / f"{digest}.gz"
 
 
 def digest(program: str, command: str, added: bytes, files: Iterable[Path]) -> str:
