@@ -89,6 +89,16 @@ class Code:
     arch: str
     blocks: Mapping[int, Block]
     name_of: Callable[[int], str]
+    _known: dict[int, tuple[str, Left]] = field(default_factory=dict)
+
+    def of(self, number: int) -> tuple[str, Left]:
+        """Return the function that a block is part of, and how it is left."""
+        known = self._known.get(number)
+        if known is None:
+            block = self.blocks[number]
+            name = USER if block.address < _USER_ABOVE else self.name_of(block.address)
+            known = self._known[number] = (name, left(self.arch, block.last))
+        return known
 
 
 def profile(code: Code, runs: Sequence[Run], span: tuple[int, int], differing: frozenset[str]) -> Profile:
@@ -101,13 +111,15 @@ def profile(code: Code, runs: Sequence[Run], span: tuple[int, int], differing: f
         differing: functions that differ between the kernels.
     """
     stacks: dict[int, _Stack] = {}
-    for place, run in enumerate(runs):
+    start, last = span
+    ends = [*(run.n for run in runs[1:]), last]
+    for run, end in zip(runs, ends, strict=False):
         stack = stacks.get(run.cpu)
         if stack is None:
             stack = stacks[run.cpu] = _Stack(code)
         frame = stack.enter(run.block)
-        end = runs[place + 1].n if place + 1 < len(runs) else span[1]
-        frame.count += max(0, min(end, span[1]) - max(run.n, span[0]))
+        if end > start:
+            frame.count += max(0, min(end, last) - max(run.n, start))
     return _added([frame for stack in stacks.values() for frame in stack.frames if frame.count], differing)
 
 
@@ -137,24 +149,21 @@ class _Stack:
         self._code = code
         self._now: _Frame | None = None
         self._way = Left.OTHER
-        self._known: dict[int, tuple[str, Left]] = {}
 
     def enter(self, number: int) -> _Frame:
         """Return the frame that a block runs in."""
-        known = self._known.get(number)
-        if known is None:
-            block = self._code.blocks[number]
-            name = USER if block.address < _USER_ABOVE else self._code.name_of(block.address)
-            known = self._known[number] = (name, left(self._code.arch, block.last))
-        name, way = known
+        name, way = self._code.of(number)
         before = self._now
+        if before is not None and before.name == name and self._way is Left.OTHER:
+            self._way = way
+            return before
         if before is None:
             self._now = self._new(name, None)
         elif _is_entry(name) and before.name != name:
             self._now = self._new(name, before, exception=True)
         elif self._way is Left.CALL:
             self._now = self._new(name, before)
-        elif self._way in {Left.RETURN, Left.EXCEPTION_RETURN}:
+        elif self._way is Left.RETURN or self._way is Left.EXCEPTION_RETURN:
             self._now = self._returned(before, name)
         elif before.name != name:
             # A jump into another function: it returns to whoever called this one.
