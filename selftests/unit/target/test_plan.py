@@ -37,36 +37,6 @@ from rtgate.tuning import Write
 # They change settings of this machine, one after the other; see `printk`.
 pytestmark = pytest.mark.xdist_group("plans")
 
-# They change settings of this machine, one after the other; see `printk`.
-pytestmark = pytest.mark.xdist_group("plans")
-
-# They change settings of this machine, one after the other; see `printk`.
-pytestmark = pytest.mark.xdist_group("plans")
-
-# They change settings of this machine, one after the other; see `printk`.
-pytestmark = pytest.mark.xdist_group("plans")
-
-# They change settings of this machine, one after the other; see `printk`.
-pytestmark = pytest.mark.xdist_group("plans")
-
-# They change settings of this machine, one after the other; see `printk`.
-pytestmark = pytest.mark.xdist_group("plans")
-
-# They change settings of this machine, one after the other; see `printk`.
-pytestmark = pytest.mark.xdist_group("plans")
-
-# They change settings of this machine, one after the other; see `printk`.
-pytestmark = pytest.mark.xdist_group("plans")
-
-# They change settings of this machine, one after the other; see `printk`.
-pytestmark = pytest.mark.xdist_group("plans")
-
-# They change settings of this machine, one after the other; see `printk`.
-pytestmark = pytest.mark.xdist_group("plans")
-
-# They change settings of this machine, one after the other; see `printk`.
-pytestmark = pytest.mark.xdist_group("plans")
-
 IDLE = Load(name="idle")
 PRINTK = Path("/proc/sys/kernel/printk")
 WATCHED = (
