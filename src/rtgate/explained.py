@@ -23,7 +23,7 @@ _NAMING = frozenset({"LOCALVERSION", "LOCALVERSION_AUTO", "BUILD_SALT", "DEFAULT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """What was seen of one case in one traced boot of each kernel.
+    """What was seen of one case in traced boots, of the candidate at least.
 
     Attributes:
         baseline_image, candidate_image: SHA-256 of the kernels that were traced.

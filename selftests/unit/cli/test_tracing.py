@@ -126,7 +126,38 @@ def test_a_case_that_cannot_be_traced_is_told_and_the_others_are_seen(
     boots.broken[stored(LOADED)] = error
     seen = traced(tmp_path, verdict(LOADED, Kind.NO_WORSE), verdict(IDLE, Kind.NO_WORSE))
     assert set(seen) == {stored(IDLE)}
-    assert f"{LOADED} is not explained: {error}" in capsys.readouterr().err
+    assert f"{LOADED} is not traced: {error}" in capsys.readouterr().err
+
+
+def test_arms_that_cannot_be_made_are_told_of_every_case(
+    boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_: Any) -> Any:
+        raise ConfigError("no such kernel")
+
+    monkeypatch.setattr(tracing, "make_arms", fails)
+    assert traced(tmp_path, verdict(LOADED, Kind.NO_WORSE), verdict(IDLE, Kind.NO_WORSE)) == {}
+    assert traced(tmp_path, verdict(IDLE, Kind.REGRESSION)) == {}
+    told = capsys.readouterr().err
+    assert f"{LOADED} is not traced: no such kernel" in told
+    assert told.count(f"{IDLE} is not traced: no such kernel") == 2
+    assert (boots.exercised, boots.explained) == ([], [])
+
+
+def test_cases_of_another_tuning_boot_with_it(boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(tracing, "case_of", lambda one: Named(one.name, tuning=one.name.partition("+")[2] or "default"))
+    arms = ((Named("candidate"), Named("baseline")), threading.Event())
+
+    def made(request: Any) -> Any:
+        asked.append(request.tuning)
+        return arms
+
+    monkeypatch.setattr(tracing, "make_arms", made)
+    names = (IDLE, LOADED, f"{IDLE}+isolated")
+    assert len(traced(tmp_path, *(verdict(name, Kind.NO_WORSE) for name in names))) == 3
+    assert asked == ["default", "isolated"]
+    assert boots.exercised == [stored(name) for name in names]
 
 
 def test_what_no_tool_can_show_is_not_traced(boots: Boots, tmp_path: Path) -> None:

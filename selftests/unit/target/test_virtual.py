@@ -51,6 +51,11 @@ if mode.startswith("exit"):
     print("no such machine", file=sys.stderr)
     sys.exit(int(mode.split()[1]))
 started = "" if "early" in mode else "rtgate: plan started\\r\\n"
+if mode == "panic in two parts":
+    console.write_text(started + "[    0.5] Kernel pa")
+    time.sleep(0.5)
+    console.write_text(started + "[    0.5] Kernel panic - not syncing: no init\\r\\n")
+    time.sleep(600)
 if mode.startswith("panic"):
     console.write_text(started + "[    0.5] Kernel panic - not syncing: no init\\r\\n")
     sys.exit()
@@ -242,6 +247,14 @@ def test_whose_turn_it_is(lab: Lab, mode: str, state: State, message: str) -> No
     assert found.message.startswith(message)
     assert found.files == {}
     assert found.machine["rootfs"] == "c" * 64
+
+
+def test_a_dying_kernel_whose_line_comes_in_parts_is_ended(lab: Lab) -> None:
+    lab.mode("panic in two parts")
+    began = time.monotonic()
+    found = lab.board.run(plan_of())
+    assert found.message == "the kernel died during the measurement: [    0.5] Kernel panic - not syncing: no init"
+    assert time.monotonic() - began < virtual._STALL_S
 
 
 @pytest.mark.parametrize(

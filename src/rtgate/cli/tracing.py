@@ -18,7 +18,7 @@ from rtgate.explain.explanation import Exercise
 from rtgate.explained import Explained
 from rtgate.judge.verdict import Kind, Verdict
 from rtgate.kernel.differing import Differences
-from rtgate.measure import Arm
+from rtgate.measure import Arm, Case
 from rtgate.record import Place, Record
 from rtgate.report.text import plain
 from rtgate.tools.cyclictest import Cyclictest
@@ -42,10 +42,19 @@ def trace(board: str, kernels: Mapping[str, Path], records: Path, verdicts: Sequ
     regressions = [one.case for one in compared if one.kind is Kind.REGRESSION]
     cases = [_clearest(regressions)] if regressions else list(dict.fromkeys(one.case for one in compared))
     found = [one for case in cases if (one := _boots(records, board, case)) is not None]
-    if not found:
+    traced = [_alike(board, kernels, group, regressed=bool(regressions)) for group in _grouped(found)]
+    return any(traced)
+
+
+def _alike(board: str, kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regressed: bool) -> bool:
+    """Trace cases of one profile and tuning; return whether anything could be said of them."""
+    try:
+        tracing = _Tracing.made(board, kernels, boots[0])
+        return tracing.explained(boots[0]) if regressed else tracing.exercised(boots)
+    except (ConfigError, ParseError) as error:
+        for one in boots:
+            _untold(one.name, error)
         return False
-    tracing = _Tracing.made(board, kernels, found[0])
-    return tracing.explained(found[0]) if regressions else tracing.exercised(found)
 
 
 def _clearest(regressions: Sequence[str]) -> str:
@@ -62,6 +71,7 @@ class _Boots:
     """A case, and the boot of each kernel that shows most of it."""
 
     name: str
+    case: Case
     place: Place
     candidate: Record
     baseline: Record
@@ -71,14 +81,23 @@ def _boots(records: Path, board: str, case: str) -> _Boots | None:
     places = {arm: Place(records=records, board=board, arm=arm, case=case) for arm in ("candidate", "baseline")}
     try:
         found = {arm: slowest(place.directory) for arm, place in places.items()}
+        measured = case_of(found["candidate"])
     except (ConfigError, ParseError) as error:
         _untold(case, error)
         return None
-    return _Boots(name=case, place=places["candidate"], **found)
+    return _Boots(name=case, case=measured, place=places["candidate"], **found)
+
+
+def _grouped(boots: Sequence[_Boots]) -> list[list[_Boots]]:
+    """Return the cases that the same arms can boot, together."""
+    found: dict[tuple[str, str], list[_Boots]] = {}
+    for one in boots:
+        found.setdefault((one.candidate.profile, one.case.tuning), []).append(one)
+    return list(found.values())
 
 
 def _untold(case: str, error: Exception) -> None:
-    print(f"rtgate: {case} is not explained: {plain(str(error))}", file=sys.stderr)
+    print(f"rtgate: {case} is not traced: {plain(str(error))}", file=sys.stderr)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,21 +110,15 @@ class _Tracing:
 
     @classmethod
     def made(cls, board: str, kernels: Mapping[str, Path], boots: _Boots) -> _Tracing:
-        one = boots.candidate
-        request = ArmRequest(
-            board=board, kernels=dict(kernels), profile=one.profile, tuning=case_of(one).tuning, console="virtual"
-        )
+        profile, tuning = boots.candidate.profile, boots.case.tuning
+        request = ArmRequest(board=board, kernels=dict(kernels), profile=profile, tuning=tuning, console="virtual")
         arms, stop = make_arms(request)
         return cls(arms={arm.name: arm for arm in arms}, kernels=kernels, stop=stop)
 
     def explained(self, boots: _Boots) -> bool:
         """Say what made a case slower; return whether that could be said."""
         pair = self._pair(boots)
-        try:
-            made = compare(pair.case, pair.candidate, pair.baseline, self.stop, lambda _: None)
-        except (ConfigError, ParseError) as error:
-            _untold(boots.name, error)
-            return False
+        made = compare(pair.case, pair.candidate, pair.baseline, self.stop, lambda _: None)
         assert made.differences is not None
         assert made.exercise is not None
         _write(boots, made.differences, made.exercise, made.explanation.sentence)
@@ -113,12 +126,7 @@ class _Tracing:
 
     def exercised(self, boots: Sequence[_Boots]) -> bool:
         """Say of each case which differences ran; return whether that could be said of any."""
-        try:
-            differences, found = exercise([self._pair(one) for one in boots], self.stop, lambda _: None)
-        except ConfigError as error:
-            for one in boots:
-                _untold(one.name, error)
-            return False
+        differences, found = exercise([self._pair(one) for one in boots], self.stop, lambda _: None)
         for one, ran in zip(boots, found, strict=True):
             if isinstance(ran, Exercise):
                 _write(one, differences, ran)
@@ -128,7 +136,7 @@ class _Tracing:
 
     def _pair(self, boots: _Boots) -> Pair:
         return Pair(
-            case=case_of(boots.candidate),
+            case=boots.case,
             candidate=self._side("candidate", boots.candidate),
             baseline=self._side("baseline", boots.baseline),
         )

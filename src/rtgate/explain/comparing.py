@@ -94,8 +94,8 @@ def exercise(
 ) -> tuple[Differences, list[Exercise | ConfigError | ParseError]]:
     """Run the candidate's boots again, each once, and see which functions that differ from the baseline ran in them.
 
-    The baseline runs again only if it has functions that the candidate has not: of all others the way into what
-    differs leads through code that both have, and through what differs first.
+    The baseline runs again only if it has functions that the candidate has not. A function that both have, and that
+    only the baseline came to (because of data, or of timing), counts as one that did not run: it is left to boards.
 
     Args:
         pairs: cases of the same two kernels.

@@ -352,7 +352,7 @@ static void read_order(const char *path)
 			intervals[interval_count++] = (struct interval){ a, b };
 		} else if (sscanf(line, "window %llu %llu", &a, &b) == 2) {
 			window = (struct interval){ a, b };
-		} else if (sscanf(line, "slices %llu", &a) == 1 && a < 64) {
+		} else if (sscanf(line, "slices %llu", &a) == 1 && a > 0 && a < 64) {
 			slice_bits = a;
 		} else {
 			fail("not understood", line);

@@ -44,7 +44,7 @@ class Subject:
         missing: boots that were planned and left no record, as people name them.
         paired: whether a baseline was to be measured on this board, too.
         unpaired: the baseline's boots that were planned and left no record.
-        explained: what traced boots of both kernels showed; None if nobody traced them.
+        explained: what traced boots showed; None if nobody traced them.
         schedule: when somebody was going to look at the boots, or may have looked.
     """
 

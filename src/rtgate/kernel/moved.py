@@ -8,12 +8,12 @@ must be an address, relative or absolute, that means the same in both; no disass
 
 from __future__ import annotations
 
-import itertools
 import re
 import struct
 from collections.abc import Iterator, Mapping
 
 from rtgate.kernel import pages
+from rtgate.kernel.pages import Held
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 _KERNEL = 0xFFFF_0000_0000_0000  # addresses from here on are the kernel's
@@ -30,41 +30,107 @@ def same_code(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> boo
         return False
     if one.arch != "arm64":
         return _same_x86(one, mine, other, theirs)
-    # Line by line is enough for most; what a register holds on every way is asked where that does not do.
-    if all(a == b for a, b in zip(_tokens(one, mine), _tokens(other, theirs), strict=True)):
+    left = _Code(one, mine), _Code(other, theirs)
+    differing = [number for number, (a, b) in enumerate(zip(*(code.tokens for code in left), strict=True)) if a != b]
+    if not all(_fits(left, number) for number in differing):
+        return False
+    # An address whose low half is nowhere known to belong to it says nothing yet.
+    unused = left[0].made.keys() - (left[0].used & left[1].used)
+    return all(_agrees(left, number) for number in unused)
+
+
+class _Code:
+    """A function of an arm64 kernel.
+
+    Attributes:
+        words: its instructions.
+        made: the register and the page of each `adrp`, by number of the instruction.
+        used: the `adrp` whose page is known where some low half is added to it.
+        tokens: its instructions, with addresses replaced by what they mean.
+    """
+
+    def __init__(self, kernel: Vmlinux, symbol: Symbol) -> None:
+        self.kernel = kernel
+        self.words = _instructions(kernel, symbol)
+        self.used: set[int] = set()
+        addresses = range(symbol.address, symbol.address + 4 * len(self.words), 4)
+        self.made = {
+            number: (word & 31, page)
+            for number, (pc, word) in enumerate(zip(addresses, self.words, strict=True))
+            if (page := pages.page_of(word, pc)) is not None
+        }
+        none: list[Mapping[int, Held]] = [{}] * len(self.words)
+        held = pages.pages_before(self.words, symbol.address) if self.made else none
+        self.tokens = [
+            self._token(symbol, (pc, word), known) for pc, word, known in zip(addresses, self.words, held, strict=True)
+        ]
+
+    def _token(self, symbol: Symbol, at: tuple[int, int], held: Mapping[int, Held]) -> Token:
+        """Return what an instruction (its address and word) does, with the pages that registers hold."""
+        pc, word = at
+        top = word >> 24
+        if top & 0x7C == 0x14:  # b, bl
+            return self._to(symbol, word, pc + 4 * pages.signed(word, 26), (top & 0xFC,))
+        if top & 0x9F == 0x90:  # adrp
+            return (top & 0x9F, word & 31)
+        if top & 0x9F == 0x10:  # adr
+            distance = pages.signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
+            return self._to(symbol, word, pc + distance, (top & 0x9F, word & 31))
+        known = held.get(word >> 5 & 31)
+        scale = None if known is None else pages.scale_of(word)
+        if scale is None or known is None:
+            return word
+        self.used.add(known.made)
+        meant = target(self.kernel, known.page + pages.low_half(word, scale))
+        return (word & ~(0xFFF << 10), *_as_tuple(meant))
+
+    def _to(self, symbol: Symbol, word: int, there: int, kind: tuple[int, ...]) -> Token:
+        """Return an instruction that names an address: as it is within the function, with what it means outside."""
+        if symbol.address <= there < symbol.address + symbol.size:
+            return word
+        return (*kind, *_as_tuple(target(self.kernel, there)))
+
+    def meant(self, number: int, page: int) -> Token | None:
+        """Return what the low half of an instruction means with a page; None if that is nothing with a name."""
+        scale = pages.scale_of(self.words[number])
+        if scale is None:
+            return None
+        found = target(self.kernel, page + pages.low_half(self.words[number], scale))
+        return found if _named(found) else None
+
+
+def _fits(both: tuple[_Code, _Code], number: int) -> bool:
+    """Return whether a low half whose page is not known means the same with a page that the function makes."""
+    a, b = (code.words[number] for code in both)
+    if not all(isinstance(code.tokens[number], int) for code in both) or (a ^ b) & ~(0xFFF << 10):
+        return False
+    return any(register == a >> 5 & 31 and _same(both, number, made) for made, (register, _) in both[0].made.items())
+
+
+def _agrees(both: tuple[_Code, _Code], made: int) -> bool:
+    """Return whether a page has the same meaning in both kernels: itself, or with some low half of the function."""
+    register, page = both[0].made[made]
+    itself = target(both[0].kernel, page)
+    if _named(itself) and made in both[1].made and itself == target(both[1].kernel, both[1].made[made][1]):
         return True
-    pairs = zip(_tokens_on_all_ways(one, mine), _tokens_on_all_ways(other, theirs), strict=True)
-    left = [(a, b) for a, b in pairs if a != b]
-    return not left or _on_other_ways(one, mine, other, theirs, left)
+    return any(
+        word >> 5 & 31 == register and isinstance(both[0].tokens[number], int) and _same(both, number, made)
+        for number, word in enumerate(both[0].words)
+    )
 
 
-def _on_other_ways(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol, left: list[tuple[Token, Token]]) -> bool:
-    """Return whether low halves whose page differs from way to way, or is not known, fit a page of the function."""
-    made = list(zip(_pages(one, mine), _pages(other, theirs), strict=False))
-    for a, b in left:
-        if not isinstance(a, int) or not isinstance(b, int) or (a ^ b) & ~(0xFFF << 10):
-            return False
-        scale = pages.scale_of(a)
-        if scale is None or not any(
-            register == (a >> 5 & 31)
-            and _meets(one, page + pages.low_half(a, scale), other, page_b + pages.low_half(b, scale))
-            for (register, page), (_, page_b) in made
-        ):
-            return False
-    return True
+def _named(meant: Token) -> bool:
+    return isinstance(meant, tuple) and meant[0] not in {"nowhere", "unnamed"}
+
+
+def _same(both: tuple[_Code, _Code], number: int, made: int) -> bool:
+    one, other = (code.meant(number, code.made[made][1]) if made in code.made else None for code in both)
+    return one is not None and one == other
 
 
 def _instructions(kernel: Vmlinux, symbol: Symbol) -> list[int]:
     code = kernel.bytes_at(symbol.address, symbol.size // 4 * 4)
     return [word for (word,) in struct.iter_unpack("<I", code)]
-
-
-def _pages(kernel: Vmlinux, symbol: Symbol) -> Iterator[tuple[int, int]]:
-    """Yield the register and the address of each `adrp`."""
-    for at, word in enumerate(_instructions(kernel, symbol)):
-        page = pages.page_of(word, symbol.address + 4 * at)
-        if page is not None:
-            yield word & 31, page
 
 
 def same_data(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> bool:
@@ -114,45 +180,6 @@ def target(kernel: Vmlinux, address: int) -> Token:
         return ("text", text)
     # Jump tables and unnamed constants: they follow from code and names, which are compared themselves.
     return ("unnamed", section.name)
-
-
-def _tokens(kernel: Vmlinux, symbol: Symbol) -> Iterator[Token]:
-    """Yield a function's instructions, with addresses replaced by what they mean (arm64), as they stand one by one."""
-    known: dict[int, int] = {}
-    for pc, word in zip(itertools.count(symbol.address, 4), _instructions(kernel, symbol), strict=False):
-        yield _token(kernel, symbol, (pc, word), known)
-        pages.update(known, word, pc)
-
-
-def _tokens_on_all_ways(kernel: Vmlinux, symbol: Symbol) -> Iterator[Token]:
-    """Yield the same, with addresses replaced only where they are the same on every way that leads there."""
-    words = _instructions(kernel, symbol)
-    for number, known in enumerate(pages.pages_before(words, symbol.address)):
-        yield _token(kernel, symbol, (symbol.address + 4 * number, words[number]), known)
-
-
-def _token(kernel: Vmlinux, symbol: Symbol, at: tuple[int, int], known: Mapping[int, int]) -> Token:
-    """Return what an instruction (its address and word) does, with the pages that registers hold."""
-    pc, word = at
-    top = word >> 24
-    if top & 0x7C == 0x14:  # b, bl
-        return _to(kernel, symbol, word, pc + 4 * pages.signed(word, 26), (top & 0xFC,))
-    if top & 0x9F == 0x90:  # adrp
-        return (top & 0x9F, word & 31)
-    if top & 0x9F == 0x10:  # adr
-        distance = pages.signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
-        return _to(kernel, symbol, word, pc + distance, (top & 0x9F, word & 31))
-    scale, page = pages.scale_of(word), known.get(word >> 5 & 31)
-    if scale is None or page is None:
-        return word
-    return (word & ~(0xFFF << 10), *_as_tuple(target(kernel, page + pages.low_half(word, scale))))
-
-
-def _to(kernel: Vmlinux, symbol: Symbol, word: int, there: int, kind: tuple[int, ...]) -> Token:
-    """Return an instruction that names an address: as it is within the function, with what it means outside."""
-    if symbol.address <= there < symbol.address + symbol.size:
-        return word
-    return (*kind, *_as_tuple(target(kernel, there)))
 
 
 def _as_tuple(token: Token) -> tuple[object, ...]:

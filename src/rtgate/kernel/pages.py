@@ -7,10 +7,13 @@ adds the low 12 bits. Encodings: Arm Architecture Reference Manual (DDI 0487), c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 _CALL_CLOBBERED = (*range(19), 30)  # the procedure call standard, AAPCS64, 6.1.1
 # Loads and stores with an unsigned offset: the top byte, and the scale by size bits (and the 128-bit ones).
+_BRANCHES = {0x05, 0x0D, 0x15}  # bits 30 to 26 of b, cbz and tbz, and of b.cond, br and ret: the rest is no branch
 _MEMORY = {0x39: 0, 0x79: 1, 0xB9: 2, 0xF9: 3, 0x3D: 0, 0x7D: 1, 0xBD: 2, 0xFD: 3}
 
 
@@ -40,20 +43,57 @@ def low_half(word: int, scale: int) -> int:
     return (word >> 10 & 0xFFF) << scale
 
 
-def update(pages: dict[int, int], word: int, pc: int) -> None:
-    """Change what registers hold as an instruction does; from 32 on, words of the stack where registers are kept."""
-    page, copied = page_of(word, pc), _copied(word)
+class Held(NamedTuple):
+    """A page in a register, and the number of the `adrp` that made it."""
+
+    page: int
+    made: int
+
+
+def update(held: dict[int, Held], word: int, at: tuple[int, int]) -> None:
+    """Change what registers hold as an instruction does; from 32 on, words of the stack where registers are kept.
+
+    Args:
+        held: by register.
+        word: the instruction.
+        at: its number and its address.
+    """
+    page = page_of(word, at[1])
     if page is not None:
-        pages[word & 31] = page
-    elif copied is not None:
+        held[word & 31] = Held(page, at[0])
+        return
+    if not held:
+        return
+    copied, written, lost = _effect(word)
+    if copied is not None:
         into, source = copied
-        if source in pages:
-            pages[into] = pages[source]
-        else:
-            pages.pop(into, None)
-    elif pages:
-        for register in _written(word):
-            pages.pop(register, None)
+        held.pop(into, None)
+        if source in held:
+            held[into] = held[source]
+        return
+    for register in written:
+        held.pop(register, None)
+    if lost:
+        for place in [place for place in held if place >= 32 and place - 32 in lost]:
+            del held[place]
+
+
+def _leaves(held: Mapping[int, Held], word: int) -> bool:
+    """Return whether an instruction changes nothing of what registers hold."""
+    if word & 0x9F000000 == 0x90000000:
+        return False
+    if not held:
+        return True
+    copied, written, lost = _effect(word)
+    if copied is not None:
+        return copied[0] not in held and copied[1] not in held
+    return held.keys().isdisjoint(written) and not (lost and max(held) >= 32)
+
+
+@functools.lru_cache(1 << 18)
+def _effect(word: int) -> tuple[tuple[int, int] | None, tuple[int, ...], range]:
+    """Return what an instruction copies, which registers it may write, and which words of the stack."""
+    return _copied(word), _written(word), _stack_written(word)
 
 
 def _copied(word: int) -> tuple[int, int] | None:
@@ -66,19 +106,62 @@ def _copied(word: int) -> tuple[int, int] | None:
     return None
 
 
+_WHOLE_STACK = range(1 << 12)
+
+
+def _stack_written(word: int) -> range:
+    """Return the words of the stack, as the stack pointer counts them, that are not what they were."""
+    if not _memory(word):
+        moved = word & 31 == 31 and word >> 24 & 0x1F in {0x0B, 0x11}  # add, sub: to the stack pointer
+        return _WHOLE_STACK if moved else range(0)
+    base = word >> 5 & 31
+    loads = word >> 22 & (1 if word >> 26 & 1 else 3)  # a SIMD register of 128 bits is stored with bit 23 set
+    if base not in {29, 31} or (_plain(word) and loads) or (_pair(word) and word >> 22 & 7 == 5):
+        return range(0)  # loads of one, or of a pair at an offset
+    if base == 31 and _plain(word) and word >> 24 in _MEMORY and scale_of(word) in range(4):
+        at = low_half(word, _MEMORY[word >> 24]) // 8
+        return range(at, at + 1)
+    if base == 31 and word >> 22 == 0x2A4:  # stp of 64 bits at an offset
+        at = signed(word >> 15, 7)
+        return range(at, at + 2)
+    return _WHOLE_STACK
+
+
+def _memory(word: int) -> bool:
+    return word >> 27 & 1 == 1 and word >> 25 & 1 == 0
+
+
+def _plain(word: int) -> bool:
+    """Whether it loads or stores one register at an unsigned offset."""
+    return word >> 24 & 0x3B == 0x39
+
+
+def _pair(word: int) -> bool:
+    return word >> 27 & 7 == 5 and word >> 25 & 1 == 0
+
+
 def _written(word: int) -> tuple[int, ...]:
-    """Return the general registers that an instruction may write; one too many only loses knowledge."""
-    top = word >> 24
-    if _calls(word):
+    """Return the general registers that an instruction may write; of what is rare it names some that it only reads."""
+    if _calls(word) or word >> 21 == 0x6A0:  # svc, hvc, smc: the SMC calling convention is that of a call
         return _CALL_CLOBBERED
-    # A store (bits 23, 22 both 0) writes no register, nor does any branch (cbz, tbz, b.cond).
-    if (top in _MEMORY and not word & 0x00C00000) or _branch(word) is not None:
+    if _branch(word) is not None or word == 0xD503201F:  # nop
         return ()
-    if word >> 27 & 7 == 5 and word >> 25 & 1 == 0:  # pairs: two registers, or the base by which they are addressed
-        return (word & 31, word >> 10 & 31, word >> 5 & 31) if word & 0x00800000 else (word & 31, word >> 10 & 31)
-    if top & 0x3B == 0x38 and word & 0x00200400 == 0x00000400:  # one register, and the base is written back
-        return (word & 31, word >> 5 & 31)
-    return (word & 31,)
+    if word & 0xFFFFF01F == 0xD503201F:  # other hints; some sign x17 or x30
+        return (17, 30)
+    return _loaded(word) if _memory(word) else (word & 31,)
+
+
+def _loaded(word: int) -> tuple[int, ...]:
+    """Return the same of a load or a store."""
+    top, into, base, second, status = word >> 24, word & 31, word >> 5 & 31, word >> 10 & 31, word >> 16 & 31
+    if _plain(word):
+        return (into,) if word >> 22 & 3 or top not in _MEMORY else ()
+    if _pair(word):
+        return (into, second, base) if word >> 23 & 1 else (into, second)
+    small = word >> 10 & 3 == 0 and not word >> 21 & 1
+    if top & 0x3B == 0x18 or (top & 0x3B == 0x38 and (small or word >> 10 & 3 == 2)):
+        return (into,)  # relative to the program counter, at a small offset, at one in a register
+    return (into, into + 1, second, base, status, status + 1)  # exclusive, atomic, written back, structures of SIMD
 
 
 def _calls(word: int) -> bool:
@@ -96,19 +179,20 @@ def _branch(word: int) -> int | None:
     return None
 
 
-def _following(words: Sequence[int], number: int) -> Iterator[int]:
-    """Yield the instructions of the function to which one leads directly."""
-    word = words[number]
-    distance = _branch(word)
-    if distance is not None and 0 <= number + distance < len(words):
-        yield number + distance
-    away = word >> 26 == 0x05 or (word >> 25 == 0x6B and not _calls(word))  # b; br, ret, eret
-    if not away and number + 1 < len(words):
-        yield number + 1
+def _following(words: Sequence[int], number: int) -> tuple[int, ...]:
+    """Return the instructions of the function to which one leads directly."""
+    word, last = words[number], len(words) - 1
+    if word >> 26 & 0x1F in _BRANCHES:
+        distance = _branch(word)
+        there = () if distance is None or not 0 <= number + distance <= last else (number + distance,)
+        if word >> 26 == 0x05 or (word >> 25 == 0x6B and not _calls(word)):  # b; br, ret, eret
+            return there
+        return (*there, number + 1) if number < last else there
+    return (number + 1,) if number < last else ()
 
 
-def pages_before(words: Sequence[int], start: int) -> list[Mapping[int, int]]:
-    """Return for each instruction which registers hold a page on every way that leads to it.
+def pages_before(words: Sequence[int], start: int) -> list[Mapping[int, Held]]:
+    """Return for each instruction which registers hold the page of one `adrp` on every way that leads to it.
 
     Ways through tables of jumps are not known: what can be reached only so begins with nothing.
 
@@ -116,7 +200,7 @@ def pages_before(words: Sequence[int], start: int) -> list[Mapping[int, int]]:
         words: the function's instructions.
         start: address of the first.
     """
-    before: list[dict[int, int] | None] = [None] * len(words)
+    before: list[dict[int, Held] | None] = [None] * len(words)
     for entry in range(len(words)):
         if before[entry] is not None:
             continue
@@ -124,12 +208,17 @@ def pages_before(words: Sequence[int], start: int) -> list[Mapping[int, int]]:
         changed = [entry]
         while changed:
             number = changed.pop()
-            after = dict(before[number] or {})
-            update(after, words[number], start + 4 * number)
+            held, word = before[number] or {}, words[number]
+            after = held
+            if not _leaves(held, word):
+                after = dict(held)
+                update(after, word, (number, start + 4 * number))
             for following in _following(words, number):
                 known = before[following]
+                if known is after:
+                    continue
                 met = after if known is None else {one: page for one, page in known.items() if after.get(one) == page}
                 if known is None or len(met) < len(known):
                     before[following] = met
                     changed.append(following)
-    return [pages or {} for pages in before]
+    return [held or {} for held in before]
