@@ -114,6 +114,8 @@ def _regression(case: Compared, one: Shift) -> Finding:
 
 
 def _open(case: Compared, found: Sequence[Shift]) -> Finding:
+    if all(one.spikes and one.ruled_out <= one.must_see for one in found):
+        return _spiked(found)
     worst = max(found, key=lambda one: (one.most - one.must_see) / (abs(one.baseline) or 1.0))
     names = ", ".join(one.figure for one in found)
     if math.isfinite(worst.ruled_out):
@@ -127,6 +129,18 @@ def _open(case: Compared, found: Sequence[Shift]) -> Finding:
         sentence=sentence + _advice(case, found),
         measurement=worst.figure,
     )
+
+
+def _spiked(found: Sequence[Shift]) -> Finding:
+    """Return that no figure moved, but that single boots were worse than those of all placebos."""
+    worst = min(found, key=lambda one: one.spike_p)
+    names = ", ".join(one.figure for one in found)
+    sentence = (
+        f"the boots do not decide about {names}: none moved by what counts, but {worst.spikes} of {worst.boots} boots "
+        f"had a {worst.figure} that no boot of any placebo had (p = {worst.spike_p:.1g}): more boots show whether "
+        "it was chance"
+    )
+    return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=worst.figure)
 
 
 def _blind(found: Sequence[Shift]) -> Finding:

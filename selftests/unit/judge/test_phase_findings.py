@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rtgate.judge.boot_figures import Part
+from rtgate.judge.limits import Finding
+from rtgate.judge.phase_findings import Compared, findings
+from rtgate.judge.phases import Shift
+from rtgate.judge.verdict import Kind, Status
+from rtgate.units import Unit
+
+QUIET = Shift(
+    figure="latency mean",
+    part=Part.BODY,
+    unit=Unit.VIRTUAL_NS,
+    baseline=43_000.0,
+    candidate=43_050.0,
+    boots=12,
+    shift=50.0,
+    most=200.0,
+    p=0.2,
+    practical=900.0,
+    must_see=3_440.0,
+    ruled_out=200.0,
+    learnt=True,
+)
+
+
+def judged(*found: Shift) -> list[Finding]:
+    case = Compared(board="virt-arm64", found=found, lost=0, instruction_ns="8", boot_s=7.0)
+    return list(findings(case, found))
+
+
+def test_boots_that_stand_out_alone_are_what_is_open() -> None:
+    spiked = replace(QUIET, spikes=1, spike_p=0.04)
+    worse = replace(QUIET, figure="latency p90", spikes=2, spike_p=0.02)
+    (found,) = judged(spiked, worse)
+    assert (found.status, found.kind, found.measurement) == (Status.DONE, Kind.INCONCLUSIVE, "latency p90")
+    assert "about latency mean, latency p90: none moved by what counts, but 2 of 12 boots had a latency p90" in (
+        found.sentence
+    )
+    assert "(p = 0.02)" in found.sentence
+
+
+def test_a_figure_that_may_have_moved_is_told_before_boots_that_stand_out() -> None:
+    moved = replace(QUIET, most=4_000.0, ruled_out=4_000.0)
+    (found,) = judged(replace(QUIET, spikes=1, spike_p=0.04), moved)
+    assert "latency mean may have become worse by +9.3%, and +8.0% counts" in found.sentence
