@@ -143,10 +143,11 @@ class Line:
     def read(self) -> bytes:
         assert self.inner is not None
         found = self.inner.read()
-        self.seen = (self.seen + found)[-1000:]
+        self.seen += found
         if self.timer and b"rtgate: plan started" in self.seen:
             self.timer.start()
             self.timer = None
+        self.seen = self.seen[-1000:]
         return found
 
     def write(self, data: bytes) -> None:
@@ -195,6 +196,7 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         monitor = Monitor(tmp_path / "qmp")
+        _wait_for_prompt(f"tcp:127.0.0.1:{port}", board.console.prompt.encode())
         identity = KernelIdentity(
             name="live", flavour="preempt_rt", release="", image_sha256="", source="", provenance=""
         )
@@ -213,6 +215,17 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
             yield Live(arm, monitor, line)
         finally:
             monitor.close()
+
+
+def _wait_for_prompt(console: str, prompt: bytes) -> None:
+    """Read until the board has booted; what is typed before can leave its UART deaf (6.12, pl011 of QEMU 7.2)."""
+    transport, seen, deadline = attached(console, 115200), b"", time.monotonic() + 180
+    try:
+        while prompt not in seen:
+            assert time.monotonic() < deadline, seen[-1000:]
+            seen += transport.read()
+    finally:
+        transport.close()
 
 
 def failures(record: Record) -> list[str]:
@@ -266,17 +279,21 @@ class Pulled(PcieLink):
 
 def test_what_happens_to_devices_during_a_test_fails_it_and_the_board_goes_on(live: Live) -> None:
     quick = PcieLink(seconds=1)
-    assert failures(live.measure(quick)) == []
+    before = live.measure(quick)
+    assert (before.state, before.message, failures(before)) == ("measured", "", [])
 
     def inject(monitor: Monitor) -> None:
         line = "pcie_aer_inject_error rp1 COMP_TIME"  # QEMU 7.2 reports no correctable one
         print(monitor.ask("human-monitor-command", **{"command-line": line}))
 
-    faults = live.measure(Reporting(seconds=8), inject).faults
+    injected = live.measure(Reporting(seconds=8), inject)
+    assert (injected.state, injected.message) == ("measured", "")
+    faults = injected.faults
     assert [fault.kind for fault in faults] == ["aer"]
     assert "1 new nonfatal AER errors of the port of nvme (0000:00:08.0) (CmpltTO 1)" in faults[0].line
     # What happened in an earlier test is not this one's.
-    assert failures(live.measure(quick)) == []
+    later = live.measure(quick)
+    assert (later.state, failures(later)) == ("measured", [])
 
     began = time.monotonic()
     unplugged = live.measure(Pulled(seconds=12), lambda monitor: monitor.ask("device_del", id="nvme1"))
