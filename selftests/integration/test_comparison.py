@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -94,26 +95,10 @@ def test_rare_interrupts_off_show_in_the_maximum_alone(kernel: Path, kernels: Pa
     assert {one["measurement"] for one in verdicts if one["kind"] == "regression"} == {"latency maximum"}
 
 
-def test_other_seeds_are_no_comparison(kernel: Path, kernels: Path, tmp_path: Path) -> None:
-    records, suites = tmp_path / "records", [sys.executable, "-m", "pytest"]
-    for arm, directory, seeds in (("baseline", kernel, "1"), ("candidate", kernels / "boot-nops-100", "2")):
-        words = ["tests/latency/test_cyclictest.py", "-k", "idle", "--board", "virt-arm64", "--profile", "smoke"]
-        subprocess.run(
-            [*suites, *words, f"--arm={arm}={directory}", "--seeds", seeds, "--no-judge", "--records", str(records)],
-            cwd=ROOT,
-            timeout=300,
-            check=True,
-        )
-    replay = ["tests/latency/test_cyclictest.py", "-k", "idle", "--replay", str(records)]
-    done = subprocess.run([*suites, *replay], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "cannot be compared: seeds: '1' against '2'" in done.stdout
-
-
-def smoke(kernel: Path, records: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def smoke(records: Path, *words: str) -> subprocess.CompletedProcess[str]:
     case = ["tests/latency/test_cyclictest.py", "-k", "idle", "--board", "virt-arm64", "--profile", "smoke"]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *case, f"--kernel={kernel}", "--records", str(records), *words],
+        [sys.executable, "-m", "pytest", *case, "--records", str(records), *words],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -122,31 +107,51 @@ def smoke(kernel: Path, records: Path, *words: str) -> subprocess.CompletedProce
     )
 
 
-def test_of_twelve_boots_that_are_known_one_is_made_again(kernel: Path, tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        assert smoke(kernel, tmp_path / name, "--seeds", "101-112", "--no-judge").returncode == 0
-    first, second = (stored(tmp_path / name, "virt-arm64")["latency/cyclictest:idle"] for name in ("first", "second"))
+@pytest.fixture(scope="module")
+def twelve(kernel: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the records of twelve boots of the baseline, which are kept now."""
+    records = tmp_path_factory.mktemp("twelve")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RTGATE_CACHE", str(cache))
+        patch.delenv("RTGATE_KEEP_BOOTS")
+        assert smoke(records, f"--arm=baseline={kernel}", "--seeds", "1-12", "--no-judge").returncode == 0
+    return records
+
+
+def test_of_twelve_boots_that_are_known_one_is_made_again(kernel: Path, twelve: Path, tmp_path: Path) -> None:
+    assert smoke(tmp_path, f"--arm=baseline={kernel}", "--seeds", "1-12", "--no-judge").returncode == 0
+    first, second = (stored(records, "virt-arm64")["latency/cyclictest:idle"] for records in (twelve, tmp_path))
     assert [digest_source(record) for record in first] == [digest_source(record) for record in second]
     assert not any(record.machine.keys() & {"booted", "repeated"} for record in first)
     assert sum("booted" in record.machine for record in second) == 11
     assert sum("repeated" in record.machine for record in second) == 1
 
 
+def test_other_seeds_are_no_comparison(kernels: Path, twelve: Path, tmp_path: Path) -> None:
+    records = shutil.copytree(twelve, tmp_path / "records")
+    candidate = f"--arm=candidate={kernels / 'boot-nops-100'}"
+    assert smoke(records, candidate, "--seeds", "2", "--no-judge").returncode == 0
+    done = smoke(records, "--replay", str(records))
+    assert done.returncode == 1
+    assert "cannot be compared: seeds: '1-12' against '2'" in done.stdout
+
+
 def test_a_baseline_that_prints_something_else_than_before_is_our_error(
-    kernel: Path, kernels: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kernel: Path, kernels: Path, cache: Path, twelve: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert twelve.is_dir()
     own = tmp_path / "cache"
     own.mkdir()
     for there in cache.iterdir():
         if there.name != "boots":
             (own / there.name).symlink_to(there)
+    shutil.copytree(cache / "boots", own / "boots")
     monkeypatch.setenv("RTGATE_CACHE", str(own))
-    assert smoke(kernel, tmp_path / "first", "--seeds", "1-2", "--no-judge").returncode == 0
     for path in (own / "boots").iterdir():
         before = gzip.decompress(path.read_bytes())
         path.write_bytes(gzip.compress(before.replace(b"Booting Linux", b"Booting Minix")))
-    words = ("--arm", f"baseline={kernel}", "--seeds", "1-2", "--boot-again")
-    done = smoke(kernels / "boot-nops-100", tmp_path / "second", *words)
+    arms = (f"--arm=baseline={kernel}", f"--arm=candidate={kernels / 'boot-nops-100'}")
+    done = smoke(tmp_path / "records", *arms, "--seeds", "1-2", "--boot-again")
     assert done.returncode == 1
     assert "not compared: baseline, seed 1: virtual time did not repeat: an equal boot of 20" in done.stdout
     assert "Booting Minix" in done.stdout

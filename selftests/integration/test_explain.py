@@ -23,20 +23,31 @@ def slow_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("kernel") / "slow", "virt-arm64-preempt_rt", "--patches", patches)
 
 
-def test_the_slow_function_is_named_and_the_trace_disturbs_nothing(
-    kernel: Path, slow_kernel: Path, tmp_path: Path
-) -> None:
-    arms = [f"--arm=baseline={kernel}", f"--arm=candidate={slow_kernel}"]
+@pytest.fixture(scope="module")
+def records(kernel: Path, slow_kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return where the records of both kernels lie."""
+    made = tmp_path_factory.mktemp("records")
     words = ["tests/latency/test_cyclictest.py", "-k", "cyclictest and idle", "--board", BOARD, "--profile", "smoke"]
     subprocess.run(
-        [sys.executable, "-m", "pytest", *words, *arms, "--no-judge", "--records", tmp_path / "records"],
+        [sys.executable, "-m", "pytest", *words, *arms(kernel, slow_kernel), "--no-judge", "--records", made],
         cwd=ROOT,
         env=dict(os.environ),
         timeout=300,
         check=True,
     )
+    return made / BOARD
+
+
+def arms(baseline: Path, candidate: Path) -> list[str]:
+    return [f"--arm=baseline={baseline}", f"--arm=candidate={candidate}"]
+
+
+def test_the_slow_function_is_named_and_the_trace_disturbs_nothing(
+    kernel: Path, slow_kernel: Path, records: Path, tmp_path: Path
+) -> None:
     # It ends with exit code 4 if a traced boot does not repeat its record bit by bit.
-    done = rtgate("explain", tmp_path / "records" / BOARD / "candidate" / CASE, *arms, "-o", tmp_path / "explained")
+    words = (records / "candidate" / CASE, *arms(kernel, slow_kernel), "-o", tmp_path / "explained")
+    done = rtgate("explain", *words)
     assert done.returncode == 0
     found = json.loads((tmp_path / "explained").read_text())
     assert found["view"] == "worst"
@@ -50,27 +61,7 @@ def test_the_slow_function_is_named_and_the_trace_disturbs_nothing(
     assert "instructions in hrtimer_wakeup" in done.stdout
 
 
-def test_a_record_of_another_kernel_is_refused(kernel: Path, slow_kernel: Path, tmp_path: Path) -> None:
-    words = ["tests/latency/test_cyclictest.py", "-k", "cyclictest and idle", "--board", BOARD, "--profile", "smoke"]
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            *words,
-            "--kernel",
-            kernel,
-            "--no-judge",
-            "--seeds",
-            "1",
-            "--records",
-            tmp_path,
-        ],
-        cwd=ROOT,
-        env=dict(os.environ),
-        timeout=300,
-        check=True,
-    )
-    done = rtgate("explain", tmp_path / BOARD / "candidate" / CASE, "--arm", f"candidate={slow_kernel}")
+def test_a_record_of_another_kernel_is_refused(kernel: Path, records: Path) -> None:
+    done = rtgate("explain", records / "candidate" / CASE, "--arm", f"candidate={kernel}")
     assert done.returncode == 2
     assert "its image is another one" in done.stderr
