@@ -5,7 +5,8 @@
 judges itself; each harmful kernel with what all placebos showed. Two naive gates stand beside it. No boots. `--seeds N`
 judges the first N of the twelve boots of each case, instead of as many as a gate has.
 `bench/rates.py spikes` shows whether the largest boots of harmless kernels come in images, which the test of spikes
-rules out. `bench/rates.py learn` writes placebos.yaml from the same measurements.
+rules out. `bench/rates.py plans` shows whether `rtgate plan --detect` says beforehand which figures of harmful kernels
+are found. `bench/rates.py learn` writes placebos.yaml from the same measurements.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+_WITH_ENOUGH_PLACEBOS = ("latency/cyclictest:idle", "latency/cyclictest:hackbench")
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 from selftests.comparisons import MEASURED, UNPATCHED, changes  # noqa: E402
+from selftests.planning import plans  # noqa: E402
 from selftests.rates import (  # noqa: E402
     MAXIMUM,
     NAIVE,
@@ -91,7 +94,7 @@ def _summary(console: Console, place: Place, kernels: Mapping[str, Boots], count
 def main(words: Sequence[str]) -> int:
     """Print the table, or write placebos.yaml."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("show", "spikes", "learn"), default="show")
+    parser.add_argument("what", nargs="?", choices=("show", "spikes", "plans", "learn"), default="show")
     parser.add_argument("--results", type=Path, default=MEASURED, help="default: %(default)s")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "placebos.yaml", help="default: %(default)s")
     parser.add_argument("--seeds", type=int, metavar="N", help="judge seeds 1 to N (default: those of a gate)")
@@ -101,7 +104,26 @@ def main(words: Sequence[str]) -> int:
     if arguments.what == "learn":
         arguments.output.write_text(placebos_yaml(arguments.results), encoding="utf-8")
         return 0
-    return _spikes(arguments.results) if arguments.what == "spikes" else _show(arguments.results, arguments.seeds)
+    shown = {"spikes": _spikes, "plans": _plans}.get(arguments.what)
+    return shown(arguments.results) if shown else _show(arguments.results, arguments.seeds)
+
+
+def _plans(directory: Path) -> int:
+    console = Console(width=170 if not sys.stdout.isatty() else None)
+    table = Table("case", "kernel", "figure", "moved by", "planned to be found", "came out as")
+    every = []
+    for (_, case), kernels in measured(directory).items():
+        if case not in _WITH_ENOUGH_PLACEBOS:
+            continue
+        for one in plans(kernels):
+            every.append(one)
+            outcome = one.shift.outcome.value + (" by single boots" if one.shift.by_spikes else "")
+            told = (case, one.kernel, one.shift.figure, f"x{one.ratio:.3f}", f"{one.power:.0%}", outcome)
+            table.add_row(*told, style="" if one.true else "red")
+    console.print(table)
+    found, true = sum(one.found for one in every), sum(one.true for one in every)
+    console.print(f"{len(every)} figures moved, {found} found; of {true} the plan says on which side of 50 % they are")
+    return 0
 
 
 def _spikes(directory: Path) -> int:

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from selftests.comparisons import MEASURED, UNPATCHED
+from selftests.rates import measured
 from selftests.unit.history.conftest import origin
 from selftests.unit.history.conftest import record as in_history
 from selftests.unit.judge.test_summaries import exponential, long
@@ -12,6 +17,7 @@ from rtgate import record as records_file
 from rtgate.cli import main
 from rtgate.history.database import History
 from rtgate.history.store import add
+from rtgate.record import Record
 
 
 def planned(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -20,10 +26,14 @@ def planned(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, 
     return code, " ".join(said.out.split()), said.err
 
 
+def on_a_clock(record: Record) -> Record:
+    return replace(record, environment=replace(record.environment, time="host"))
+
+
 @pytest.fixture
 def night(tmp_path: Path) -> Path:
     for number, scale in enumerate([6.0, 6.4, 5.8, 6.1, 6.0, 6.6], 1):
-        records_file.write(long(exponential(scale_us=scale), seed=number), {}, b"", tmp_path)
+        records_file.write(on_a_clock(long(exponential(scale_us=scale), seed=number)), {}, b"", tmp_path)
     return tmp_path
 
 
@@ -97,7 +107,7 @@ def test_a_metric_that_the_records_do_not_have(night: Path, capsys: pytest.Captu
 
 
 def test_too_few_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    records_file.write(long(exponential()), {}, b"", tmp_path)
+    records_file.write(on_a_clock(long(exponential())), {}, b"", tmp_path)
     code, _, err = planned(capsys, "--detect", "+20%", "--records", str(tmp_path))
     assert code == 2
     assert "no two boots of one kernel" in err
@@ -116,6 +126,46 @@ def test_a_change_from_a_history(tmp_path: Path, capsys: pytest.CaptureFixture[s
     code, _, err = planned(capsys, "--detect", "+20%", "--board", "rk3568-evb1", "--history", url)
     assert code == 2
     assert "no pair of boots of a good kernel on rk3568-evb1" in err
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return where twelve idle boots of one real kernel on virtual time lie."""
+    directory = tmp_path_factory.mktemp("kernel")
+    for record in measured(MEASURED)["virt-arm64", "latency/cyclictest:idle"][UNPATCHED].records:
+        records_file.write(record, {}, b"", directory)
+    return directory
+
+
+def test_a_change_on_virtual_time(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = planned(capsys, "--detect", "+5%", "--records", str(kernel))
+    assert code == 0
+    assert re.search(
+        r"latency p50 │ x1\.02\d │ 100% of 12 │ 8 │", out
+    )  # the 8 can be proven by hand: test_phase_planning
+    assert re.search(r"latency maximum │ x1\.\d+ │ 0% of 12 │ - │ │", out)
+    assert "x1.05 put upon 100 pairs" in out
+    assert "in 12 tests" in out
+
+
+def test_a_figure_that_virtual_time_does_not_have(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = planned(capsys, "--detect", "+5%", "--records", str(kernel), "--metric", "body")
+    assert code == 2
+    assert "latency p99.9, latency maximum)" in err
+
+
+def test_a_virtual_board_has_no_noise_to_name(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = planned(capsys, "--detect", "+5%", "--board", "virt-arm64", "--sd", "0.1")
+    assert code == 2
+    assert "boots of virt-arm64 differ by their phase" in err
+
+
+def test_clocks_are_not_mixed(kernel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(kernel, tmp_path / "both")
+    records_file.write(on_a_clock(long(exponential())), {}, b"", tmp_path / "both")
+    code, _, err = planned(capsys, "--detect", "+5%", "--records", str(tmp_path / "both"))
+    assert code == 2
+    assert "name one board (--board)" in err
 
 
 def test_no_tests_at_all_are_refused(night: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,16 +6,16 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from rtgate import boards
+from rtgate import boards, site
 from rtgate import record as records_file
-from rtgate.cli import command_options
+from rtgate.cli import command_options, plan_phases
 from rtgate.cli import history as history_command
 from rtgate.errors import ConfigError
 from rtgate.history import queries
@@ -32,7 +32,8 @@ _DESCRIPTION = """\
 Say how many samples, minutes and boots it takes on a board to prove that a share is within a limit (--share), or to
 find a change of a metric (--detect), from the board's own noise: records of several boots of one kernel (--records),
 the boots of good kernels that a history has of the board (--history), or the standard deviation of the metric's
-natural logarithm between boots (--sd).
+natural logarithm between boots (--sd). Boots on virtual time differ by their phase: of them --detect says what
+placebos.yaml lets through, and how many boots of each kernel find the change.
 
 examples:
   rtgate plan --share 1e-6 --over 70us --confidence 0.99 --rate 4000/s
@@ -65,7 +66,7 @@ def add_parser(commands: Any) -> None:
     change.add_argument("--power", type=float, default=0.9, metavar="P", help="how surely (default: %(default)s)")
     change.add_argument("--alpha", type=float, default=0.01, metavar="P", help="false alarms of a merge request")
     change.add_argument("--tests", type=int, metavar="N", help="metrics of all its cases (default: those of --records)")
-    change.add_argument("--metric", metavar="NAME", help="this metric only, for example 'tail rate'")
+    change.add_argument("--metric", metavar="NAME", help="this metric only, for example 'tail rate', 'latency p50'")
     change.add_argument("--records", type=Path, metavar="DIR", help="boots of one kernel on the board")
     command_options.history(change)
     change.add_argument("--device", metavar="ID", help="only this one of a lab's boards, of the history")
@@ -155,9 +156,22 @@ def _rate(arguments: argparse.Namespace) -> tuple[float, str]:
 
 def _detect(arguments: argparse.Namespace, cost: _Cost) -> None:
     ratio = _ratio(arguments.detect)
-    known = _known(arguments)
-    tests = len(known) if arguments.tests is None else arguments.tests
+    told = [name for name in ("sd", "records", "history") if getattr(arguments, name) is not None]
+    if len(told) > 1:
+        raise ConfigError(f"{' and '.join(f'--{name}' for name in told)} say how much boots differ: leave one out")
+    tests = 1 if arguments.tests is None else arguments.tests
     change = Change(ratio=ratio, power=arguments.power, alpha=arguments.alpha, tests=tests)
+    virtual = _on_virtual_time(arguments)
+    if virtual:
+        plan_phases.show(virtual, change, arguments.metric, counted=arguments.tests is None)
+    else:
+        _detect_by_pairs(arguments, change, cost)
+
+
+def _detect_by_pairs(arguments: argparse.Namespace, change: Change, cost: _Cost) -> None:
+    known = _known(arguments)
+    if arguments.tests is None:
+        change = replace(change, tests=len(known))
     chosen = {key: prior for key, prior in known.items() if arguments.metric in {None, key[1]}}
     if not chosen:
         have = ", ".join(sorted({metric for _, metric in known}))
@@ -171,9 +185,10 @@ def _detect(arguments: argparse.Namespace, cost: _Cost) -> None:
     console = Console()
     console.print(table)
     console.print(
-        f"pairs that find a change of x{ratio:g} with a power of {change.power:g}, at {change.alpha:g} false alarms in "
-        f"{tests} tests, all looked at once; sd: of the logarithm, from boot to boot; at most: if that is as large as "
-        f"it may be with {_MOST_SURELY:.0%} confidence; 12 find: the change that 12 pairs find as surely",
+        f"pairs that find a change of x{change.ratio:g} with a power of {change.power:g}, at {change.alpha:g} false "
+        f"alarms in {change.tests} tests, all looked at once; sd: of the logarithm, from boot to boot; at most: if "
+        f"that is as large as it may be with {_MOST_SURELY:.0%} confidence; 12 find: the change that 12 pairs find as "
+        "surely",
         highlight=False,
     )
 
@@ -198,9 +213,6 @@ def _row(case: str, metric: str, prior: Prior, change: Change, cost: _Cost) -> l
 
 def _known(arguments: argparse.Namespace) -> Mapping[tuple[str, str], Prior]:
     """Return the variance of a pair's difference by case and metric, from where the user says."""
-    told = [name for name in ("sd", "records", "history") if getattr(arguments, name) is not None]
-    if len(told) > 1:
-        raise ConfigError(f"{' and '.join(f'--{name}' for name in told)} say how much boots differ: leave one out")
     if arguments.sd is not None:
         if not 0 < arguments.sd < 10:
             raise ConfigError(f"--sd {arguments.sd:g}: a standard deviation of logarithms lies between 0 and 10")
@@ -233,16 +245,51 @@ def _from_history(url: str, board: str | None, device: str | None) -> Mapping[tu
     return found
 
 
-def _from_records(directory: Path, board: str | None) -> Mapping[tuple[str, str], Prior]:
+def _on_virtual_time(arguments: argparse.Namespace) -> list[list[Record]]:
+    """Return boots of one kernel on virtual time, by case; none if the records are not of virtual time.
+
+    Raises:
+        ConfigError: the board is a virtual one and there are no records, or records of both kinds.
+    """
+    if _is_virtual(arguments.board) and not arguments.records:
+        raise ConfigError(
+            f"boots of {arguments.board} differ by their phase, which no standard deviation tells: name records of "
+            "one kernel (--records DIR)"
+        )
+    groups = _groups(arguments.records, arguments.board) if arguments.records else {}
+    kinds = {one.virtual_time for boots in groups.values() for one in boots}
+    if kinds == {True, False}:
+        raise ConfigError(f"{arguments.records} holds boots on virtual time and others: name one board (--board)")
+    if kinds != {True}:
+        return []
+    longest: dict[tuple[str, str], list[Record]] = {}
+    for boots in groups.values():
+        key = (boots[0].board, boots[0].case)
+        if len(boots) > len(longest.get(key, ())):
+            longest[key] = boots
+    return list(longest.values())
+
+
+def _is_virtual(board: str | None) -> bool:
+    """Return whether a board is a virtual one; a history may know boards that have no file any more."""
+    return board in site.names("boards") and boards.board(board).virtual
+
+
+def _groups(directory: Path, board: str | None) -> Mapping[tuple[str, ...], list[Record]]:
+    """Return the boots that measured, by case, board, device, arm and kernel."""
     if not directory.is_dir():
         raise ConfigError(f"--records {directory}: there is no such directory")
     groups: dict[tuple[str, ...], list[Record]] = {}
     for one in records_file.read_all(directory):
-        if board in {None, one.board}:
+        if board in {None, one.board} and one.state == "measured":
             key = (one.case, one.board, one.environment.device, one.arm, one.kernel.image_sha256)
             groups.setdefault(key, []).append(one)
+    return groups
+
+
+def _from_records(directory: Path, board: str | None) -> Mapping[tuple[str, str], Prior]:
     found: dict[tuple[str, str], list[Prior]] = {}
-    for (case, *_), boots in groups.items():
+    for (case, *_), boots in _groups(directory, board).items():
         for metric, prior in spreads(boots).items():
             found.setdefault((case, metric), []).append(prior)
     if not found:

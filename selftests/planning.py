@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""Whether plans for virtual time come true: real harmful kernels, planned from the kernel without the change."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from selftests.comparisons import UNPATCHED, changes
+from selftests.rates import Boots, figures_of
+
+from rtgate.judge.boot_figures import BootFigure, boot_figures
+from rtgate.judge.looks import Outcome
+from rtgate.judge.phase_planning import PhasePlan, plan_phases
+from rtgate.judge.phases import Placebo, Shift, decided, shifts
+from rtgate.judge.planning import Change
+
+TESTS = 36  # of a gate: three cases with six figures, each with its shift and its spikes
+_FEWEST = 8  # boots of a kernel from which anything can be told
+_MOVED = 0.005  # a figure of a case by which nothing happened is no example
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One figure that a harmful kernel moved.
+
+    Attributes:
+        ratio: by which it moved.
+        power: how surely as many boots find that, as was planned without the harmful kernel's boots.
+        shift: what came of it.
+    """
+
+    kernel: str
+    ratio: float
+    power: float
+    shift: Shift
+
+    @property
+    def found(self) -> bool:
+        """Whether it was found."""
+        return self.shift.outcome is Outcome.REGRESSION
+
+    @property
+    def true(self) -> bool:
+        """Whether it was found where that was more likely than not."""
+        return self.found == (self.power > 0.5)
+
+
+def drawn_plan(measured: Sequence[BootFigure], placebo: Placebo, change: Change) -> PhasePlan:
+    """Return the plan for a change, always the same one."""
+    chance = random.Random(1)
+    return plan_phases(measured, placebo, change, lambda found, count: chance.choices(found, k=count))
+
+
+def plans(kernels: Mapping[str, Boots]) -> Iterator[Planned]:
+    """Yield every figure of a case that a harmful kernel made worse."""
+    before = [boot_figures(record) for record in kernels[UNPATCHED].records]
+    learnt = figures_of(kernels)
+    for name, change in changes().items():
+        if change.group == "harmful" and name in kernels and len(kernels[name].records) >= _FEWEST:
+            after = [boot_figures(record) for record in kernels[name].records]
+            for shift in decided(shifts(before, after, learnt)):
+                values = [boot[shift.figure] for boot in before]
+                if shift.learnt and all(one.value for one in values) and shift.shift > _MOVED * abs(shift.baseline):
+                    ratio = 1 + shift.shift / abs(shift.baseline)
+                    plan = drawn_plan(values, learnt[shift.figure], Change(ratio=ratio, tests=TESTS))
+                    yield Planned(kernel=name, ratio=ratio, power=plan.power, shift=shift)

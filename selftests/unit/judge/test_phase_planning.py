@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from selftests.comparisons import MEASURED
+from selftests.planning import TESTS, drawn_plan, plans
+from selftests.rates import measured
+from selftests.unit.judge.test_phases import PLACEBO, boots, ordinary
+
+from rtgate.judge.boot_figures import BootFigure
+from rtgate.judge.phase_planning import PhasePlan
+from rtgate.judge.phases import Placebo
+from rtgate.judge.planning import Change
+from rtgate.units import Unit
+
+
+def body(values: list[float]) -> list[BootFigure]:
+    return [boot["latency p50"] for boot in boots(values)]
+
+
+def planned(ratio: float, values: list[float], placebo: Placebo = PLACEBO, **change: float) -> PhasePlan:
+    return drawn_plan(body(values), placebo, Change(ratio=ratio, tests=TESTS, **change))
+
+
+def test_a_clear_change_takes_the_fewest_boots_that_can_tell_anything() -> None:
+    """Of 8 boots on each side all above all others is one division in 12 870: less than 0.005 / 36. Of 7, in 3432."""
+    assert planned(1.04, ordinary()) == PhasePlan(passes=1.02, power=1.0, boots=8)
+
+
+def test_what_placebos_move_is_let_through_by_any_number_of_boots() -> None:
+    found = planned(1.10, ordinary(), replace(PLACEBO, move=0.08))
+    assert (round(found.passes, 9), found.boots) == (1.12, None)
+    assert found.power == 0
+
+
+def test_boots_that_lie_far_off_take_more() -> None:
+    """One boot of eight lies far off, and all above all others is what eight have to show."""
+    values = [*ordinary(7), 1.5 * 28_800]
+    found = planned(1.05, values)
+    assert found.power < 0.6
+    assert found.boots is not None
+    assert found.boots > 8
+    assert planned(1.05, values, power=0.3).boots == 8
+
+
+def test_a_rate_that_sinks_is_worse() -> None:
+    rates = [BootFigure(name="x", part=one.part, value=-one.value, unit=Unit.PER_S) for one in body(ordinary())]
+    found = drawn_plan(rates, PLACEBO, Change(ratio=1.1, tests=TESTS))
+    assert (found.power, found.boots) == (1.0, 8)
+
+
+def test_zero_has_no_shares() -> None:
+    with pytest.raises(ValueError, match="zero"):
+        planned(1.1, [0.0] * 8)
+
+
+def test_real_harmful_kernels_are_found_where_the_plan_says_so() -> None:
+    """The plan sees the boots of the kernel before, and by how much the harmful one moved a figure; no more."""
+    seen = list(plans(measured(MEASURED)["virt-arm64", "latency/cyclictest:hackbench"]))
+    assert len({one.kernel for one in seen}) == 7
+    assert sum(one.found for one in seen) > 20
+    assert sum(not one.found for one in seen) > 5
+    # p90 of eight boots, two of which went the other way.
+    assert [(one.kernel, one.shift.figure) for one in seen if not one.true] == [("preempt-rt-off", "latency p90")]
