@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rtgate.kernel.arm64 import page_of
 from rtgate.kernel.differing import differing
-from rtgate.kernel.pages import Held, page_of, pages_before, update
+from rtgate.kernel.pages import Held, pages_before, update
 
 from .linked import kernel
 

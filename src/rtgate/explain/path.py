@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from rtgate.explain.trace import Block, Run
+from rtgate.kernel import arm64
 
 USER = "(programs)"
 _USER_ABOVE = 1 << 63
@@ -37,11 +38,11 @@ def left(arch: str, last: bytes) -> Left:
 
 def _left_arm64(last: bytes) -> Left:
     word = int.from_bytes(last[:4], "little")
-    if word >> 26 == 0x25 or word & 0xFFFFFC1F == 0xD63F0000 or word & 0xFEFFF800 == 0xD63F0800:  # bl, blr, blraa
+    if arm64.calls(word):
         return Left.CALL
-    if word & 0xFFFFFC1F == 0xD65F0000 or word in {0xD65F0BFF, 0xD65F0FFF}:  # ret, retaa, retab
+    if arm64.returns(word):
         return Left.RETURN
-    return Left.EXCEPTION_RETURN if word in {0xD69F03E0, 0xD69F0BFF, 0xD69F0FFF} else Left.OTHER
+    return Left.EXCEPTION_RETURN if arm64.returns_from_exception(word) else Left.OTHER
 
 
 def _left_x86(last: bytes) -> Left:

@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 
-from rtgate.kernel import pages
+from rtgate.kernel import arm64, pages
 from rtgate.kernel.pages import Held
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
@@ -57,7 +57,7 @@ class _Code:
         self.made = {
             number: (word & 31, page)
             for number, (pc, word) in enumerate(zip(addresses, self.words, strict=True))
-            if (page := pages.page_of(word, pc)) is not None
+            if (page := arm64.page_of(word, pc)) is not None
         }
         none: list[Mapping[int, Held]] = [{}] * len(self.words)
         held = pages.pages_before(self.words, symbol.address) if self.made else none
@@ -70,18 +70,18 @@ class _Code:
         pc, word = at
         top = word >> 24
         if top & 0x7C == 0x14:  # b, bl
-            return self._to(symbol, word, pc + 4 * pages.signed(word, 26), (top & 0xFC,))
+            return self._to(symbol, word, pc + 4 * arm64.signed(word, 26), (top & 0xFC,))
         if top & 0x9F == 0x90:  # adrp
             return (top & 0x9F, word & 31)
         if top & 0x9F == 0x10:  # adr
-            distance = pages.signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
+            distance = arm64.signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
             return self._to(symbol, word, pc + distance, (top & 0x9F, word & 31))
         known = held.get(word >> 5 & 31)
-        scale = None if known is None else pages.scale_of(word)
+        scale = None if known is None else arm64.scale_of(word)
         if scale is None or known is None:
             return word
         self.used.add(known.made)
-        meant = target(self.kernel, known.page + pages.low_half(word, scale))
+        meant = target(self.kernel, known.page + arm64.low_half(word, scale))
         return (word & ~(0xFFF << 10), *_as_tuple(meant))
 
     def _to(self, symbol: Symbol, word: int, there: int, kind: tuple[int, ...]) -> Token:
@@ -92,10 +92,10 @@ class _Code:
 
     def meant(self, number: int, page: int) -> Token | None:
         """Return what the low half of an instruction means with a page; None if that is nothing with a name."""
-        scale = pages.scale_of(self.words[number])
+        scale = arm64.scale_of(self.words[number])
         if scale is None:
             return None
-        found = target(self.kernel, page + pages.low_half(self.words[number], scale))
+        found = target(self.kernel, page + arm64.low_half(self.words[number], scale))
         return found if _named(found) else None
 
 

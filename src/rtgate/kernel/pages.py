@@ -2,7 +2,7 @@
 """Which addresses of pages the registers of an arm64 function hold: what `adrp` made, until something else is written.
 
 An address is made in two steps, often far apart: `adrp` puts a page into a register, and an addition, a load or a store
-adds the low 12 bits. Encodings: Arm Architecture Reference Manual (DDI 0487), chapter C4.
+adds the low 12 bits.
 """
 
 from __future__ import annotations
@@ -11,36 +11,10 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from rtgate.kernel.arm64 import UNSIGNED_OFFSET, calls, direct_branch, low_half, page_of, scale_of, signed
+
 _CALL_CLOBBERED = (*range(19), 30)  # the procedure call standard, AAPCS64, 6.1.1
-# Loads and stores with an unsigned offset: the top byte, and the scale by size bits (and the 128-bit ones).
 _BRANCHES = {0x05, 0x0D, 0x15}  # bits 30 to 26 of b, cbz and tbz, and of b.cond, br and ret: the rest is no branch
-_MEMORY = {0x39: 0, 0x79: 1, 0xB9: 2, 0xF9: 3, 0x3D: 0, 0x7D: 1, 0xBD: 2, 0xFD: 3}
-
-
-def signed(value: int, bits: int) -> int:
-    """Return the number that the lowest bits of a value are in two's complement."""
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> bits - 1 else value
-
-
-def page_of(word: int, pc: int) -> int | None:
-    """Return the page that an `adrp` puts into its register; None if it is no `adrp`."""
-    if word >> 24 & 0x9F != 0x90:
-        return None
-    return (pc & ~0xFFF) + (signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21) << 12)
-
-
-def scale_of(word: int) -> int | None:
-    """Return by how many bits an instruction that may add a low half shifts its offset; None if it is another."""
-    top = word >> 24
-    if top & 4 and top in _MEMORY and word & 0x00800000:
-        return 4
-    return _MEMORY.get(top, 0 if word >> 22 == 0x244 else None)  # or add, 64 bit, not shifted
-
-
-def low_half(word: int, scale: int) -> int:
-    """Return the offset that an instruction adds."""
-    return (word >> 10 & 0xFFF) << scale
 
 
 class Held(NamedTuple):
@@ -118,8 +92,8 @@ def _stack_written(word: int) -> range:
     loads = word >> 22 & (1 if word >> 26 & 1 else 3)  # a SIMD register of 128 bits is stored with bit 23 set
     if base not in {29, 31} or (_plain(word) and loads) or (_pair(word) and word >> 22 & 7 == 5):
         return range(0)  # loads of one, or of a pair at an offset
-    if base == 31 and _plain(word) and word >> 24 in _MEMORY and scale_of(word) in range(4):
-        at = low_half(word, _MEMORY[word >> 24]) // 8
+    if base == 31 and _plain(word) and word >> 24 in UNSIGNED_OFFSET and scale_of(word) in range(4):
+        at = low_half(word, UNSIGNED_OFFSET[word >> 24]) // 8
         return range(at, at + 1)
     if base == 31 and word >> 22 == 0x2A4:  # stp of 64 bits at an offset
         at = signed(word >> 15, 7)
@@ -142,9 +116,9 @@ def _pair(word: int) -> bool:
 
 def _written(word: int) -> tuple[int, ...]:
     """Return the general registers that an instruction may write; of what is rare it names some that it only reads."""
-    if _calls(word) or word >> 21 == 0x6A0:  # svc, hvc, smc: the SMC calling convention is that of a call
+    if calls(word) or word >> 21 == 0x6A0:  # svc, hvc, smc: the SMC calling convention is that of a call
         return _CALL_CLOBBERED
-    if _branch(word) is not None or word == 0xD503201F:  # nop
+    if direct_branch(word) is not None or word == 0xD503201F:  # nop
         return ()
     if word & 0xFFFFF01F == 0xD503201F:  # other hints; some sign x17 or x30
         return (17, 30)
@@ -155,7 +129,7 @@ def _loaded(word: int) -> tuple[int, ...]:
     """Return the same of a load or a store."""
     top, into, base, second, status = word >> 24, word & 31, word >> 5 & 31, word >> 10 & 31, word >> 16 & 31
     if _plain(word):
-        return (into,) if word >> 22 & 3 or top not in _MEMORY else ()
+        return (into,) if word >> 22 & 3 or top not in UNSIGNED_OFFSET else ()
     if _pair(word):
         return (into, second, base) if word >> 23 & 1 else (into, second)
     small = word >> 10 & 3 == 0 and not word >> 21 & 1
@@ -164,28 +138,13 @@ def _loaded(word: int) -> tuple[int, ...]:
     return (into, into + 1, second, base, status, status + 1)  # exclusive, atomic, written back, structures of SIMD
 
 
-def _calls(word: int) -> bool:
-    return word >> 26 == 0x25 or (word >> 25 == 0x6B and word >> 21 & 0xF in {1, 9})  # bl; blr, blraa
-
-
-def _branch(word: int) -> int | None:
-    """Return the distance in instructions of a direct branch that is no call; None if it is none."""
-    if word >> 26 == 0x05:  # b
-        return signed(word, 26)
-    if word >> 24 == 0x54 or word >> 24 & 0x7E == 0x34:  # b.cond; cbz, cbnz
-        return signed(word >> 5, 19)
-    if word >> 24 & 0x7E == 0x36:  # tbz, tbnz
-        return signed(word >> 5, 14)
-    return None
-
-
 def _following(words: Sequence[int], number: int) -> tuple[int, ...]:
     """Return the instructions of the function to which one leads directly."""
     word, last = words[number], len(words) - 1
     if word >> 26 & 0x1F in _BRANCHES:
-        distance = _branch(word)
+        distance = direct_branch(word)
         there = () if distance is None or not 0 <= number + distance <= last else (number + distance,)
-        if word >> 26 == 0x05 or (word >> 25 == 0x6B and not _calls(word)):  # b; br, ret, eret
+        if word >> 26 == 0x05 or (word >> 25 == 0x6B and not calls(word)):  # b; br, ret, eret
             return there
         return (*there, number + 1) if number < last else there
     return (number + 1,) if number < last else ()
