@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from selftests.comparisons import UNPATCHED, changes
 from selftests.rates import Boots, figures_of
 
+from rtgate.cli.plan_phases import draws
 from rtgate.judge.boot_figures import BootFigure, boot_figures
 from rtgate.judge.looks import Outcome
 from rtgate.judge.phase_planning import PhasePlan, plan_phases
-from rtgate.judge.phases import Placebo, Shift, decided, shifts
+from rtgate.judge.phases import ERROR, LOOKS, Placebo, Shift, decided, shifts
 from rtgate.judge.planning import Change
 
-TESTS = 36  # of a gate: three cases with six figures, each with its shift and its spikes
+TESTS = 42  # of a gate: three cases with seven figures, each with its shift and its spikes
 _FEWEST = 8  # boots of a kernel from which anything can be told
 _MOVED = 0.005  # a figure of a case by which nothing happened is no example
 
@@ -27,12 +27,14 @@ class Planned:
 
     Attributes:
         ratio: by which it moved.
+        passes: the ratio that is let through.
         power: how surely as many boots find that, as was planned without the harmful kernel's boots.
         shift: what came of it.
     """
 
     kernel: str
     ratio: float
+    passes: float
     power: float
     shift: Shift
 
@@ -46,11 +48,15 @@ class Planned:
         """Whether it was found where that was more likely than not."""
         return self.found == (self.power > 0.5)
 
+    @property
+    def beyond(self) -> bool:
+        """Whether a plan that drew nothing would be true: found is what moved beyond what is let through."""
+        return self.found == (self.ratio >= self.passes)
+
 
 def drawn_plan(measured: Sequence[BootFigure], placebo: Placebo, change: Change) -> PhasePlan:
     """Return the plan for a change, always the same one."""
-    chance = random.Random(1)
-    return plan_phases(measured, placebo, change, lambda found, count: chance.choices(found, k=count))
+    return plan_phases(measured, placebo, change, draws(measured[0].name))
 
 
 def plans(kernels: Mapping[str, Boots]) -> Iterator[Planned]:
@@ -60,9 +66,11 @@ def plans(kernels: Mapping[str, Boots]) -> Iterator[Planned]:
     for name, change in changes().items():
         if change.group == "harmful" and name in kernels and len(kernels[name].records) >= _FEWEST:
             after = [boot_figures(record) for record in kernels[name].records]
-            for shift in decided(shifts(before, after, learnt)):
+            # As in a gate of all cases: the tests of this one have their share of the false alarms.
+            error = ERROR / LOOKS * 2 * len(learnt) / TESTS
+            for shift in decided(shifts(before, after, learnt), error):
                 values = [boot[shift.figure] for boot in before]
                 if shift.learnt and all(one.value for one in values) and shift.shift > _MOVED * abs(shift.baseline):
                     ratio = 1 + shift.shift / abs(shift.baseline)
                     plan = drawn_plan(values, learnt[shift.figure], Change(ratio=ratio, tests=TESTS))
-                    yield Planned(kernel=name, ratio=ratio, power=plan.power, shift=shift)
+                    yield Planned(kernel=name, ratio=ratio, passes=plan.passes, power=plan.power, shift=shift)

@@ -136,10 +136,10 @@ def test_other_seeds_are_no_comparison(kernels: Path, twelve: Path, tmp_path: Pa
     assert "cannot be compared: seeds: '1-12' against '2'" in done.stdout
 
 
+@pytest.mark.usefixtures("twelve")
 def test_a_baseline_that_prints_something_else_than_before_is_our_error(
-    kernel: Path, kernels: Path, cache: Path, twelve: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kernel: Path, kernels: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert twelve.is_dir()
     own = tmp_path / "cache"
     own.mkdir()
     for there in cache.iterdir():

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rtgate import boards, site
+from rtgate import boards
 from rtgate import record as records_file
 from rtgate.cli import command_options, plan_phases
 from rtgate.cli import history as history_command
@@ -65,7 +65,12 @@ def add_parser(commands: Any) -> None:
     change = parser.add_argument_group("a change")
     change.add_argument("--power", type=float, default=0.9, metavar="P", help="how surely (default: %(default)s)")
     change.add_argument("--alpha", type=float, default=0.01, metavar="P", help="false alarms of a merge request")
-    change.add_argument("--tests", type=int, metavar="N", help="metrics of all its cases (default: those of --records)")
+    change.add_argument(
+        "--tests",
+        type=int,
+        metavar="N",
+        help="metrics of all its cases (default: those of --records; on virtual time each has two tests)",
+    )
     change.add_argument("--metric", metavar="NAME", help="this metric only, for example 'tail rate', 'latency p50'")
     change.add_argument("--records", type=Path, metavar="DIR", help="boots of one kernel on the board")
     command_options.history(change)
@@ -241,55 +246,35 @@ def _from_history(url: str, board: str | None, device: str | None) -> Mapping[tu
         if not found:
             raise ConfigError(
                 f"the history {history.name} has no pair of boots of a good kernel on {board}, on a clock"
+                " (boots on virtual time are planned from --records)"
             )
     return found
 
 
-def _on_virtual_time(arguments: argparse.Namespace) -> list[list[Record]]:
-    """Return boots of one kernel on virtual time, by case; none if the records are not of virtual time.
-
-    Raises:
-        ConfigError: the board is a virtual one and there are no records, or records of both kinds.
-    """
-    if _is_virtual(arguments.board) and not arguments.records:
-        raise ConfigError(
-            f"boots of {arguments.board} differ by their phase, which no standard deviation tells: name records of "
-            "one kernel (--records DIR)"
-        )
-    groups = _groups(arguments.records, arguments.board) if arguments.records else {}
-    kinds = {one.virtual_time for boots in groups.values() for one in boots}
-    if kinds == {True, False}:
-        raise ConfigError(f"{arguments.records} holds boots on virtual time and others: name one board (--board)")
-    if kinds != {True}:
+def _on_virtual_time(arguments: argparse.Namespace) -> list[Record]:
+    """Return the records if they are of virtual time, else none. Raises ConfigError: they are of both kinds."""
+    if not arguments.records:
         return []
-    longest: dict[tuple[str, str], list[Record]] = {}
-    for boots in groups.values():
-        key = (boots[0].board, boots[0].case)
-        if len(boots) > len(longest.get(key, ())):
-            longest[key] = boots
-    return list(longest.values())
+    found = _measured(arguments.records, arguments.board)
+    kinds = {one.virtual_time for one in found}
+    if len(kinds) > 1:
+        raise ConfigError(f"{arguments.records} holds boots on virtual time and on a clock: name a directory of either")
+    return found if kinds == {True} else []
 
 
-def _is_virtual(board: str | None) -> bool:
-    """Return whether a board is a virtual one; a history may know boards that have no file any more."""
-    return board in site.names("boards") and boards.board(board).virtual
-
-
-def _groups(directory: Path, board: str | None) -> Mapping[tuple[str, ...], list[Record]]:
-    """Return the boots that measured, by case, board, device, arm and kernel."""
+def _measured(directory: Path, board: str | None) -> list[Record]:
     if not directory.is_dir():
         raise ConfigError(f"--records {directory}: there is no such directory")
-    groups: dict[tuple[str, ...], list[Record]] = {}
-    for one in records_file.read_all(directory):
-        if board in {None, one.board} and one.state == "measured":
-            key = (one.case, one.board, one.environment.device, one.arm, one.kernel.image_sha256)
-            groups.setdefault(key, []).append(one)
-    return groups
+    return [one for one in records_file.read_all(directory) if board in {None, one.board} and one.state == "measured"]
 
 
 def _from_records(directory: Path, board: str | None) -> Mapping[tuple[str, str], Prior]:
+    groups: dict[tuple[str, ...], list[Record]] = {}
+    for one in _measured(directory, board):
+        key = (one.case, one.board, one.environment.device, one.arm, one.kernel.image_sha256)
+        groups.setdefault(key, []).append(one)
     found: dict[tuple[str, str], list[Prior]] = {}
-    for (case, *_), boots in _groups(directory, board).items():
+    for (case, *_), boots in groups.items():
         for metric, prior in spreads(boots).items():
             found.setdefault((case, metric), []).append(prior)
     if not found:

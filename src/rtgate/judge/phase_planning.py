@@ -7,6 +7,7 @@ put upon boots that were measured, many times over, and judged as a gate would j
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,8 +19,12 @@ from rtgate.judge.planning import Change
 
 MOST = 32
 """Boots of each kernel that are proposed at most."""
+FEWEST = 8
+"""Boots that must have been measured: fewer are no kernel to draw from."""
 DRAWS = 100
-"""Pairs of kernels that each answer was tried on: a power of 0.9 is known to 0.03."""
+"""Pairs of kernels that each answer was tried on: a power of 0.9 is known to 0.03 (standard error)."""
+SUREST = 0.95
+"""The largest power that so many can tell from another."""
 _COUNTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, MOST)  # of boots that are tried
 
 
@@ -32,8 +37,8 @@ class PhasePlan:
     """What it takes to find a change of one figure of one case.
 
     Attributes:
-        passes: a ratio that is let through, whatever the number of boots.
-        power: how surely as many boots as were measured find the change.
+        passes: a ratio that is let through, whatever the number of boots; infinite if each is.
+        power: how surely as many boots as were measured find the change at the first look.
         boots: of each kernel that find it as surely as asked, one of a few numbers; None for more than `MOST`, or if it
             is let through.
     """
@@ -53,8 +58,14 @@ def plan_phases(measured: Sequence[BootFigure], placebo: Placebo, change: Change
         draw: draws the boots of the kernels that it is tried on.
 
     Raises:
-        ValueError: no boots, or the middle one is zero.
+        ValueError: too few boots, a middle one of zero, or a power that the draws cannot tell.
     """
+    if len(measured) < FEWEST:
+        raise ValueError(
+            f"{len(measured)} boots are too few to draw kernels from: measure {FEWEST} at least, better 20"
+        )
+    if change.power > SUREST:
+        raise ValueError(f"a power above {SUREST:g} cannot be told from {DRAWS} draws, as virtual time is planned by")
     trial = _Trial(measured, placebo, change, draw)
     passes = trial.passes
     able = () if change.ratio < passes else (count for count in _COUNTS if ranks.least_p(count, count) <= trial.level)
@@ -85,7 +96,10 @@ class _Trial:
         (one,) = self._shifts(self.measured, self.measured)
         if not one.baseline:
             raise ValueError(f"{one.figure} is zero in the middle boot: it has no shares")
-        return 1 + one.practical / abs(one.baseline)
+        share = one.practical / abs(one.baseline)
+        if one.baseline > 0:
+            return 1 + share
+        return 1 / (1 - share) if share < 1 else math.inf
 
     def power(self, boots: int) -> float:
         """Return how often so many boots of each kernel show a regression."""
