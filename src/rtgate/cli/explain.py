@@ -41,7 +41,7 @@ examples:
       --arm baseline=build/virt-arm64-preempt_rt
   rtgate explain report/records/virt-arm64/candidate/latency.cyclictest:idle/003 --arm candidate=build/mine --json
 
-Two boots for each kernel: some 10 s for 10 s of an idle cyclictest, 40 s under load.
+Two boots for each kernel: on two cores about 40 s for 10 s of an idle cyclictest, a minute for 5 s under hackbench.
 """
 _ROWS = 12
 
