@@ -16,7 +16,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_GATED = 16  # placebos of each case of a gate; the others have eight
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -40,6 +39,8 @@ from selftests.rates import (  # noqa: E402
 from rtgate.judge.boot_figures import boot_figures  # noqa: E402
 from rtgate.judge.limits import interval  # noqa: E402
 from rtgate.judge.verdict import Kind, Status  # noqa: E402
+
+_GATED = 16  # placebos of each case of a gate; the others have eight
 
 
 def _show(directory: Path, seeds: int | None) -> int:

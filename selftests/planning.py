@@ -12,12 +12,11 @@ from selftests.rates import Boots, figures_of
 from rtgate.cli.plan_phases import draws
 from rtgate.judge.boot_figures import BootFigure, boot_figures
 from rtgate.judge.looks import Outcome
-from rtgate.judge.phase_planning import PhasePlan, plan_phases
+from rtgate.judge.phase_planning import FEWEST, PhasePlan, plan_phases
 from rtgate.judge.phases import ERROR, LOOKS, Placebo, Shift, decided, shifts
 from rtgate.judge.planning import Change
 
 TESTS = 42  # of a gate: three cases with seven figures, each with its shift and its spikes
-_FEWEST = 8  # boots of a kernel from which anything can be told
 _MOVED = 0.005  # a figure of a case by which nothing happened is no example
 
 
@@ -64,7 +63,7 @@ def plans(kernels: Mapping[str, Boots]) -> Iterator[Planned]:
     before = [boot_figures(record) for record in kernels[UNPATCHED].records]
     learnt = figures_of(kernels)
     for name, change in changes().items():
-        if change.group == "harmful" and name in kernels and len(kernels[name].records) >= _FEWEST:
+        if change.group == "harmful" and name in kernels and len(kernels[name].records) >= FEWEST:
             after = [boot_figures(record) for record in kernels[name].records]
             # As in a gate of all cases: the tests of this one have their share of the false alarms.
             error = ERROR / LOOKS * 2 * len(learnt) / TESTS

@@ -15,7 +15,7 @@ from rich.table import Table
 from rtgate.cli.verdicts import harmless
 from rtgate.errors import ConfigError
 from rtgate.judge.boot_figures import BootFigure, boot_figures
-from rtgate.judge.phase_planning import DRAWS, FEWEST, MOST, Draw, PhasePlan, plan_phases
+from rtgate.judge.phase_planning import DRAWS, FEWEST, MOST, Draw, PhasePlan, error_of, plan_phases, too_few
 from rtgate.judge.phases import Placebo
 from rtgate.judge.placebos import Placebos
 from rtgate.judge.planning import Change, span
@@ -121,8 +121,9 @@ def _legend(rows: Sequence[tuple[_Figure, PhasePlan]], change: Change) -> str:
         f"first look, {change.alpha:g} false alarms in {change.tests} tests of all its figures. passes: what is let "
         "through, whatever the number of boots, because placebos moved it or it is not worth blocking; found: by as "
         f"many boots of each kernel as were measured; boots: of each kernel, to find it with {change.power:g} "
-        f"(+-0.03); -: it passes, or no number up to {MOST} does. {fewest} boots may miss phases that up to "
-        f"{unseen:.0%} of all boots have (95 %), and one more such boot changes the answer: measure 20 or more."
+        f"(+-{error_of(change.power):.2f}); -: it passes, or no number up to {MOST} does. {fewest} boots may miss "
+        f"phases that up to {unseen:.0%} of all boots have (95 %), and one more such boot changes the answer: measure "
+        "20 or more."
     )
 
 
@@ -156,8 +157,7 @@ def _case(name: str, records: Sequence[Record], placebos: Placebos) -> _Case:
     if len(valid) < len(records):
         remarks.append(f"{name}: {len(records) - len(valid)} of {len(records)} boots are not valid and left out")
     if len(valid) < FEWEST:
-        told = f"{name}: {len(valid)} boots are too few to draw kernels from: measure {FEWEST} at least, better 20"
-        return _Case(figures=(), learnt=len(learnt.figures), remarks=(*remarks, told))
+        return _Case(figures=(), learnt=len(learnt.figures), remarks=(*remarks, f"{name}: {too_few(len(valid))}"))
     if not learnt.figures:
         remarks.append(f"{name}: placebos.yaml does not say how much harmless kernels move it with this command")
     strange = learnt.strange(one.environment)

@@ -22,7 +22,7 @@ MOST = 32
 FEWEST = 8
 """Boots that must have been measured: fewer are no kernel to draw from."""
 DRAWS = 100
-"""Pairs of kernels that each answer was tried on: a power of 0.9 is known to 0.03 (standard error)."""
+"""Pairs of kernels that each answer was tried on."""
 SUREST = 0.95
 """The largest power that so many can tell from another."""
 _COUNTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, MOST)  # of boots that are tried
@@ -61,9 +61,7 @@ def plan_phases(measured: Sequence[BootFigure], placebo: Placebo, change: Change
         ValueError: too few boots, a middle one of zero, or a power that the draws cannot tell.
     """
     if len(measured) < FEWEST:
-        raise ValueError(
-            f"{len(measured)} boots are too few to draw kernels from: measure {FEWEST} at least, better 20"
-        )
+        raise ValueError(too_few(len(measured)))
     if change.power > SUREST:
         raise ValueError(f"a power above {SUREST:g} cannot be told from {DRAWS} draws, as virtual time is planned by")
     trial = _Trial(measured, placebo, change, draw)
@@ -74,6 +72,16 @@ def plan_phases(measured: Sequence[BootFigure], placebo: Placebo, change: Change
         power=trial.power(len(measured)),
         boots=next((count for count in able if trial.power(count) >= change.power), None),
     )
+
+
+def too_few(boots: int) -> str:
+    """Return why so few boots are refused."""
+    return f"{boots} boots are too few to draw kernels from: measure {FEWEST} at least, better 20"
+
+
+def error_of(power: float) -> float:
+    """Return the standard error of a power that the draws gave: 0.03 at 0.9."""
+    return math.sqrt(power * (1 - power) / DRAWS)
 
 
 @dataclass(frozen=True, slots=True)
