@@ -122,20 +122,37 @@ def test_cores_that_this_process_may_not_use_are_left_alone(monkeypatch: pytest.
         assert (only, none) == (5, None)
 
 
-def test_a_command_runs_on_its_core_only() -> None:
+def test_a_command_without_a_core_is_left_as_it_is() -> None:
     argv = ["qemu-system-aarch64", "-M", "virt"]
     assert cores.bound(argv, None) == argv
-    assert cores.bound(argv, 3) == ["taskset", "--cpu-list", "3", *argv]
 
 
-def test_a_bound_command_can_use_no_other_core(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("why", ["idle", "refused", "absent"])
+def test_where_threads_cannot_wait_for_each_other_a_command_is_only_bound(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, why: str
+) -> None:
+    if why == "idle":
+        monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_IDLE)
+    else:
+        monkeypatch.setenv("PATH", str(tmp_path))
+    if why == "refused":
+        (tmp_path / "chrt").write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / "chrt").chmod(0o755)
+    cores._in_turn.cache_clear()
+    try:
+        assert cores.bound(["qemu"], 3) == ["taskset", "--cpu-list", "3", "qemu"]
+    finally:
+        cores._in_turn.cache_clear()
+
+
+def test_a_bound_command_has_one_core_and_its_threads_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     last = max(os.sched_getaffinity(0))
-    printed = "import os; print(sorted(os.sched_getaffinity(0)))"
+    printed = "import os; print(sorted(os.sched_getaffinity(0)), os.sched_getscheduler(0) == os.SCHED_BATCH)"
     done = subprocess.run(
         cores.bound([sys.executable, "-c", printed], last), capture_output=True, text=True, check=True
     )
-    assert done.stdout == f"[{last}]\n"
+    assert done.stdout == f"[{last}] True\n"
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

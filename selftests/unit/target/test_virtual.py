@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -347,3 +348,21 @@ def test_a_root_filesystem_that_cannot_be_made_is_the_lab_s_fault(lab: Lab) -> N
     with pytest.raises(InfrastructureError, match="no packages"):
         replace(lab.board, rootfs=broken).run(plan_of())
     assert lab.boots() == []
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_the_end_of_a_process_is_waited_for(monkeypatch: pytest.MonkeyPatch, *, refused: bool) -> None:
+    def refuse(_: int) -> int:
+        raise PermissionError
+
+    if refused:
+        monkeypatch.setattr(os, "pidfd_open", refuse)
+    open_before = len(list(Path("/proc/self/fd").iterdir()))
+    with subprocess.Popen(["sleep", "0.3"]) as child, virtual._end(child) as wait:
+        wait(0.01)
+        assert child.poll() is None
+        began = time.monotonic()
+        wait(1.5 if refused else 50)
+        assert child.poll() == 0
+        assert time.monotonic() - began < 40
+    assert len(list(Path("/proc/self/fd").iterdir())) == open_before

@@ -9,15 +9,17 @@ and nothing typed. The clock is watched over QEMU's monitor, which reads it with
 from __future__ import annotations
 
 import calendar
+import contextlib
 import hashlib
 import os
 import re
+import select
 import shutil
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -41,7 +43,7 @@ _STARVED = "starved"
 _BOOT_CPU_S = 20.0  # host CPU seconds that a boot may use; a good one uses about one
 _CPU_S_PER_S = 4.0  # and for each second of measuring; a loaded one uses about one and a half
 _EPOCH = calendar.timegm((2024, 1, 1, 0, 0, 0))  # -rtc base=2024-01-01
-_POLL_S = 0.02
+_POLL_S = 0.1  # each look at a boot takes time from a core that emulates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,37 +205,42 @@ class _Watch:
 
     def until_over(self, child: subprocess.Popen[bytes]) -> str:
         """Wait until QEMU has ended or must be ended; return why: empty, or the deadline that passed."""
-        moved = clock_read = time.monotonic()
-        clock = waited = 0.0
-        dying: Deadline | None = None
         try:
-            while child.poll() is None:
-                if self._stop.wait(_POLL_S):
-                    raise Interrupted("stopped")
-                if self._read():
-                    moved, waited = time.monotonic(), host.waited_s(child.pid) or 0.0
-                    if dying is None and self._fatal():
-                        dying = Deadline.after(_PANIC_GRACE_S)
-                if dying is not None and dying.expired:
-                    return "fault"
-                if time.monotonic() - clock_read < 1.0:
-                    continue
-                clock_read = time.monotonic()
-                now = virtual_seconds(self._monitor, self._arch)
-                if now is not None and now != clock:
-                    clock, moved, waited = now, clock_read, host.waited_s(child.pid) or 0.0
-                still = clock_read - moved
-                # What waits for a processor gives no sign of life either, and is not the kernel's fault.
-                standing = still - max(0.0, (host.waited_s(child.pid) or 0.0) - waited)
-                reason = self._overdue(clock, standing, cpu_seconds(child.pid))
-                if not reason and still > _STARVED_S:
-                    return _STARVED
-                if reason:
-                    return reason
-            return ""
+            with _end(child) as wait:
+                return self._followed(child, wait)
         finally:
             self._monitor.close()
             self._read()
+
+    def _followed(self, child: subprocess.Popen[bytes], wait: Callable[[float], object]) -> str:
+        moved = clock_read = time.monotonic()
+        clock = waited = 0.0
+        dying: Deadline | None = None
+        while child.poll() is None:
+            wait(_POLL_S)
+            if self._stop.is_set():
+                raise Interrupted("stopped")
+            if self._read():
+                moved, waited = time.monotonic(), host.waited_s(child.pid) or 0.0
+                if dying is None and self._fatal():
+                    dying = Deadline.after(_PANIC_GRACE_S)
+            if dying is not None and dying.expired:
+                return "fault"
+            if time.monotonic() - clock_read < 1.0:
+                continue
+            clock_read = time.monotonic()
+            now = virtual_seconds(self._monitor, self._arch)
+            if now is not None and now != clock:
+                clock, moved, waited = now, clock_read, host.waited_s(child.pid) or 0.0
+            still = clock_read - moved
+            # What waits for a processor gives no sign of life either, and is not the kernel's fault.
+            standing = still - max(0.0, (host.waited_s(child.pid) or 0.0) - waited)
+            reason = self._overdue(clock, standing, cpu_seconds(child.pid))
+            if not reason and still > _STARVED_S:
+                return _STARVED
+            if reason:
+                return reason
+        return ""
 
     def _read(self) -> bool:
         if not self._console.exists():
@@ -309,6 +316,22 @@ class _Watch:
             return State.LAB, "the target's RAM file system is full or not writable"
         state = State.FAULT if "boot" in self.seconds else State.NO_BOOT
         return state, f"the machine stopped {where} without a word; last lines of the console:\n{last_lines(self._log)}"
+
+
+@contextlib.contextmanager
+def _end(child: subprocess.Popen[bytes]) -> Iterator[Callable[[float], object]]:
+    """Yield what waits for the end of a process, for so many seconds at most."""
+    try:
+        descriptor = os.pidfd_open(child.pid)
+    except OSError:  # a container may refuse it
+        yield time.sleep
+        return
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    try:
+        yield lambda seconds: poll.poll(1000 * seconds)
+    finally:
+        os.close(descriptor)
 
 
 def cpu_seconds(pid: int) -> float:
