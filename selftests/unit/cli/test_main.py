@@ -160,3 +160,50 @@ def test_a_signal_is_130(number: int) -> None:
         _, said = child.communicate()
     assert (child.returncode, said) == (130, b"rtgate: interrupted\n")
     assert time.monotonic() - began < 55
+
+
+def _help_of(top: argparse.ArgumentParser, name: str) -> str:
+    found = next(action for action in top._actions if isinstance(action, argparse._SubParsersAction))
+    return str(found.choices[name].format_help())
+
+
+def test_a_command_that_is_loaded_alone_is_the_same() -> None:
+    whole = command.parser()
+    for name in command._COMMANDS:
+        assert _help_of(command.parser((name,)), name) == _help_of(whole, name)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["where", "virt-arm64"], ("where",)),
+        (["--site", "gate", "where", "x"], ("where",)),
+        (["--site=gate", "lab-check"], ("lab-check",)),
+        (["where", "gate", "--site"], ("where",)),
+        (["where", "--help"], ("where",)),
+        (["--help"], command._COMMANDS),
+        (["--help", "gate"], command._COMMANDS),
+        (["-h", "where", "x"], command._COMMANDS),
+        (["--", "where"], command._COMMANDS),
+        (["--version", "gate"], ("gate",)),
+        (["--site"], command._COMMANDS),
+        (["gat"], command._COMMANDS),
+        ([], command._COMMANDS),
+    ],
+)
+def test_which_commands_are_loaded(words: list[str], named: tuple[str, ...]) -> None:
+    assert command._named(words) == named
+
+
+ALONE = """
+import sys
+from rtgate.cli import main
+main.main(["where", "virt-arm64"])
+print(*sorted(name for name in sys.modules if name in {"rtgate.cli.gate", "matplotlib", "scipy", "sqlalchemy"}))
+"""
+
+
+def test_a_quick_command_loads_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True)
+    assert "virt-arm64.yaml" in done.stdout
+    assert done.stdout.splitlines()[-1] == ""
