@@ -5,13 +5,15 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from rtgate.errors import ParseError
 from rtgate.explain import replay
-from rtgate.explain.trace import Block, Trace
+from rtgate.explain.trace import COUNT, Block, Trace
 from rtgate.explain.wakeups import Found, WakeUp
 
 from .conftest import measurements, reported
@@ -59,6 +61,10 @@ def test_the_sample_is_not_in_step_with_the_tick() -> None:
     assert min(by_phase) > 80
 
 
+def _counts(*counts: tuple[int, int, int]) -> NDArray[np.void]:
+    return np.array(list(counts), COUNT)
+
+
 def test_what_ran_in_the_window_is_added_up_by_function() -> None:
     class Kernel:
         @staticmethod
@@ -74,9 +80,9 @@ def test_what_ran_in_the_window_is_added_up_by_function() -> None:
         4: replace(base, address=0x400000),
     }
     kernel: Any = Kernel()
-    window = Trace(events=(), runs=(), counts=((2, 0, 7), (0, 0, 7), (1, 0, 5), (4, 0, 2)), blocks=blocks)
+    window = Trace(events=(), runs=(), counts=_counts((2, 0, 7), (0, 0, 7), (1, 0, 5), (4, 0, 2)), blocks=blocks)
     assert replay.executed(kernel, window) == {"f": 12, "g": 7, "(programs)": 2}
-    slices = replace(window, counts=((0, 1, 100), (2, 2, 3), (2, 3, 4), (1, 4, 9), (3, 5, 100)))
+    slices = replace(window, counts=_counts((0, 1, 100), (2, 2, 3), (2, 3, 4), (1, 4, 9), (3, 5, 100)))
     assert list(replay.executed(kernel, slices, range(2, 5)).items()) == [("f", 9), ("g", 7)]
     assert replay.executed(kernel, slices, range(0)) == {}
 
@@ -105,7 +111,9 @@ def test_what_ran_is_that_of_whole_slices_between_the_first_and_the_last_wake_up
         @staticmethod
         def traced(_order: object) -> tuple[None, Trace]:
             block = Block(address=0xFFFF000000000000, instructions=1, last=b"")
-            return None, Trace(events=(), runs=(), counts=((0, 0, 1), (0, 1, 10), (0, 2, 100)), blocks={0: block})
+            return None, Trace(
+                events=(), runs=(), counts=_counts((0, 0, 1), (0, 1, 10), (0, 2, 100)), blocks={0: block}
+            )
 
     monkeypatch.setattr(replay, "_marks", lambda _: {})
     found = [Found(cpu=0, wakeups=(wakeup(0, start), wakeup(0, (start + end) // 2), wakeup(0, end)), differing=0)]

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain import plugin, trace
 from rtgate.explain.explanation import Arm as Explained
@@ -261,12 +263,14 @@ def _profiles(code: Code, logged: Trace, wakeups: Sequence[WakeUp], differing: f
 
 def executed(kernel: Vmlinux, seen: Trace, slices: range = range(1)) -> dict[str, int]:
     """Return how many instructions of each function were executed in some slices (or the window), the most first."""
-    by_block: Counter[int] = Counter()
-    for block, piece, instructions in seen.counts:
-        if piece in slices:
-            by_block[block] += instructions
+    assert slices.step == 1
+    piece = seen.counts["slice"]
+    within = seen.counts[(piece >= slices.start) & (piece < slices.stop)]
+    numbers, places = np.unique(within["block"], return_inverse=True)
+    # Sums of 64-bit floats: exact up to 2^53 instructions, two years of virtual time.
+    sums = np.bincount(places, weights=within["instructions"])
     found: Counter[str] = Counter()
-    for number, instructions in by_block.items():
+    for number, instructions in zip(numbers.tolist(), sums.tolist(), strict=True):
         address = seen.blocks[number].address
-        found[kernel.function_at(address) if address >= _USER_ABOVE else USER] += instructions
+        found[kernel.function_at(address) if address >= _USER_ABOVE else USER] += int(instructions)
     return dict(found.most_common())

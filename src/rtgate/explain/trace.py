@@ -14,12 +14,17 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rtgate.errors import ParseError
 
 _EVENT = struct.Struct("<QqQII")
 _RUN = struct.Struct("<QqII")
-_COUNT = struct.Struct("<IIQ")
 _BLOCK = struct.Struct("<QIII16sI")  # the compiler adds nothing: all fields are aligned
+
+COUNT = np.dtype([("block", "<u4"), ("slice", "<u4"), ("instructions", "<u8")])
+"""How many instructions of a block were executed in a slice. A boot has a million of these."""
 
 
 class Kind(IntEnum):
@@ -95,17 +100,17 @@ class Order:
         return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trace:
     """What the plugin wrote about one boot.
 
     Attributes:
-        counts: (block, slice, instructions), for each block and slice in which it ran; a window is slice 0.
+        counts: of type `COUNT`, one for each block and slice in which it ran; a window is slice 0.
     """
 
     events: tuple[Event, ...]
     runs: tuple[Run, ...]
-    counts: tuple[tuple[int, int, int], ...] = ()
+    counts: NDArray[np.void] = field(default_factory=lambda: np.empty(0, COUNT))
     blocks: Mapping[int, Block]
 
 
@@ -124,10 +129,10 @@ def read(prefix: Path) -> Trace:
 
 def parse(events: bytes, runs: bytes, counts: bytes, blocks: bytes) -> Trace:
     """Return the trace in the bytes of its four files. Raises ParseError: they are damaged."""
-    files = (("events", events, _EVENT), ("runs", runs, _RUN), ("counts", counts, _COUNT), ("blocks", blocks, _BLOCK))
-    for name, data, record in files:
-        if len(data) % record.size:
-            raise ParseError(f"the trace's {name} are cut off: {len(data)} bytes, {record.size} each")
+    sizes = {"events": _EVENT.size, "runs": _RUN.size, "counts": COUNT.itemsize, "blocks": _BLOCK.size}
+    for (name, size), data in zip(sizes.items(), (events, runs, counts, blocks), strict=True):
+        if len(data) % size:
+            raise ParseError(f"the trace's {name} are cut off: {len(data)} bytes, {size} each")
     known = {
         number: Block(address, instructions, last[: min(size, 16)])
         for address, number, instructions, size, last, _ in _BLOCK.iter_unpack(blocks)
@@ -135,13 +140,13 @@ def parse(events: bytes, runs: bytes, counts: bytes, blocks: bytes) -> Trace:
     trace = Trace(
         events=tuple(Event(*fields) for fields in _EVENT.iter_unpack(events)),
         runs=tuple(Run(*fields) for fields in _RUN.iter_unpack(runs)),
-        counts=tuple(_COUNT.iter_unpack(counts)),
+        counts=np.frombuffer(counts, COUNT),
         blocks=known,
     )
     for name, numbers in (("events", [e.n for e in trace.events]), ("runs", [r.n for r in trace.runs])):
         if any(later < sooner for sooner, later in itertools.pairwise(numbers)):
             raise ParseError(f"the trace's {name} are not in order")
-    unknown = ({run.block for run in trace.runs} | {block for block, _, _ in trace.counts}) - known.keys()
+    unknown = {run.block for run in trace.runs}.union(np.unique(trace.counts["block"]).tolist()) - known.keys()
     if unknown:
         raise ParseError(f"the trace has no block {min(unknown)}, which was executed")
     return trace
