@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -81,10 +82,10 @@ class Histogram:
         histograms = list(parts)
         if len({(part.unit, part.limit) for part in histograms}) != 1:
             raise ValueError("histograms of different units or ranges cannot be added")
-        counts: dict[int, int] = {}
+        counts: dict[int, int] = defaultdict(int)
         for part in histograms:
             for value, count in part.counts.items():
-                counts[value] = counts.get(value, 0) + count
+                counts[value] += count
         return cls(
             unit=histograms[0].unit,
             counts=dict(sorted(counts.items())),

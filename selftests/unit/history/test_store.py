@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import json
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +18,10 @@ from rtgate.history import encoding, queries
 from rtgate.history.database import History
 from rtgate.history.queries import Wanted
 from rtgate.history.store import Origin, Stored, add, store
+from rtgate.judge.summaries import levels, spikes, summaries
 from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.record import FaultSeen
-from rtgate.units import Unit
+from rtgate.units import Quantity, Unit
 
 
 def test_what_is_stored_comes_back_as_it_was(history: History) -> None:
@@ -134,13 +137,54 @@ def test_histograms_keep_every_sample(counts: dict[int, int], overflow: int) -> 
     assert encoding.unpacked_measurements(packed, "here") == (measurement,)
 
 
+NAMES = [
+    "latency.avg",
+    "latency.max",
+    "latency.p99.9",
+    "completion.p95",
+    "round.3.duration",
+    "period",
+    "throughput",
+    "x",
+]
+NUMBERS = st.builds(
+    lambda name, better, value, cpu, unit: Measurement(
+        name=name, better=better, quantity=Quantity(value, unit), labels={"cpu": cpu}
+    ),
+    *(st.sampled_from(NAMES), st.sampled_from(Better), st.floats(0.001, 1e6), st.sampled_from("012")),
+    st.sampled_from(Unit),
+)
+
+
+@given(st.lists(NUMBERS, max_size=12))
+def test_what_is_read_for_summaries_gives_the_same_summaries(numbers: list[Measurement]) -> None:
+    whole = replace(record(1), measurements=(*record(1).measurements, *numbers))
+    packed, _, _ = encoding.packed(whole)
+    read = replace(whole, measurements=encoding.summarised_measurements(packed, "here"))
+    fixed = levels([whole])
+    assert levels([read]) == fixed
+    assert summaries(read, fixed) == summaries(whole, fixed)
+    assert spikes(read, fixed) == spikes(whole, fixed)
+
+
 @given(st.binary(max_size=60))
 def test_damaged_rows_are_errors_that_name_the_boot(data: bytes) -> None:
     good, rest, environment = encoding.packed(record(1))
     with pytest.raises(ConfigError, match="boot 5: damaged"):
         encoding.unpacked(data, rest, environment, "boot 5")
     with pytest.raises(ConfigError, match="boot 5: damaged"):
+        encoding.summarised_measurements(data, "boot 5")
+    with pytest.raises(ConfigError, match="boot 5: damaged"):
         encoding.unpacked(good, data, environment, "boot 5")
+
+
+@pytest.mark.parametrize("field", ["unit", "better"])
+def test_a_word_that_is_not_known_is_named(field: str) -> None:
+    entry = {"name": "latency.avg", "better": "lower", "unit": "us", "value": 1.0, "labels": {}, field: "furlong"}
+    packed = zlib.compress(json.dumps([entry]).encode())
+    for read in (encoding.unpacked_measurements, encoding.summarised_measurements):
+        with pytest.raises(ConfigError, match="boot 5: damaged measurements: 'furlong' is not a valid"):
+            read(packed, "boot 5")
 
 
 def test_contents_are_counted_by_run(fill: Fill, history: History) -> None:

@@ -6,20 +6,24 @@ Histograms are lists of values and of counts here, which are read several times 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rtgate import record as records_file
 from rtgate.environment import COMPARED
 from rtgate.errors import ConfigError
+from rtgate.judge.summaries import summarised
 from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.record import Record
 from rtgate.units import Quantity, Unit
 
 _LEVEL = 6
+# A comparison asks for these a hundred thousand times, which an enumeration is slow at.
+_unit, _way = functools.cache(Unit), functools.cache(Better)
 
 
 def key(record: Record) -> str:
@@ -78,8 +82,21 @@ def unpacked(measurements: bytes, rest: bytes, environment: str, origin: str) ->
 
 def unpacked_measurements(measurements: bytes, origin: str) -> tuple[Measurement, ...]:
     """Return the measurements of `packed` alone. Raises as `unpacked`."""
+    return _unpacked(measurements, origin, _full)
+
+
+def summarised_measurements(measurements: bytes, origin: str) -> tuple[Measurement, ...]:
+    """Return the histograms, and those of the numbers that summaries look at.
+
+    Raises as `unpacked`; what is left out is not checked.
+    """
+    return _unpacked(measurements, origin, _full_if_summarised)
+
+
+def _unpacked(measurements: bytes, origin: str, full: Callable[[Any], Measurement | None]) -> tuple[Measurement, ...]:
     try:
-        return tuple(_full(entry) for entry in json.loads(zlib.decompress(measurements)))
+        found = [full(entry) for entry in json.loads(zlib.decompress(measurements))]
+        return tuple(one for one in found if one is not None)
     except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{origin}: damaged measurements: {error}") from error
 
@@ -98,8 +115,13 @@ def _flat(measurement: Measurement) -> dict[str, Any]:
     return data
 
 
+def _full_if_summarised(data: dict[str, Any]) -> Measurement | None:
+    seen = "histogram" in data or summarised(data["name"], _way(data["better"]), _unit(data["unit"]))
+    return _full(data) if seen else None
+
+
 def _full(data: dict[str, Any]) -> Measurement:
-    unit = Unit(data["unit"])
+    unit = _unit(data["unit"])
     histogram = None
     if "histogram" in data:
         values, counts, overflow, limit = data["histogram"]
@@ -108,7 +130,7 @@ def _full(data: dict[str, Any]) -> Measurement:
     quantity = Quantity(data["value"], unit) if "value" in data else None
     return Measurement(
         name=data["name"],
-        better=Better(data["better"]),
+        better=_way(data["better"]),
         labels=data["labels"],
         quantity=quantity,
         histogram=histogram,

@@ -157,13 +157,13 @@ def records(history: History, found: Iterable[Boot]) -> tuple[Record, ...]:
 
 
 def measured_like(history: History, found: Iterable[Boot], like: Record) -> tuple[Record, ...]:
-    """Return `like` with the measurements of each of the boots, which must be comparable with it.
+    """Return `like` with what summaries look at of each of the boots, which must be comparable with it.
 
-    That is what summaries look at, and several times faster than `records`, which it raises as.
+    It is several times faster than `records`, which it raises as.
     """
     wanted = [boot.id for boot in found]
     rows = _rows(history, select(boots.c.id, boots.c.measurements), wanted)
-    made = (encoding.unpacked_measurements(rows[number][0], _origin(history, number)) for number in wanted)
+    made = (encoding.summarised_measurements(rows[number][0], _origin(history, number)) for number in wanted)
     return tuple(replace(like, state="measured", measurements=measurements) for measurements in made)
 
 

@@ -15,6 +15,7 @@ A figure that a boot cannot give is left out; whoever compares must take that fo
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,9 +117,9 @@ def summaries(record: Record, levels: Levels | None) -> Mapping[str, float]:
         return {}
     found: dict[str, float] = {}
     for level in levels.histograms if levels else ():
-        parts = _parts(record, level)
-        if parts:
-            found.update(_of_histogram(parts, level, minutes(record)))
+        whole = _whole(record, level)
+        if whole is not None:
+            found.update(_of_histogram(whole, level, minutes(record)))
     return {**found, **_numbers(record)}
 
 
@@ -133,10 +134,10 @@ def spikes(record: Record, levels: Levels | None) -> Spikes | None:
     for level in levels.histograms:
         if level.spike is None:
             continue
-        parts = _parts(record, level)
-        if not parts:
+        whole = _whole(record, level)
+        if whole is None:
             return None
-        counts[level.measurement] = counts.get(level.measurement, 0) + sum(_reach(part, level.spike) for part in parts)
+        counts[level.measurement] = counts.get(level.measurement, 0) + _reach(whole, level.spike)
     return Spikes(max(counts.values()), minutes(record)) if counts and minutes(record) > 0 else None
 
 
@@ -155,12 +156,12 @@ def _group(one: Measurement) -> Group:
     return one.name, tuple(sorted((key, value) for key, value in one.labels.items() if key not in _ALIKE))
 
 
-def _parts(record: Record, level: Level) -> list[Histogram]:
-    """Return a boot's histograms for a level; none if one of them does not fit it, so that nobody compares them."""
+def _whole(record: Record, level: Level) -> Histogram | None:
+    """Return a boot's histograms for a level, added; None without any, or if one does not fit the level."""
     found = [one for one in _histograms(record) if _group(one) == (level.measurement, level.labels)]
     parts = [one.histogram for one in found if one.histogram is not None]
     fit = all(part.unit is level.unit and part.limit == level.limit for part in parts)
-    return parts if fit else []
+    return Histogram.merged(parts) if parts and fit else None
 
 
 def _reach(histogram: Histogram, bucket: int) -> int:
@@ -237,24 +238,16 @@ def _median(excesses: Sequence[tuple[float, int]], events: int) -> float:
     raise AssertionError("a median lies within")
 
 
-def _of_histogram(parts: Sequence[Histogram], level: Level, length: float) -> Iterator[tuple[str, float]]:
-    total = sum(part.total for part in parts)
+def _of_histogram(whole: Histogram, level: Level, length: float) -> Iterator[tuple[str, float]]:
+    total = whole.total
     cap = level.limit if level.tail is None else level.tail
-    summed = sum(
-        count * (value + 0.5 if value < cap else cap + 0.5) for part in parts for value, count in part.counts.items()
-    )
-    overflow = sum(part.overflow for part in parts)
-    yield level.metric(BODY), math.log((summed + overflow * (cap + 0.5)) / total)
+    summed = sum(count * (value + 0.5 if value < cap else cap + 0.5) for value, count in whole.counts.items())
+    yield level.metric(BODY), math.log((summed + whole.overflow * (cap + 0.5)) / total)
     if level.tail is None or total * level.share < _FEWEST:
         return
     end = level.limit if level.spike is None else level.spike
-    excesses = [
-        (value - level.tail + 0.5, count)
-        for part in parts
-        for value, count in part.counts.items()
-        if level.tail <= value < end
-    ]
-    events = sum(count for _, count in excesses) + (overflow if level.spike is None else 0)
+    excesses = [(value - level.tail + 0.5, count) for value, count in whole.counts.items() if level.tail <= value < end]
+    events = sum(count for _, count in excesses) + (whole.overflow if level.spike is None else 0)
     yield level.metric(TAIL_RATE), math.log((events + 0.5) / total)
     if level.spike is not None and length > 0:
         mean = sum(excess * count for excess, count in excesses) / events if events else 0.5
@@ -282,14 +275,23 @@ def _numbers(record: Record) -> Mapping[str, float]:
 
 def _kind(one: Measurement, histograms: set[str]) -> Better | None:
     """Return which way a number that is compared improves; None for one that is not compared."""
-    start, _, last = one.name.rpartition(".")
-    if one.quantity is None or "round" in one.name.split("."):
+    if one.quantity is None:
         return None
-    if one.better is Better.HIGHER:
-        return Better.HIGHER if one.unit.dimension in _GATED else None
-    if one.better is not Better.LOWER or one.unit.dimension not in _TIMES or start in histograms:
+    kind = summarised(one.name, one.better, one.unit)
+    # A histogram says more than its own mean and percentiles.
+    return None if kind is Better.LOWER and one.name.rpartition(".")[0] in histograms else kind
+
+
+@functools.cache
+def summarised(name: str, better: Better, unit: Unit) -> Better | None:
+    """Return which way numbers improve that summaries look at; None for all others, which no history gives them."""
+    if "round" in name.split("."):
         return None
-    return Better.LOWER if last in _LASTS or percentile(one.name) >= 99 else None
+    if better is Better.HIGHER:
+        return Better.HIGHER if unit.dimension in _GATED else None
+    if better is not Better.LOWER or unit.dimension not in _TIMES:
+        return None
+    return Better.LOWER if name.rpartition(".")[2] in _LASTS or percentile(name) >= 99 else None
 
 
 def percentile(name: str) -> float:
