@@ -204,6 +204,23 @@ def test_a_figure_that_virtual_time_does_not_have(
     assert "wakeups.lost is zero in some boot" in err
 
 
+def test_options_that_would_do_nothing_are_refused(
+    boots: tuple[Record, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = on_virtual_time(boots, tmp_path)
+    words = ("--detect", "+5%", "--records")
+    code, _, err = planned(capsys, *words, directory, "--boot", "3min", "--overhead", "1min")
+    assert code == 2
+    assert "--boot and --overhead say what a boot of a board on a clock costs" in err
+    code, _, err = planned(capsys, *words, directory, "--overhead", "1min")
+    assert code == 2
+    assert "--overhead say what" in err
+    for where in (("--records", directory), ("--sd", "0.1")):
+        code, _, err = planned(capsys, "--detect", "+5%", *where, "--device", "b-2")
+        assert code == 2
+        assert "--device chooses among the boots of a history" in err
+
+
 def test_clocks_are_not_mixed(boots: tuple[Record, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = on_virtual_time((*boots, on_a_clock(long(exponential()))), tmp_path)
     code, _, err = planned(capsys, "--detect", "+5%", "--records", directory)

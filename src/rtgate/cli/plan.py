@@ -42,6 +42,7 @@ examples:
   rtgate plan --detect +20% --board rk3568-evb1 --history sqlite:///history.db
   rtgate plan --detect +20% --metric "hour level" --sd 0.07 --tests 96
 """
+_BOOT, _OVERHEAD = "3min", "2min"
 _INTERVAL_S = 1e-3  # of a cyclictest thread, one on each CPU
 _MOST_SURELY = 0.90  # that the true variance is below what is planned for
 
@@ -78,14 +79,16 @@ def add_parser(commands: Any) -> None:
     change.add_argument("--sd", type=float, metavar="X", help="of the metric's logarithm, from boot to boot")
     board = parser.add_argument_group("the board")
     board.add_argument("--board", metavar="NAME", help="takes the rate from it: one cyclictest thread on each CPU")
-    board.add_argument("--boot", default="3min", metavar="TIME", help="measured in each boot (default: %(default)s)")
-    board.add_argument("--overhead", default="2min", metavar="TIME", help="a boot costs beside (default: %(default)s)")
+    board.add_argument("--boot", metavar="TIME", help=f"measured in each boot (default: {_BOOT})")
+    board.add_argument("--overhead", metavar="TIME", help=f"a boot costs beside (default: {_OVERHEAD})")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     try:
-        cost = _Cost(_minutes(arguments.boot, "--boot"), _minutes(arguments.overhead, "--overhead"))
+        measured = _BOOT if arguments.boot is None else arguments.boot
+        overhead = _OVERHEAD if arguments.overhead is None else arguments.overhead
+        cost = _Cost(_minutes(measured, "--boot"), _minutes(overhead, "--overhead"))
         if arguments.share:
             _share(arguments, cost)
         else:
@@ -164,10 +167,18 @@ def _detect(arguments: argparse.Namespace, cost: _Cost) -> None:
     told = [name for name in ("sd", "records", "history") if getattr(arguments, name) is not None]
     if len(told) > 1:
         raise ConfigError(f"{' and '.join(f'--{name}' for name in told)} say how much boots differ: leave one out")
+    if arguments.device is not None and (arguments.records or arguments.sd is not None):
+        raise ConfigError("--device chooses among the boots of a history, not of --records or --sd: leave one out")
     tests = 1 if arguments.tests is None else arguments.tests
     change = Change(ratio=ratio, power=arguments.power, alpha=arguments.alpha, tests=tests)
     virtual = _on_virtual_time(arguments)
     if virtual:
+        costs = [name for name in ("boot", "overhead") if getattr(arguments, name) is not None]
+        if costs:
+            raise ConfigError(
+                f"{' and '.join(f'--{name}' for name in costs)} say what a boot of a board on a clock costs; of boots "
+                "on virtual time the records say it: leave it out"
+            )
         plan_phases.show(virtual, change, arguments.metric, counted=arguments.tests is None)
     else:
         _detect_by_pairs(arguments, change, cost)
