@@ -6,6 +6,9 @@ from __future__ import annotations
 UNSIGNED_OFFSET = {0x39: 0, 0x79: 1, 0xB9: 2, 0xF9: 3, 0x3D: 0, 0x7D: 1, 0xBD: 2, 0xFD: 3}
 """Loads and stores with an unsigned offset: the top byte, and the scale by size bits (and the 128-bit ones)."""
 
+ADR_BITS, ADR, ADRP = 0x9F000000, 0x10000000, 0x90000000
+"""An instruction is `adr` or `adrp` if its bits under the first are the second or the third."""
+
 
 def signed(value: int, bits: int) -> int:
     """Return the number that the lowest bits of a value are in two's complement."""
@@ -15,9 +18,18 @@ def signed(value: int, bits: int) -> int:
 
 def page_of(word: int, pc: int) -> int | None:
     """Return the page that an `adrp` puts into its register; None if it is no `adrp`."""
-    if word >> 24 & 0x9F != 0x90:
+    if word & ADR_BITS != ADRP:
         return None
-    return (pc & ~0xFFF) + (signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21) << 12)
+    return (pc & ~0xFFF) + (_distance(word) << 12)
+
+
+def near(word: int, pc: int) -> int | None:
+    """Return the address that an `adr` puts into its register; None if it is no `adr`."""
+    return pc + _distance(word) if word & ADR_BITS == ADR else None
+
+
+def _distance(word: int) -> int:
+    return signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
 
 
 def scale_of(word: int) -> int | None:

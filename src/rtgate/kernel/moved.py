@@ -13,12 +13,14 @@ import struct
 from collections.abc import Iterator, Mapping
 
 from rtgate.kernel import arm64, pages
+from rtgate.kernel.arm64 import ADR, ADR_BITS, ADRP
 from rtgate.kernel.pages import Held
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 _KERNEL = 0xFFFF_0000_0000_0000  # addresses from here on are the kernel's
 _TEXT = 96  # bytes by which data without a name are compared
 
+_BRANCH = 0x05  # bits 30 to 26 of b and bl
 _CALL_OR_JUMP = re.compile(rb"[\xe8\xe9]")  # x86; four bytes of distance follow
 
 Token = tuple[object, ...] | int
@@ -68,14 +70,13 @@ class _Code:
     def _token(self, symbol: Symbol, at: tuple[int, int], held: Mapping[int, Held]) -> Token:
         """Return what an instruction (its address and word) does, with the pages that registers hold."""
         pc, word = at
-        top = word >> 24
-        if top & 0x7C == 0x14:  # b, bl
-            return self._to(symbol, word, pc + 4 * arm64.signed(word, 26), (top & 0xFC,))
-        if top & 0x9F == 0x90:  # adrp
-            return (top & 0x9F, word & 31)
-        if top & 0x9F == 0x10:  # adr
-            distance = arm64.signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
-            return self._to(symbol, word, pc + distance, (top & 0x9F, word & 31))
+        if word >> 26 & 31 == _BRANCH:
+            return self._to(symbol, word, pc + 4 * arm64.signed(word, 26), (word >> 26,))
+        if word & ADR_BITS == ADRP:
+            return (ADRP, word & 31)
+        near = arm64.near(word, pc)
+        if near is not None:
+            return self._to(symbol, word, near, (ADR, word & 31))
         known = held.get(word >> 5 & 31)
         scale = None if known is None else arm64.scale_of(word)
         if scale is None or known is None:

@@ -11,7 +11,17 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rtgate.kernel.arm64 import UNSIGNED_OFFSET, calls, direct_branch, low_half, page_of, scale_of, signed
+from rtgate.kernel.arm64 import (
+    ADR_BITS,
+    ADRP,
+    UNSIGNED_OFFSET,
+    calls,
+    direct_branch,
+    low_half,
+    page_of,
+    scale_of,
+    signed,
+)
 
 _CALL_CLOBBERED = (*range(19), 30)  # the procedure call standard, AAPCS64, 6.1.1
 _BRANCHES = {0x05, 0x0D, 0x15}  # bits 30 to 26 of b, cbz and tbz, and of b.cond, br and ret: the rest is no branch
@@ -54,7 +64,7 @@ def update(held: dict[int, Held], word: int, at: tuple[int, int]) -> None:
 
 def _leaves(held: Mapping[int, Held], word: int) -> bool:
     """Return whether an instruction changes nothing of what registers hold."""
-    if word & 0x9F000000 == 0x90000000:
+    if word & ADR_BITS == ADRP:
         return False
     if not held:
         return True
