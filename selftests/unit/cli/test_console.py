@@ -14,9 +14,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from rtgate.cli import console
 
 if TYPE_CHECKING:
     from selftests.unit.cli.conftest import Lab
@@ -150,6 +152,27 @@ def test_a_terminal_that_is_closed_ends_it(here: Path) -> None:
         os.close(keyboard)
         assert child.wait(timeout=60) == 0
     assert _gone(here)
+
+
+@pytest.mark.parametrize(("step", "number"), [("tcgetattr", 1), ("tcgetattr", 2), ("tcsetattr", 1)])
+def test_a_terminal_may_be_closed_while_it_is_changed(monkeypatch: pytest.MonkeyPatch, step: str, number: int) -> None:
+    keyboard, screen = pty.openpty()
+    real = getattr(termios, step)
+    calls: list[object] = []
+
+    def closing(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == number:
+            os.close(keyboard)
+        return real(*arguments)
+
+    monkeypatch.setattr(termios, step, closing)
+    try:
+        with console._raw(screen):
+            assert console._read(screen) == b""
+    finally:
+        os.close(screen)
+    assert len(calls) >= number
 
 
 def test_a_terminal_is_put_back_after_a_signal(here: Path) -> None:

@@ -131,16 +131,19 @@ def _blocking() -> Iterator[None]:
 @contextlib.contextmanager
 def _raw(source: int) -> Iterator[None]:
     """Hand on every key of a terminal as it is typed, and put the terminal back as it was. Anything else is left."""
-    if not os.isatty(source):
+    try:
+        before = termios.tcgetattr(source)
+    except termios.error:  # no terminal, or one that was closed
         yield
         return
-    before = termios.tcgetattr(source)
-    tty.setraw(source)
-    raw = termios.tcgetattr(source)
-    raw[1] = before[1]  # a new line of the board's must still begin on the left
-    termios.tcsetattr(source, termios.TCSADRAIN, raw)
+    # A terminal may be closed at any moment; whoever reads it is told.
+    with contextlib.suppress(termios.error):
+        tty.setraw(source)
+        raw = termios.tcgetattr(source)
+        raw[1] = before[1]  # a new line of the board's must still begin on the left
+        termios.tcsetattr(source, termios.TCSADRAIN, raw)
     try:
         yield
     finally:
-        with contextlib.suppress(termios.error):  # it was closed
+        with contextlib.suppress(termios.error):
             termios.tcsetattr(source, termios.TCSADRAIN, before)
