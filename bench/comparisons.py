@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
-from selftests.comparisons import MEASURED, UNPATCHED, Change, changes, keep, records  # noqa: E402
+from selftests.comparisons import MEASURED, UNPATCHED, Change, changes, keep, places, records  # noqa: E402
 
 from rtgate import record as records_file  # noqa: E402
 from rtgate.boards import Board  # noqa: E402
@@ -47,8 +47,7 @@ from rtgate.target.virtual import VirtualBoard  # noqa: E402
 from rtgate.tools.registry import TOOLS  # noqa: E402
 
 BUILD, BOARD = "virt-arm64-preempt_rt", "virt-arm64"
-IDLE, HACKBENCH = "latency/cyclictest:idle", "latency/cyclictest:hackbench"
-STRESS_NG = "latency/cyclictest:stress-ng"
+IDLE = "latency/cyclictest:idle"
 SEEDS = range(1, 13)
 BEYOND = range(13, 25)  # of the unpatched kernel alone: what other seeds do, beside what other kernels do
 _WHAT = "build: the kernels; measure: boot them; collect: only write the results anew; show: a table of the results"
@@ -183,25 +182,15 @@ def _build_elsewhere(place: Path, tree: Tree, output: Path, options: Options) ->
 
 
 def _jobs(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> list[Job]:
-    """Return the boots in the order of their worth: idle first, then where harm must show, then under load."""
-    idle = [Job(kernel=name, board=BOARD, case=IDLE, seed=seed) for name in chosen for seed in SEEDS]
-    beyond = [Job(kernel=UNPATCHED, board=BOARD, case=IDLE, seed=seed) for seed in BEYOND if UNPATCHED in chosen]
-    places = {(known[name].board, known[name].case) for name in chosen if name in known and known[name].case}
-    places -= {(BOARD, IDLE), (BOARD, STRESS_NG), (BOARD, HACKBENCH)}
-    elsewhere = [
+    """Return the boots of idle cyclictest, then those of the other places that changes.yaml names."""
+    found = [
         Job(kernel=name, board=board, case=case, seed=seed)
-        for board, case in sorted(places)
+        for (board, case), names in {(BOARD, IDLE): tuple(known), **places()}.items()
         for name in chosen
-        if name not in known or known[name].group != "harmful" or (known[name].board, known[name].case) == (board, case)
+        if name in {UNPATCHED, *names}
         for seed in SEEDS
     ]
-    loaded = [
-        Job(kernel=name, board=BOARD, case=case, seed=seed)
-        for case in (STRESS_NG, HACKBENCH)
-        for name in chosen
-        for seed in SEEDS
-    ]
-    found = [*idle, *beyond, *elsewhere, *loaded]
+    found += [Job(kernel=UNPATCHED, board=BOARD, case=IDLE, seed=seed) for seed in BEYOND if UNPATCHED in chosen]
     seeds = (*SEEDS[: arguments.seeds], *(BEYOND if arguments.seeds == len(SEEDS) else ()))
     return [job for job in found if job.seed in seeds and (not arguments.case or job.case in arguments.case)]
 

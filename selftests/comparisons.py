@@ -26,6 +26,10 @@ MEASURED = DATA / "measured"
 UNPATCHED = "unpatched"
 FORMAT = 1
 
+Place = tuple[str, str]
+"""A board and a case."""
+
+_GROUPS = ("placebos", "harmful")
 _REQUIRED = ("kind", "does", "size")
 _HOW = ("command_line", "elsewhere")
 _HARM = ("board", "case", "shows")
@@ -78,13 +82,25 @@ class Change:
 
 def changes(path: Path = DATA / "changes.yaml") -> dict[str, Change]:
     """Return all changes by name, placebos first. Raises ConfigError."""
-    top = load(path).mapping(("placebos", "harmful"))
+    top = load(path).mapping(_GROUPS, ("places",))
     found: dict[str, Change] = {}
-    for group in ("placebos", "harmful"):
+    for group in _GROUPS:
         for name, entry in top[group].entries().items():
             if name in found or name == UNPATCHED:
                 entry.key.fail(f"{name!r} is taken")
             found[name] = _change(name, group, entry, path.parent / group / name)
+    return found
+
+
+def places(path: Path = DATA / "changes.yaml") -> dict[Place, tuple[str, ...]]:
+    """Return where changes are measured beside the place in which all are, and which ones. Raises ConfigError."""
+    known = changes(path)
+    found: dict[Place, tuple[str, ...]] = {}
+    for words, entry in load(path).mapping((*_GROUPS, "places"))["places"].entries().items():
+        board, _, case = words.partition(" ")
+        if not case:
+            entry.key.fail(f"{words!r}: expected a board and a case, SUITE/TOOL:LOAD")
+        found[board, case] = tuple(name.text(known) for name in entry.value.items())
     return found
 
 

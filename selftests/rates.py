@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from selftests.comparisons import UNPATCHED, changes, records
+from selftests.comparisons import UNPATCHED, Place, changes, records
 
 from rtgate import record as records_file
 from rtgate.judge.boot_figures import boot_figures
@@ -45,9 +45,6 @@ class Boots:
     def data(self) -> tuple[str, ...]:
         """What two kernels must have in common to be one kernel as far as this case can tell."""
         return tuple(records_file.digest_source(record) for record in self.records)
-
-
-Place = tuple[str, str]
 
 
 def measured(directory: Path, count: int | None = None) -> dict[Place, dict[str, Boots]]:
