@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from selftests.comparisons import DATA, MEASURED, SHOWS, UNPATCHED, Change, changes, keep, records
+from selftests.comparisons import DATA, MEASURED, SHOWS, UNPATCHED, Change, changes, keep, places, records
 
 from rtgate import boards
 from rtgate import record as records_file
@@ -107,6 +107,34 @@ def test_mistakes_are_found(tmp_path: Path, text: str, said: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=re.escape(said)):
         changes(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "missing key 'places'"),
+        ("places: {virt-arm64: [a]}", "'virt-arm64': expected a board and a case"),
+        ("places: {virt-arm64 latency/cyclictest:idle: [b]}", "unknown value 'b' (allowed: a)"),
+    ],
+)
+def test_mistakes_of_places_are_found(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "changes.yaml"
+    path.write_text(f"placebos: {{a: {{kind: x, does: y, size: z}}}}\nharmful: {{}}\n{text}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        places(path)
+
+
+def test_harm_is_measured_where_it_must_show() -> None:
+    everywhere = {("virt-arm64", IDLE): tuple(CHANGES), **places()}
+    for name, change in CHANGES.items():
+        assert not change.case or name in everywhere[change.board, change.case]
+
+
+def test_what_was_measured_is_what_changes_yaml_names() -> None:
+    everywhere = {("virt-arm64", IDLE): (*CHANGES,), **places()}
+    for name in (UNPATCHED, *CHANGES):
+        named = {place for place, names in everywhere.items() if name in {UNPATCHED, *names}}
+        assert {(record.board, record.case) for record in records(name)} == named
 
 
 def test_the_unpatched_kernel_was_measured_with_more_seeds_than_the_others() -> None:

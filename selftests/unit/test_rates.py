@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from selftests import rates
-from selftests.comparisons import MEASURED, UNPATCHED, changes
+from selftests.comparisons import MEASURED, UNPATCHED, Place, changes
 
 from rtgate import site
 from rtgate.judge.placebos import load_placebos
@@ -22,11 +22,11 @@ IDLE = ("virt-arm64", "latency/cyclictest:idle")
 
 
 @cache
-def measured() -> dict[rates.Place, dict[str, rates.Boots]]:
+def measured() -> dict[Place, dict[str, rates.Boots]]:
     return rates.measured(MEASURED)
 
 
-def _all() -> list[tuple[rates.Place, str]]:
+def _all() -> list[tuple[Place, str]]:
     """Return what must be judged: placebos measured often enough, and harm where it must show."""
     found = []
     for place, kernels in measured().items():
@@ -38,13 +38,13 @@ def _all() -> list[tuple[rates.Place, str]]:
     return found
 
 
-def _judged(place: rates.Place, name: str) -> bool:
+def _judged(place: Place, name: str) -> bool:
     """Return whether the case has placebos, or the harm is one that needs none."""
     return CHANGES[name].shows in {"failure", "flavour"} or bool(rates.placebos_of(measured()[place]))
 
 
 @pytest.mark.parametrize(("place", "name"), _all(), ids=lambda value: value if isinstance(value, str) else value[1])
-def test_harm_is_seen_and_nothing_else(place: rates.Place, name: str) -> None:
+def test_harm_is_seen_and_nothing_else(place: Place, name: str) -> None:
     said = rates.verdicts(place, measured()[place], name)
     alarmed = [one.sentence for one in said if one.status is Status.FAIL]
     assert bool(alarmed) is (CHANGES[name].group == "harmful"), alarmed
