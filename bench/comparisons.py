@@ -277,7 +277,7 @@ def _with_words(arm: Arm, words: str) -> Arm:
 
 
 def _is_there(work: Path, arms: _Arms, job: Job) -> bool:
-    """Whether a boot was measured, of this very image and with this very command."""
+    """Whether a boot was measured, of this very image, with this very root filesystem and command."""
     arm = arms.arm(job)
     place = records_file.Place(
         records=work / "records" / job.kernel, board=job.board, arm=arm.name, case=job.case
@@ -286,8 +286,10 @@ def _is_there(work: Path, arms: _Arms, job: Job) -> bool:
     if not path.is_file():
         return False
     stored = json.loads(path.read_text())
-    argv = [*plan(_case(job.case), arm, job.seed).argv]
-    return (stored["kernel"]["image_sha256"], stored["argv"]) == (arm.kernel.image_sha256, argv)
+    wanted = plan(_case(job.case), arm, job.seed)
+    assert isinstance(arm.target, VirtualBoard)
+    this = (arm.kernel.image_sha256, arm.target.rootfs(wanted).content_sha256, [*wanted.argv])
+    return (stored["kernel"]["image_sha256"], stored["machine"]["rootfs"], stored["argv"]) == this
 
 
 def _collect(arguments: argparse.Namespace, _known: dict[str, Change], chosen: Sequence[str]) -> int:
