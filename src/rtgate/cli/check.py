@@ -27,7 +27,7 @@ Every mistake is printed as path:line:column with what is allowed; exit code 2 i
 
 def add_parser(commands: Any) -> None:
     """Add the command."""
-    commands.add_parser("check", help="validate all YAML files", description=_DESCRIPTION)
+    commands.add_parser("check", description=_DESCRIPTION)
 
 
 def run(_: argparse.Namespace) -> int:

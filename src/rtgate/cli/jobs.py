@@ -23,7 +23,7 @@ _WIDEST = 400
 
 def add_parser(commands: Any) -> None:
     """Add the command."""
-    parser = commands.add_parser("jobs", help="list jobs of a LAVA lab", description=__doc__)
+    parser = commands.add_parser("jobs", description=__doc__)
     command_options.server(parser)
     parser.add_argument("--all", action="store_true", help="also jobs that rtgate did not submit")
     parser.add_argument("--active", action="store_true", help="only jobs that have not ended")

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from types import FrameType, ModuleType
 from typing import NoReturn
 
@@ -17,13 +17,37 @@ from rtgate import __version__
 from rtgate.errors import RtgateError
 from rtgate.report.text import plain
 
-# Each is a module of this package.
-_COMMANDS = (
-    *("gate", "demo", "soak", "build", "modules", "repeat", "screen", "explain", "report", "console"),
-    *("plan", "history", "calibrate", "trend", "qualify"),
-    *("compare-env", "where", "check", "rootfs", "pcie-limits"),
-    *("submit", "jobs", "cancel", "fetch", "lab-check", "in-job", "board-health", "hub"),
-)
+# Each is a module of this package, and what the list of commands says of it.
+_COMMANDS = {
+    "gate": "build, measure, judge, report",
+    "demo": "gate a kernel that is slow on purpose",
+    "soak": "measure for hours, in chunks",
+    "build": "build a kernel",
+    "modules": "build kernel modules against a build",
+    "repeat": "prove that a virtual-time board repeats itself",
+    "screen": "what a board must measure after a virtual-time gate",
+    "explain": "say which functions made wake-ups slower (virtual time)",
+    "report": "make the report of stored and judged records",
+    "console": "a shell on a virtual board",
+    "plan": "say how much must be measured for an answer",
+    "history": "keep measured boots in a database, show what is there",
+    "calibrate": "propose limits from past good runs",
+    "trend": "show how a board's figures went, and where they changed",
+    "qualify": "say how good a judge a board is",
+    "compare-env": "show how the environments of two records differ",
+    "where": "say which file a name comes from",
+    "check": "validate all YAML files",
+    "rootfs": "build or find the root filesystem of a target",
+    "pcie-limits": "show what PCI Express links can carry",
+    "submit": "measure on a board of a LAVA lab",
+    "jobs": "list jobs of a LAVA lab",
+    "cancel": "cancel jobs of a LAVA lab",
+    "fetch": "fetch and judge what a job has measured",
+    "lab-check": "say what a LAVA lab supports",
+    "in-job": "measure from inside a LAVA job",
+    "board-health": "prove a board inside a LAVA health check",
+    "hub": "share a console among clients",
+}
 _EPILOG = """\
 exit codes:
   0  pass
@@ -36,8 +60,8 @@ exit codes:
 """
 
 
-def parser(commands: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
-    """Return the parser of the command line, with these commands."""
+def parser(loaded: Container[str] = _COMMANDS) -> argparse.ArgumentParser:
+    """Return the parser of the command line; commands that are not loaded can only be listed."""
     top = argparse.ArgumentParser(
         prog="rtgate",
         description="Gates real-time Linux kernels: did this change make real-time behaviour worse, where, how much?",
@@ -47,8 +71,11 @@ def parser(commands: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"rtgate {__version__}")
     _add_site(top)
     parsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in commands:
-        _module(name).add_parser(parsers)
+    for name, line in _COMMANDS.items():
+        if name in loaded:
+            _module(name).add_parser(parsers)
+        else:
+            parsers.add_parser(name, help=line)
     return top
 
 
@@ -61,7 +88,7 @@ def _module(command: str) -> ModuleType:
 
 
 def _named(argv: Sequence[str] | None) -> Sequence[str]:
-    """Return the command that is named: to load all of them takes seconds. All, if none is, or for their help."""
+    """Return the command that is named, if one is, as for help on all none is: to load all of them takes seconds."""
     first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     _add_site(first)
     first.add_argument("-h", "--help", action="store_true")
@@ -69,9 +96,9 @@ def _named(argv: Sequence[str] | None) -> Sequence[str]:
     try:
         found = first.parse_known_args(argv)[0]
     except argparse.ArgumentError:
-        return _COMMANDS
+        return ()
     named = not found.help and found.words and found.words[0] in _COMMANDS
-    return (found.words[0],) if named else _COMMANDS
+    return (found.words[0],) if named else ()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
