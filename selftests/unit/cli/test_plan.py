@@ -209,16 +209,30 @@ def test_options_that_would_do_nothing_are_refused(
 ) -> None:
     directory = on_virtual_time(boots, tmp_path)
     words = ("--detect", "+5%", "--records")
-    code, _, err = planned(capsys, *words, directory, "--boot", "3min", "--overhead", "1min")
-    assert code == 2
-    assert "--boot and --overhead say what a boot of a board on a clock costs" in err
-    code, _, err = planned(capsys, *words, directory, "--overhead", "1min")
-    assert code == 2
-    assert "--overhead say what" in err
+    for option, length in (("--boot", "3min"), ("--overhead", "1min")):
+        code, _, err = planned(capsys, *words, directory, option, length)
+        assert code == 2
+        assert f"{option} would do nothing: what a boot on virtual time costs" in err
     for where in (("--records", directory), ("--sd", "0.1")):
         code, _, err = planned(capsys, "--detect", "+5%", *where, "--device", "b-2")
         assert code == 2
-        assert "--device chooses among the boots of a history" in err
+        assert "--device would do nothing: it chooses among the boots of a history" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--share 1e-6 --over 70us --rate 1000/s --device b-2", "--device would do nothing: it belongs to --detect"),
+        ("--share 1e-6 --over 70us --rate 1000/s --power 0.9", "--power would do nothing: it belongs to --detect"),
+        ("--share 1e-6 --over 70us --rate 1000/s --sd 0", "--sd would do nothing: it belongs to --detect"),
+        ("--detect +5% --sd 0.1 --rate 1000/s", "--rate would do nothing: it belongs to --share"),
+        ("--detect +5% --sd 0.1 --confidence 0.99", "--confidence would do nothing: it belongs to --share"),
+    ],
+)
+def test_options_of_the_other_question_are_refused(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = planned(capsys, *words.split())
+    assert code == 2
+    assert said in err
 
 
 def test_clocks_are_not_mixed(boots: tuple[Record, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

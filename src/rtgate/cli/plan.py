@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,9 @@ examples:
   rtgate plan --detect +20% --board rk3568-evb1 --history sqlite:///history.db
   rtgate plan --detect +20% --metric "hour level" --sd 0.07 --tests 96
 """
-_BOOT, _OVERHEAD = "3min", "2min"
+_DEFAULTS = {"confidence": 0.99, "power": 0.9, "alpha": 0.01, "boot": "3min", "overhead": "2min"}
+_OF_A_SHARE = ("over", "confidence", "rate", "measured")
+_OF_A_CHANGE = ("power", "alpha", "tests", "metric", "records", "history", "device", "sd")
 _INTERVAL_S = 1e-3  # of a cyclictest thread, one on each CPU
 _MOST_SURELY = 0.90  # that the true variance is below what is planned for
 
@@ -59,12 +61,14 @@ def add_parser(commands: Any) -> None:
     question.add_argument("--detect", metavar="CHANGE", help="find a metric that became worse by this: +20%%, or x1.2")
     share = parser.add_argument_group("a share")
     share.add_argument("--over", metavar="TIME", help="the level that the share is over, for example 70us")
-    share.add_argument("--confidence", type=float, default=0.99, metavar="P", help="default: %(default)s")
+    share.add_argument("--confidence", type=float, metavar="P", help=_default("confidence"))
     share.add_argument("--rate", metavar="N/s", help="samples in a second, of all threads together")
     share.add_argument("--measured", metavar="TIME", help="say whether a run of this length can tell, too")
     change = parser.add_argument_group("a change")
-    change.add_argument("--power", type=float, default=0.9, metavar="P", help="how surely (default: %(default)s)")
-    change.add_argument("--alpha", type=float, default=0.01, metavar="P", help="false alarms of a merge request")
+    change.add_argument("--power", type=float, metavar="P", help=f"how surely ({_default('power')})")
+    change.add_argument(
+        "--alpha", type=float, metavar="P", help=f"false alarms of a merge request ({_default('alpha')})"
+    )
     change.add_argument(
         "--tests",
         type=int,
@@ -78,23 +82,37 @@ def add_parser(commands: Any) -> None:
     change.add_argument("--sd", type=float, metavar="X", help="of the metric's logarithm, from boot to boot")
     board = parser.add_argument_group("the board")
     board.add_argument("--board", metavar="NAME", help="takes the rate from it: one cyclictest thread on each CPU")
-    board.add_argument("--boot", metavar="TIME", help=f"measured in each boot (default: {_BOOT})")
-    board.add_argument("--overhead", metavar="TIME", help=f"a boot costs beside (default: {_OVERHEAD})")
+    board.add_argument("--boot", metavar="TIME", help=f"measured in each boot ({_default('boot')})")
+    board.add_argument("--overhead", metavar="TIME", help=f"a boot costs beside ({_default('overhead')})")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    told = frozenset(name for name, value in vars(arguments).items() if value is not None)
+    for name in _DEFAULTS.keys() - told:
+        setattr(arguments, name, _DEFAULTS[name])
     try:
-        measured = _BOOT if arguments.boot is None else arguments.boot
-        overhead = _OVERHEAD if arguments.overhead is None else arguments.overhead
-        cost = _Cost(_minutes(measured, "--boot"), _minutes(overhead, "--overhead"))
-        if arguments.share:
+        cost = _Cost(_minutes(arguments.boot, "--boot"), _minutes(arguments.overhead, "--overhead"))
+        if arguments.share is not None:
+            _refuse(told, _OF_A_CHANGE, "it belongs to --detect")
             _share(arguments, cost)
         else:
-            _detect(arguments, cost)
+            _refuse(told, _OF_A_SHARE, "it belongs to --share")
+            _detect(arguments, cost, told)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     return 0
+
+
+def _default(name: str) -> str:
+    return f"default: {_DEFAULTS[name]}"
+
+
+def _refuse(told: Container[str], names: Sequence[str], why: str) -> None:
+    """Raise ConfigError if one of these options was given: a user who names it believes that it counts."""
+    found = next((name for name in names if name in told), None)
+    if found:
+        raise ConfigError(f"--{found} would do nothing: {why}; leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,23 +179,18 @@ def _rate(arguments: argparse.Namespace) -> tuple[float, str]:
     raise ConfigError("how many samples a second? Name the board (--board), or say it (--rate 4000/s)")
 
 
-def _detect(arguments: argparse.Namespace, cost: _Cost) -> None:
+def _detect(arguments: argparse.Namespace, cost: _Cost, told: Collection[str]) -> None:
     ratio = _ratio(arguments.detect)
-    told = [name for name in ("sd", "records", "history") if getattr(arguments, name) is not None]
-    if len(told) > 1:
-        raise ConfigError(f"{' and '.join(f'--{name}' for name in told)} say how much boots differ: leave one out")
-    if arguments.device is not None and (arguments.records or arguments.sd is not None):
-        raise ConfigError("--device chooses among the boots of a history, not of --records or --sd: leave one out")
+    spread = [f"--{name}" for name in ("sd", "records", "history") if name in told]
+    if len(spread) > 1:
+        raise ConfigError(f"{' and '.join(spread)} say how much boots differ: leave one out")
+    if spread and "history" not in told:
+        _refuse(told, ["device"], "it chooses among the boots of a history")
     tests = 1 if arguments.tests is None else arguments.tests
     change = Change(ratio=ratio, power=arguments.power, alpha=arguments.alpha, tests=tests)
     virtual = _on_virtual_time(arguments)
     if virtual:
-        costs = [name for name in ("boot", "overhead") if getattr(arguments, name) is not None]
-        if costs:
-            raise ConfigError(
-                f"{' and '.join(f'--{name}' for name in costs)} say what a boot of a board on a clock costs; of boots "
-                "on virtual time the records say it: leave it out"
-            )
+        _refuse(told, ["boot", "overhead"], "what a boot on virtual time costs is in the records")
         plan_phases.show(virtual, change, arguments.metric, counted=arguments.tests is None)
     else:
         _detect_by_pairs(arguments, change, cost)
