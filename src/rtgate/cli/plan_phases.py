@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from statistics import mean
+from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.progress import track
@@ -14,43 +13,10 @@ from rich.table import Table
 
 from rtgate.cli.verdicts import harmless
 from rtgate.errors import ConfigError
-from rtgate.judge.boot_figures import BootFigure, boot_figures
-from rtgate.judge.phase_planning import DRAWS, FEWEST, MOST, Draw, PhasePlan, error_of, plan_phases, too_few
-from rtgate.judge.phases import Placebo
-from rtgate.judge.placebos import Placebos
+from rtgate.judge.phase_planning import DRAWS, MOST, Draw, PhasePlan, error_of, plan_phases
+from rtgate.judge.plannable import PlannableFigure, plannable
 from rtgate.judge.planning import Change, span
-from rtgate.judge.usable import usable
 from rtgate.record import Record
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Figure:
-    """One figure of the boots of a case, and what harmless kernels moved it by."""
-
-    case: str
-    boots: tuple[BootFigure, ...]
-    placebo: Placebo
-    boot_s: float
-
-    @property
-    def name(self) -> str:
-        """The figure's."""
-        return self.boots[0].name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
-    """The boots of one kernel in one case.
-
-    Attributes:
-        figures: that can be planned.
-        learnt: how many figures a gate judges there.
-        remarks: what was left out, and what else is to be known.
-    """
-
-    figures: tuple[_Figure, ...]
-    learnt: int
-    remarks: tuple[str, ...]
 
 
 def show(records: Sequence[Record], change: Change, metric: str | None, *, counted: bool) -> None:
@@ -67,7 +33,7 @@ def show(records: Sequence[Record], change: Change, metric: str | None, *, count
         ConfigError: nothing can be planned; the message says why.
         ValueError: as `plan_phases`.
     """
-    cases = list(_cases(records, harmless()))
+    cases = list(plannable(records, harmless()))
     known = [figure for case in cases for figure in case.figures]
     chosen = [one for one in known if metric in {None, one.name}]
     remarks = [remark for case in cases for remark in case.remarks]
@@ -92,7 +58,7 @@ def draws(name: str) -> Draw:
     return lambda boots, count: chance.choices(boots, k=count)
 
 
-def _table(rows: Sequence[tuple[_Figure, PhasePlan]]) -> Table:
+def _table(rows: Sequence[tuple[PlannableFigure, PhasePlan]]) -> Table:
     table = Table()
     table.add_column("case", overflow="fold")
     for name in ("figure", "passes", "found", "boots", "one core"):
@@ -113,7 +79,7 @@ def _table(rows: Sequence[tuple[_Figure, PhasePlan]]) -> Table:
     return table
 
 
-def _legend(rows: Sequence[tuple[_Figure, PhasePlan]], change: Change) -> str:
+def _legend(rows: Sequence[tuple[PlannableFigure, PhasePlan]], change: Change) -> str:
     fewest = min(len(one.boots) for one, _ in rows)
     unseen = 1 - 0.05 ** (1 / fewest)
     return (
@@ -125,53 +91,3 @@ def _legend(rows: Sequence[tuple[_Figure, PhasePlan]], change: Change) -> str:
         f"phases that up to {unseen:.0%} of all boots have (95 %), and one more such boot changes the answer: measure "
         "20 or more."
     )
-
-
-def _cases(records: Sequence[Record], placebos: Placebos) -> Iterator[_Case]:
-    by_case: dict[tuple[str, str], list[Record]] = {}
-    for one in records:
-        by_case.setdefault((one.board, one.case), []).append(one)
-    several = len({board for board, _ in by_case}) > 1
-    for (board, case), boots in sorted(by_case.items()):
-        yield _case(f"{board} {case}" if several else case, _of_one_kernel(case, boots), placebos)
-
-
-def _of_one_kernel(case: str, records: Sequence[Record]) -> Sequence[Record]:
-    """Return the boots of the baseline, or of the only kernel. Raises ConfigError: nobody can say which kernel."""
-    chosen = [one for one in records if one.arm == "baseline"] or records
-    for what, values in (
-        ("kernels", {one.kernel.image_sha256 for one in chosen}),
-        ("commands of the tool", {one.argv for one in chosen}),
-    ):
-        if len(values) > 1:
-            raise ConfigError(f"{case}: boots of {len(values)} {what}: name a directory with those of one (--records)")
-    return chosen
-
-
-def _case(name: str, records: Sequence[Record], placebos: Placebos) -> _Case:
-    """Return what can be planned of the boots of one kernel, and what cannot."""
-    one = records[0]
-    valid = [record for record in records if usable(record, {})]
-    learnt = placebos.of(one.board, one.kernel.flavour, one.case, " ".join(one.argv))
-    remarks = []
-    if len(valid) < len(records):
-        remarks.append(f"{name}: {len(records) - len(valid)} of {len(records)} boots are not valid and left out")
-    if len(valid) < FEWEST:
-        return _Case(figures=(), learnt=len(learnt.figures), remarks=(*remarks, f"{name}: {too_few(len(valid))}"))
-    if not learnt.figures:
-        remarks.append(f"{name}: placebos.yaml does not say how much harmless kernels move it with this command")
-    strange = learnt.strange(one.environment)
-    if strange:
-        remarks.append(f"{name}: measured with {strange}")
-    boots = [boot_figures(record) for record in valid]
-    boot_s = mean(record.seconds.get("total", 0.0) for record in valid)
-    figures = []
-    for figure, placebo in learnt.figures.items():
-        values = tuple(boot[figure] for boot in boots if figure in boot)
-        if len(values) < len(boots):
-            remarks.append(f"{name}: not every boot has {figure}")
-        elif not all(value.value for value in values):
-            remarks.append(f"{name}: {figure} is zero in some boot, of which no share can be taken")
-        else:
-            figures.append(_Figure(case=name, boots=values, placebo=placebo, boot_s=boot_s))
-    return _Case(figures=tuple(figures), learnt=len(learnt.figures), remarks=tuple(remarks))
