@@ -3,7 +3,8 @@
 
 `bench/rates.py` prints the table: each placebo is judged with what the *other* placebos showed, so that no kernel
 judges itself; each harmful kernel with what all placebos showed. Two naive gates stand beside it. No boots. `--seeds N`
-judges the first N of the twelve boots of each case, instead of as many as a gate has.
+judges the first N of the twelve boots of each case, instead of as many as a gate has. `--learnt FILE` judges with what
+another placebos.yaml says, say one learnt from boots with an earlier root file system.
 `bench/rates.py spikes` shows whether the largest boots of harmless kernels come in images, which the test of spikes
 rules out. `bench/rates.py plans` shows whether `rtgate plan --detect` says beforehand which figures of harmful kernels
 are found. `bench/rates.py learn` writes placebos.yaml from the same measurements.
@@ -36,14 +37,16 @@ from selftests.rates import (  # noqa: E402
     verdicts,
 )
 
+from rtgate import site  # noqa: E402
 from rtgate.judge.boot_figures import boot_figures  # noqa: E402
 from rtgate.judge.limits import interval  # noqa: E402
+from rtgate.judge.placebos import Placebos, load_placebos  # noqa: E402
 from rtgate.judge.verdict import Kind, Status  # noqa: E402
 
 _GATED = 16  # placebos of each case of a gate; the others have eight
 
 
-def _show(directory: Path, seeds: int | None) -> int:
+def _show(directory: Path, seeds: int | None, placebos: Placebos | None) -> int:
     console = Console(width=170 if not sys.stdout.isatty() else None)
     known = changes()
     worst = 0
@@ -54,7 +57,7 @@ def _show(directory: Path, seeds: int | None) -> int:
         for name in kernels:
             if name == UNPATCHED:
                 continue
-            said = verdicts(place, kernels, name)
+            said = verdicts(place, kernels, name, placebos)
             bad = [one for one in said if one.status is Status.FAIL]
             is_harmful = known[name].group == "harmful"
             if is_harmful and (known[name].board, known[name].case) != place:
@@ -99,14 +102,21 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--results", type=Path, default=MEASURED, help="default: %(default)s")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "placebos.yaml", help="default: %(default)s")
     parser.add_argument("--seeds", type=int, metavar="N", help="judge seeds 1 to N (default: those of a gate)")
+    parser.add_argument("--learnt", type=Path, metavar="FILE", help="judge with what this file says")
     arguments = parser.parse_args(words)
-    if arguments.seeds and arguments.what != "show":
-        parser.error(f"--seeds is for show, not for {arguments.what}")
+    for option in ("seeds", "learnt"):
+        if getattr(arguments, option) and arguments.what != "show":
+            parser.error(f"--{option} is for show, not for {arguments.what}")
     if arguments.what == "learn":
         arguments.output.write_text(placebos_yaml(arguments.results), encoding="utf-8")
         return 0
     shown = {"spikes": _spikes, "plans": _plans}.get(arguments.what)
-    return shown(arguments.results) if shown else _show(arguments.results, arguments.seeds)
+    return shown(arguments.results) if shown else _show(arguments.results, arguments.seeds, _placebos(arguments.learnt))
+
+
+def _placebos(path: Path | None) -> Placebos | None:
+    """Return what a file says. Raises ConfigError."""
+    return None if path is None else load_placebos([path], site.names("boards"))
 
 
 def _plans(directory: Path) -> int:

@@ -151,15 +151,18 @@ def _clustering(name: str, counts: Sequence[int], sizes: Sequence[int], trials: 
     )
 
 
-def verdicts(place: Place, kernels: Mapping[str, Boots], name: str) -> list[Verdict]:
-    """Return what judging and comparing say of one kernel, in a run of this case alone."""
+def verdicts(place: Place, kernels: Mapping[str, Boots], name: str, placebos: Placebos | None = None) -> list[Verdict]:
+    """Return what judging and comparing say of one kernel, in a run of this case alone.
+
+    Without `placebos` it is judged with what the other placebos of these kernels showed.
+    """
     board, case = place
     candidate, baseline = kernels[name], kernels[UNPATCHED]
     seeds = {record.seed for record in candidate.records}
-    known = figures_of(kernels, without=name)
-    command = " ".join(candidate.records[0].argv)
     flavour = baseline.records[0].kernel.flavour
-    placebos = Placebos({(board, flavour, case): Learnt(command=command, source="the others", figures=known)})
+    if placebos is None:
+        command, known = " ".join(candidate.records[0].argv), figures_of(kernels, without=name)
+        placebos = Placebos({(board, flavour, case): Learnt(command=command, source="the others", figures=known)})
     subject = Subject(
         case=case,
         board=board,

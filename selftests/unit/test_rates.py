@@ -6,6 +6,7 @@ Each placebo is judged with what the other placebos showed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from selftests import rates
 from selftests.comparisons import MEASURED, UNPATCHED, Place, changes
 
 from rtgate import site
-from rtgate.judge.placebos import load_placebos
+from rtgate.judge.placebos import Placebos, load_placebos
 from rtgate.judge.verdict import Kind, Status
 
 CHANGES = changes()
@@ -87,6 +88,19 @@ def test_the_shipped_file_is_what_these_kernels_teach(tmp_path: Path) -> None:
     written.write_text(rates.placebos_yaml(MEASURED))
     assert written.read_text() == (site.shipped() / "placebos.yaml").read_text()
     assert load_placebos([written], ["virt-arm64", "virt-arm64-smp2"]).cases
+
+
+def test_a_file_that_lets_more_through_finds_less() -> None:
+    kernels = measured()[IDLE]
+    known = load_placebos([site.shipped() / "placebos.yaml"], ["virt-arm64", "virt-arm64-smp2"])
+    said = rates.verdicts(IDLE, kernels, "wake-up-3-percent-longer", known)
+    assert any(one.kind is Kind.REGRESSION for one in said)
+    moved = {
+        key: replace(one, figures={name: replace(figure, move=9.0) for name, figure in one.figures.items()})
+        for key, one in known.cases.items()
+    }
+    said = rates.verdicts(IDLE, kernels, "wake-up-3-percent-longer", Placebos(moved))
+    assert not any(one.kind is Kind.REGRESSION for one in said)
 
 
 def test_the_largest_boots_of_harmless_kernels_do_not_come_in_images() -> None:
