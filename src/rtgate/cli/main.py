@@ -10,8 +10,9 @@ import signal
 import sys
 import traceback
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from types import FrameType, ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rtgate import __version__
 from rtgate.errors import RtgateError
@@ -60,8 +61,20 @@ exit codes:
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What a command adds its parser to: the list of commands says its line of it."""
+
+    parsers: Any
+    line: str
+
+    def add_parser(self, name: str, **described: Any) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = self.parsers.add_parser(name, help=self.line, **described)
+        return parser
+
+
 def parser(loaded: Container[str] = _COMMANDS) -> argparse.ArgumentParser:
-    """Return the parser of the command line; commands that are not loaded can only be listed."""
+    """Return the parser of the command line; of commands that are not loaded it knows no options."""
     top = argparse.ArgumentParser(
         prog="rtgate",
         description="Gates real-time Linux kernels: did this change make real-time behaviour worse, where, how much?",
@@ -69,41 +82,24 @@ def parser(loaded: Container[str] = _COMMANDS) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"rtgate {__version__}")
-    _add_site(top)
+    top.add_argument("--site", metavar="DIR", help="the lab's own boards, builds, limits (default: $RTGATE_SITE)")
     parsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, line in _COMMANDS.items():
         if name in loaded:
-            _module(name).add_parser(parsers)
+            _module(name).add_parser(_Listed(parsers, line))
         else:
             parsers.add_parser(name, help=line)
     return top
-
-
-def _add_site(top: argparse.ArgumentParser) -> None:
-    top.add_argument("--site", metavar="DIR", help="the lab's own boards, builds, limits (default: $RTGATE_SITE)")
 
 
 def _module(command: str) -> ModuleType:
     return importlib.import_module(f"rtgate.cli.{command.replace('-', '_')}")
 
 
-def _named(argv: Sequence[str] | None) -> Sequence[str]:
-    """Return the command that is named, if one is, as for help on all none is: to load all of them takes seconds."""
-    first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    _add_site(first)
-    first.add_argument("-h", "--help", action="store_true")
-    first.add_argument("words", nargs=argparse.REMAINDER)
-    try:
-        found = first.parse_known_args(argv)[0]
-    except argparse.ArgumentError:
-        return ()
-    named = not found.help and found.words and found.words[0] in _COMMANDS
-    return (found.words[0],) if named else ()
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    arguments = parser(_named(argv)).parse_args(argv)
+    # To load all commands takes seconds. A word that is none of them is no command: none can be abbreviated.
+    arguments = parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
     if arguments.site:
         os.environ["RTGATE_SITE"] = arguments.site
     for number in (signal.SIGINT, signal.SIGTERM):
