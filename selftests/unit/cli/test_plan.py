@@ -14,7 +14,7 @@ from selftests.unit.history.conftest import record as in_history
 from selftests.unit.judge.test_summaries import exponential, long
 
 from rtgate import record as records_file
-from rtgate.cli import main
+from rtgate.cli import main, plan
 from rtgate.history.database import History
 from rtgate.history.store import add
 from rtgate.record import Record
@@ -219,20 +219,39 @@ def test_options_that_would_do_nothing_are_refused(
         assert "--device would do nothing: it chooses among the boots of a history" in err
 
 
+def test_options_of_the_other_question_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for question, mine, other in (
+        (("--share", "1e-6", "--over", "70us", "--rate", "1000/s"), plan._OF_A_CHANGE, "--detect"),
+        (("--detect", "+5%", "--sd", "0.1"), plan._OF_A_SHARE, "--share"),
+    ):
+        for option in mine:
+            code, _, err = planned(capsys, *question, f"--{option}", "0")
+            assert code == 2
+            assert f"--{option} would do nothing: it belongs to {other}; leave it out" in err
+
+
+def test_every_option_belongs_to_a_question() -> None:
+    parser = main.parser(["plan"])._actions[-1].choices["plan"]  # type: ignore[index]
+    of_both = {"help", "share", "detect", "board", "boot", "overhead"}
+    assert {action.dest for action in parser._actions} == of_both | {*plan._OF_A_SHARE, *plan._OF_A_CHANGE}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--share 1e-6 --over 70us --rate 1000/s --device b-2", "--device would do nothing: it belongs to --detect"),
-        ("--share 1e-6 --over 70us --rate 1000/s --power 0.9", "--power would do nothing: it belongs to --detect"),
-        ("--share 1e-6 --over 70us --rate 1000/s --sd 0", "--sd would do nothing: it belongs to --detect"),
-        ("--detect +5% --sd 0.1 --rate 1000/s", "--rate would do nothing: it belongs to --share"),
-        ("--detect +5% --sd 0.1 --confidence 0.99", "--confidence would do nothing: it belongs to --share"),
+        ("--share 1e-6 --over 70us --rate 1000/s --board b", "--board would do nothing: --rate says"),
+        ("--detect +5% --sd 0.1 --board b", "--board would do nothing: --sd says"),
+        ("--share 1e-6 --over 70us --board virt-arm64 --rate=", "--board would do nothing"),
+        ("--share 1e-6 --over 70us --rate=", "rtgate: "),
+        ("--share 1e-6 --over=", "rtgate: "),
+        ("--share 1e-6 --over 70us --board virt-arm64 --measured=", "--measured : not a length of time"),
     ],
 )
-def test_options_of_the_other_question_are_refused(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_says_nothing_is_not_passed_over(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = planned(capsys, *words.split())
     assert code == 2
     assert said in err
+    assert "defect" not in err
 
 
 def test_clocks_are_not_mixed(boots: tuple[Record, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

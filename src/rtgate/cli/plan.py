@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -81,24 +81,26 @@ def add_parser(commands: Any) -> None:
     change.add_argument("--device", metavar="ID", help="only this one of a lab's boards, of the history")
     change.add_argument("--sd", type=float, metavar="X", help="of the metric's logarithm, from boot to boot")
     board = parser.add_argument_group("the board")
-    board.add_argument("--board", metavar="NAME", help="takes the rate from it: one cyclictest thread on each CPU")
+    board.add_argument(
+        "--board", metavar="NAME", help="whose rate it is (one cyclictest thread on each CPU), or whose boots"
+    )
     board.add_argument("--boot", metavar="TIME", help=f"measured in each boot ({_default('boot')})")
     board.add_argument("--overhead", metavar="TIME", help=f"a boot costs beside ({_default('overhead')})")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    told = frozenset(name for name, value in vars(arguments).items() if value is not None)
-    for name in _DEFAULTS.keys() - told:
+    given = frozenset(name for name, value in vars(arguments).items() if value is not None)
+    for name in _DEFAULTS.keys() - given:
         setattr(arguments, name, _DEFAULTS[name])
     try:
         cost = _Cost(_minutes(arguments.boot, "--boot"), _minutes(arguments.overhead, "--overhead"))
         if arguments.share is not None:
-            _refuse(told, _OF_A_CHANGE, "it belongs to --detect")
-            _share(arguments, cost)
+            _refuse(given, _OF_A_CHANGE, "it belongs to --detect")
+            _share(arguments, cost, given)
         else:
-            _refuse(told, _OF_A_SHARE, "it belongs to --share")
-            _detect(arguments, cost, told)
+            _refuse(given, _OF_A_SHARE, "it belongs to --share")
+            _detect(arguments, cost, given)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     return 0
@@ -108,9 +110,9 @@ def _default(name: str) -> str:
     return f"default: {_DEFAULTS[name]}"
 
 
-def _refuse(told: Container[str], names: Sequence[str], why: str) -> None:
+def _refuse(given: Container[str], names: Sequence[str], why: str) -> None:
     """Raise ConfigError if one of these options was given: a user who names it believes that it counts."""
-    found = next((name for name in names if name in told), None)
+    found = next((name for name in names if name in given), None)
     if found:
         raise ConfigError(f"--{found} would do nothing: {why}; leave it out")
 
@@ -129,8 +131,10 @@ class _Cost:
         return span(boots * (self.measured + self.overhead))
 
 
-def _share(arguments: argparse.Namespace, cost: _Cost) -> None:
-    if not arguments.over:
+def _share(arguments: argparse.Namespace, cost: _Cost, given: Container[str]) -> None:
+    if "rate" in given:
+        _refuse(given, ["board"], "--rate says how many samples there are")
+    if "over" not in given:
         raise ConfigError("--share needs the level that the share is over: --over 70us")
     level, share = _quantity(arguments.over, "--over", Unit.US), _fraction(arguments.share)
     limit = ShareLimit(share, arguments.confidence)
@@ -150,7 +154,7 @@ def _share(arguments: argparse.Namespace, cost: _Cost) -> None:
     console.print(f"a share of at most {share:g} over {level}, with {limit.confidence:g} confidence", highlight=False)
     console.print(table)
     console.print(f"at {rate:g} samples/s ({source}), {span(cost.measured)} in each boot", highlight=False)
-    if arguments.measured:
+    if "measured" in given:
         minutes = _minutes(arguments.measured, "--measured")
         console.print(_told(limit, plan.samples, int(minutes * 60 * rate), minutes), highlight=False)
 
@@ -165,12 +169,12 @@ def _told(limit: ShareLimit, needed: int, samples: int, minutes: float) -> str:
 
 
 def _rate(arguments: argparse.Namespace) -> tuple[float, str]:
-    if arguments.rate:
+    if arguments.rate is not None:
         rate = _quantity(arguments.rate, "--rate", Unit.PER_S).value
         if rate <= 0:
             raise ConfigError(f"--rate {arguments.rate}: it must be more than nothing")
         return rate, "--rate"
-    if arguments.board:
+    if arguments.board is not None:
         board = boards.board(arguments.board)
         return (
             board.cpus / _INTERVAL_S,
@@ -179,18 +183,20 @@ def _rate(arguments: argparse.Namespace) -> tuple[float, str]:
     raise ConfigError("how many samples a second? Name the board (--board), or say it (--rate 4000/s)")
 
 
-def _detect(arguments: argparse.Namespace, cost: _Cost, told: Collection[str]) -> None:
+def _detect(arguments: argparse.Namespace, cost: _Cost, given: Container[str]) -> None:
     ratio = _ratio(arguments.detect)
-    spread = [f"--{name}" for name in ("sd", "records", "history") if name in told]
+    spread = [f"--{name}" for name in ("sd", "records", "history") if name in given]
     if len(spread) > 1:
         raise ConfigError(f"{' and '.join(spread)} say how much boots differ: leave one out")
-    if spread and "history" not in told:
-        _refuse(told, ["device"], "it chooses among the boots of a history")
+    if spread and "history" not in given:
+        _refuse(given, ["device"], "it chooses among the boots of a history")
+    if "sd" in given:
+        _refuse(given, ["board"], "--sd says how much boots differ")
     tests = 1 if arguments.tests is None else arguments.tests
     change = Change(ratio=ratio, power=arguments.power, alpha=arguments.alpha, tests=tests)
     virtual = _on_virtual_time(arguments)
     if virtual:
-        _refuse(told, ["boot", "overhead"], "what a boot on virtual time costs is in the records")
+        _refuse(given, ["boot", "overhead"], "what a boot on virtual time costs is in the records")
         plan_phases.show(virtual, change, arguments.metric, counted=arguments.tests is None)
     else:
         _detect_by_pairs(arguments, change, cost)
@@ -301,7 +307,8 @@ def _from_records(directory: Path, board: str | None) -> Mapping[tuple[str, str]
         for metric, prior in spreads(boots).items():
             found.setdefault((case, metric), []).append(prior)
     if not found:
-        raise ConfigError(f"{directory} holds no two boots of one kernel that measured a case")
+        where = "" if board is None else f" on {board}"
+        raise ConfigError(f"{directory} holds no two boots of one kernel that measured a case{where}")
     return {key: _together(priors) for key, priors in found.items()}
 
 
