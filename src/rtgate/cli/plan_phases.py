@@ -31,7 +31,7 @@ def show(records: Sequence[Record], change: Change, metric: str | None, *, count
 
     Raises:
         ConfigError: nothing can be planned; the message says why.
-        ValueError: as `plan_phases`.
+        ValueError: as `plannable` and `plan_phases`.
     """
     cases = list(plannable(records, harmless()))
     known = [figure for case in cases for figure in case.figures]

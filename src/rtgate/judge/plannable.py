@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from rtgate.errors import ConfigError
 from rtgate.judge.boot_figures import BootFigure, boot_figures
 from rtgate.judge.phase_planning import FEWEST, too_few
 from rtgate.judge.phases import Placebo
@@ -50,7 +49,7 @@ def plannable(records: Sequence[Record], placebos: Placebos) -> Iterator[Plannab
     """Yield the cases of boots on virtual time; of several kernels the baseline's boots are taken.
 
     Raises:
-        ConfigError: boots of several kernels or commands, and nothing says which are meant.
+        ValueError: boots of several kernels or commands, and nothing says which are meant.
     """
     by_case: dict[tuple[str, str], list[Record]] = {}
     for one in records:
@@ -61,14 +60,14 @@ def plannable(records: Sequence[Record], placebos: Placebos) -> Iterator[Plannab
 
 
 def _of_one_kernel(case: str, records: Sequence[Record]) -> Sequence[Record]:
-    """Return the boots of the baseline, or of the only kernel. Raises ConfigError: nobody can say which kernel."""
+    """Return the boots of the baseline, or of the only kernel. Raises ValueError: nobody can say which kernel."""
     chosen = [one for one in records if one.arm == "baseline"] or records
     for what, values in (
         ("kernels", {one.kernel.image_sha256 for one in chosen}),
         ("commands of the tool", {one.argv for one in chosen}),
     ):
         if len(values) > 1:
-            raise ConfigError(f"{case}: boots of {len(values)} {what}: name a directory with those of one")
+            raise ValueError(f"{case}: boots of {len(values)} {what}: name a directory with those of one")
     return chosen
 
 
