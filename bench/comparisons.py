@@ -2,9 +2,9 @@
 """How much does a comparison move for no reason, and does it see harm? Kernels for the answer, built and measured.
 
 `bench/comparisons.py build` builds every change of selftests/data/comparisons;
-`bench/comparisons.py measure` boots each with the same seeds and keeps what a judgement needs. Both go on where they
-were stopped, and take names of changes. Three things are kept below --work: kernels, records, and one copy of the
-source, 1.5 GB, that all patches pass through.
+`bench/comparisons.py measure` boots each with the same seeds, idle and where changes.yaml names it (`places`), and
+keeps what a judgement needs. Both go on where they were stopped, and take names of changes. Three things are kept below
+--work: kernels, records, and one copy of the source, 1.5 GB, that all patches pass through.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,7 +29,8 @@ sys.path.insert(0, str(ROOT))
 
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
-from selftests.comparisons import MEASURED, UNPATCHED, Change, changes, keep, places, records  # noqa: E402
+from selftests import rates  # noqa: E402
+from selftests.comparisons import IDLE, MEASURED, UNPATCHED, Change, changes, keep, places, records  # noqa: E402
 
 from rtgate import record as records_file  # noqa: E402
 from rtgate.boards import Board  # noqa: E402
@@ -46,10 +48,9 @@ from rtgate.record import Record  # noqa: E402
 from rtgate.target.virtual import VirtualBoard  # noqa: E402
 from rtgate.tools.registry import TOOLS  # noqa: E402
 
-BUILD, BOARD = "virt-arm64-preempt_rt", "virt-arm64"
-IDLE = "latency/cyclictest:idle"
+BUILD = "virt-arm64-preempt_rt"
 SEEDS = range(1, 13)
-BEYOND = range(13, 25)  # of the unpatched kernel alone: what other seeds do, beside what other kernels do
+BEYOND = range(13, 25)  # of what a gate looks at twice, and of the unpatched kernel idle: what other seeds do to it
 _WHAT = "build: the kernels; measure: boot them; collect: only write the results anew; show: a table of the results"
 _FILE = re.compile(r"^\+\+\+ b/(\S+)", re.MULTILINE)
 
@@ -181,18 +182,34 @@ def _build_elsewhere(place: Path, tree: Tree, output: Path, options: Options) ->
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _jobs(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> list[Job]:
-    """Return the boots of idle cyclictest, then those of the other places that changes.yaml names."""
-    found = [
+def _jobs(chosen: Sequence[str], seeds: Sequence[int] = SEEDS) -> list[Job]:
+    """Return boots of kernels, place by place."""
+    return [
         Job(kernel=name, board=board, case=case, seed=seed)
-        for (board, case), names in {(BOARD, IDLE): tuple(known), **places()}.items()
+        for (board, case), names in places().items()
         for name in chosen
         if name in {UNPATCHED, *names}
-        for seed in SEEDS
+        for seed in seeds
     ]
-    found += [Job(kernel=UNPATCHED, board=BOARD, case=IDLE, seed=seed) for seed in BEYOND if UNPATCHED in chosen]
-    seeds = (*SEEDS[: arguments.seeds], *(BEYOND if arguments.seeds == len(SEEDS) else ()))
-    return [job for job in found if job.seed in seeds and (not arguments.case or job.case in arguments.case)]
+
+
+def _open_jobs(results: Path) -> list[Job]:
+    """Return the boots that a gate would make of what its first look leaves open, of the unpatched kernel as well."""
+    found: dict[Job, None] = {}
+    for case in rates.looks(results):
+        board, name_of_case = case.place
+        for name in rates.judged(case.place, case.first):
+            boots = len(case.first[name].records)
+            if rates.is_open(rates.verdicts(case.place, case.first, name)):
+                pairs = product((UNPATCHED, name), range(boots + 1, 2 * boots + 1))
+                found |= {Job(kernel=one, board=board, case=name_of_case, seed=seed): None for one, seed in pairs}
+    return list(found)
+
+
+def _asked(arguments: argparse.Namespace, jobs: Iterable[Job]) -> list[Job]:
+    """Return the boots that the command line asks for."""
+    most = arguments.seeds if arguments.seeds < len(SEEDS) else BEYOND[-1]
+    return [job for job in jobs if job.seed <= most and (not arguments.case or job.case in arguments.case)]
 
 
 def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
@@ -201,7 +218,17 @@ def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
     if missing:
         _say(f"not built yet: {', '.join(missing)}")
     arms = _Arms(arguments.work, known)
-    wanted = [job for job in _jobs(arguments, known, built) if not _is_there(arguments.work, arms, job)]
+    board, case = IDLE
+    beyond = [Job(kernel=UNPATCHED, board=board, case=case, seed=seed) for seed in BEYOND if UNPATCHED in built]
+    _boot(arguments, arms, [*_jobs(built), *beyond])
+    _say("judging: what the first look leaves open gets twice as many boots, as in a gate")
+    _boot(arguments, arms, [job for job in _open_jobs(arguments.results) if job.kernel in built])
+    return 0
+
+
+def _boot(arguments: argparse.Namespace, arms: _Arms, jobs: Sequence[Job]) -> None:
+    """Measure what was not measured yet."""
+    wanted = [job for job in _asked(arguments, jobs) if not _is_there(arguments.work, arms, job)]
     _say(f"{len(wanted)} boots of {len({job.kernel for job in wanted})} kernels")
     left: dict[tuple[str, str, str], int] = {}
     for job in wanted:
@@ -211,11 +238,10 @@ def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
         place = (job.kernel, job.board, job.case)
         left[place] -= 1
         if not left[place]:
-            _keep(arguments, job.kernel)
+            _keep(arguments, arms, job.kernel)
             passed = time.monotonic() - began
             ahead = passed * (len(wanted) - number) / number
             _say(f"{number} of {len(wanted)}, {ahead / 60:.0f} min left: {' '.join(place)}")
-    return 0
 
 
 def _carried_out(arguments: argparse.Namespace, arms: _Arms, wanted: Sequence[Job]) -> Iterator[Job]:
@@ -278,29 +304,34 @@ def _with_words(arm: Arm, words: str) -> Arm:
 
 def _is_there(work: Path, arms: _Arms, job: Job) -> bool:
     """Whether a boot was measured, of this very image, with this very root filesystem and command."""
-    arm = arms.arm(job)
-    place = records_file.Place(
-        records=work / "records" / job.kernel, board=job.board, arm=arm.name, case=job.case
-    ).directory
-    path = place / f"{job.seed:03d}" / "record.json"
+    path = _path(work, arms, job)
     if not path.is_file():
         return False
-    stored = json.loads(path.read_text())
+    arm, stored = arms.arm(job), json.loads(path.read_text())
     wanted = plan(_case(job.case), arm, job.seed)
     assert isinstance(arm.target, VirtualBoard)
     this = (arm.kernel.image_sha256, arm.target.rootfs(wanted).content_sha256, [*wanted.argv])
-    return (stored["kernel"]["image_sha256"], stored["machine"]["rootfs"], stored["argv"]) == this
+    return (stored["kernel"]["image_sha256"], stored["machine"].get("rootfs"), stored["argv"]) == this
 
 
-def _collect(arguments: argparse.Namespace, _known: dict[str, Change], chosen: Sequence[str]) -> int:
+def _path(work: Path, arms: _Arms, job: Job) -> Path:
+    records = work / "records" / job.kernel
+    place = records_file.Place(records=records, board=job.board, arm=arms.arm(job).name, case=job.case).directory
+    return place / f"{job.seed:03d}" / "record.json"
+
+
+def _collect(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
+    arms = _Arms(arguments.work, known)
     for name in chosen:
-        _keep(arguments, name)
+        if _kernel(arguments.work, known.get(name)).is_dir():
+            _keep(arguments, arms, name)
     return 0
 
 
-def _keep(arguments: argparse.Namespace, kernel: str) -> None:
-    paths = sorted((arguments.work / "records" / kernel).glob("*/*/*/*/record.json"))
-    found = [json.loads(path.read_text()) for path in paths if not path.parent.name.startswith(".")]
+def _keep(arguments: argparse.Namespace, arms: _Arms, kernel: str) -> None:
+    """Write what was measured of a kernel, as far as a boot today would give it again."""
+    there = [job for job in _jobs([kernel], [*SEEDS, *BEYOND]) if _is_there(arguments.work, arms, job)]
+    found = [json.loads(_path(arguments.work, arms, job).read_text()) for job in there]
     if found:
         keep(kernel, found, arguments.results)
 

@@ -3,8 +3,8 @@
 
 `bench/rates.py` prints the table: each placebo is judged with what the *other* placebos showed, so that no kernel
 judges itself; each harmful kernel with what all placebos showed. Two naive gates stand beside it. No boots. `--seeds N`
-judges the first N of the twelve boots of each case, instead of as many as a gate has. `--learnt FILE` judges with what
-another placebos.yaml says, say one learnt from boots with an earlier root file system.
+judges the first N of the twelve boots of each case, instead of as many as a gate has. `--learnt FILE` judges all with
+what another placebos.yaml says, say one learnt from boots with an earlier root file system.
 `bench/rates.py spikes` shows whether the largest boots of harmless kernels come in images, which the test of spikes
 rules out. `bench/rates.py plans` shows whether `rtgate plan --detect` says beforehand which figures of harmful kernels
 are found. `bench/rates.py learn` writes placebos.yaml from the same measurements.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,25 +23,27 @@ sys.path.insert(0, str(ROOT))
 
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
-from selftests.comparisons import MEASURED, UNPATCHED, changes  # noqa: E402
+from selftests.comparisons import MEASURED, UNPATCHED, Place, changes  # noqa: E402
 from selftests.planning import plans  # noqa: E402
 from selftests.rates import (  # noqa: E402
     MAXIMUM,
     NAIVE,
     Boots,
-    Place,
     clustering,
     distinct,
+    is_open,
+    judged,
+    looks,
     measured,
     placebos_of,
     placebos_yaml,
-    verdicts,
 )
 
 from rtgate import site  # noqa: E402
+from rtgate.errors import ConfigError  # noqa: E402
 from rtgate.judge.boot_figures import boot_figures  # noqa: E402
 from rtgate.judge.limits import interval  # noqa: E402
-from rtgate.judge.placebos import Placebos, load_placebos  # noqa: E402
+from rtgate.judge.placebos import Learnt, Placebos, load_placebos  # noqa: E402
 from rtgate.judge.verdict import Kind, Status  # noqa: E402
 
 _GATED = 16  # placebos of each case of a gate; the others have eight
@@ -50,36 +53,38 @@ def _show(directory: Path, seeds: int | None, placebos: Placebos | None) -> int:
     console = Console(width=170 if not sys.stdout.isatty() else None)
     known = changes()
     worst = 0
-    for place, kernels in measured(directory, seeds).items():
-        harmless = placebos_of(kernels)
+    for case in looks(directory, seeds, placebos):
+        place, kernels = case.place, case.first
+        if placebos is not None and not _learnt(place, kernels, placebos).figures:
+            console.print(f"{' '.join(place)}: not judged: the file says nothing of this case with this command\n")
+            worst = 1
+            continue
         table = Table("kernel", "kind", "boots", "verdict", "what it says", title=" ".join(place), title_justify="left")
-        alarms, found, harmful = 0, 0, 0
-        for name in kernels:
-            if name == UNPATCHED:
-                continue
-            said = verdicts(place, kernels, name, placebos)
-            bad = [one for one in said if one.status is Status.FAIL]
-            is_harmful = known[name].group == "harmful"
-            if is_harmful and (known[name].board, known[name].case) != place:
-                continue  # it need not show here
-            if not is_harmful and name not in harmless:
-                continue
-            alarms += bool(bad) and not is_harmful
-            found += bool(bad) and is_harmful
-            harmful += is_harmful
+        counts: Counter[str] = Counter()
+        for name in judged(place, kernels):
+            said, boots = case.verdicts(name)
+            group = known[name].group
+            counts[group] += 1
+            counts[f"{group} failed"] += any(one.status is Status.FAIL for one in said)
+            counts[f"{group} looked at twice"] += boots > len(kernels[name].records)
+            counts[f"{group} open"] += is_open(said)
             lead = min(said, key=lambda one: (one.status.rank, one.kind is Kind.UNJUDGED))
             word = lead.kind.value if lead.kind is not Kind.UNJUDGED else "not judged"
-            style = "red" if is_harmful else ""
-            table.add_row(name, known[name].kind, str(len(kernels[name].records)), word, lead.sentence, style=style)
+            style = "red" if group == "harmful" else ""
+            table.add_row(name, known[name].kind, str(boots), word, lead.sentence, style=style)
         console.print(table)
-        _summary(console, place, kernels, (alarms, found, harmful))
-        worst = max(worst, alarms, harmful - found)
+        _summary(console, place, kernels, counts)
+        worst = max(worst, counts["placebos failed"], counts["harmful"] - counts["harmful failed"])
     return 1 if worst else 0
 
 
-def _summary(console: Console, place: Place, kernels: Mapping[str, Boots], counts: tuple[int, int, int]) -> None:
-    alarms, found, harmful = counts
-    harmless = placebos_of(kernels)
+def _learnt(place: Place, kernels: Mapping[str, Boots], placebos: Placebos) -> Learnt:
+    one = kernels[UNPATCHED].records[0]
+    return placebos.of(one.board, one.kernel.flavour, place[1], " ".join(one.argv))
+
+
+def _summary(console: Console, place: Place, kernels: Mapping[str, Boots], counts: Mapping[str, int]) -> None:
+    alarms, harmless = counts["placebos failed"], placebos_of(kernels)
     if harmless:
         own = distinct(kernels)
         _, bound = interval(alarms, len(harmless), 0.95)
@@ -92,7 +97,14 @@ def _summary(console: Console, place: Place, kernels: Mapping[str, Boots], count
             for name, naive in NAIVE.items():
                 count = sum(naive(boots, kernels[UNPATCHED]) for boots in harmless.values())
                 console.print(f"  {name}: {count} of {len(harmless)} placebos alarmed")
-    console.print(f"  harmful kernels that must show here: {found} of {harmful} found\n")
+        console.print(
+            f"  {counts['placebos looked at twice']} of {len(harmless)} placebos were looked at twice, as the first "
+            f"look left them open; {counts['placebos open']} are open in the end"
+        )
+    console.print(
+        f"  harmful kernels that must show here: {counts['harmful failed']} of {counts['harmful']} found, "
+        f"{counts['harmful looked at twice']} of them looked at twice\n"
+    )
 
 
 def main(words: Sequence[str]) -> int:
@@ -105,13 +117,21 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--learnt", type=Path, metavar="FILE", help="judge with what this file says")
     arguments = parser.parse_args(words)
     for option in ("seeds", "learnt"):
-        if getattr(arguments, option) and arguments.what != "show":
+        if getattr(arguments, option) is not None and arguments.what != "show":
             parser.error(f"--{option} is for show, not for {arguments.what}")
+    if arguments.seeds is not None and arguments.seeds < 1:
+        parser.error("--seeds: at least one")
     if arguments.what == "learn":
         arguments.output.write_text(placebos_yaml(arguments.results), encoding="utf-8")
         return 0
     shown = {"spikes": _spikes, "plans": _plans}.get(arguments.what)
-    return shown(arguments.results) if shown else _show(arguments.results, arguments.seeds, _placebos(arguments.learnt))
+    if shown:
+        return shown(arguments.results)
+    try:
+        placebos = _placebos(arguments.learnt)
+    except ConfigError as error:
+        parser.error(str(error))
+    return _show(arguments.results, arguments.seeds, placebos)
 
 
 def _placebos(path: Path | None) -> Placebos | None:

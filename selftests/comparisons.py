@@ -28,6 +28,8 @@ FORMAT = 1
 
 Place = tuple[str, str]
 """A board and a case."""
+IDLE = ("virt-arm64", "latency/cyclictest:idle")
+"""The place in which every change is measured."""
 
 _GROUPS = ("placebos", "harmful")
 _REQUIRED = ("kind", "does", "size")
@@ -93,13 +95,13 @@ def changes(path: Path = DATA / "changes.yaml") -> dict[str, Change]:
 
 
 def places(path: Path = DATA / "changes.yaml") -> dict[Place, tuple[str, ...]]:
-    """Return where changes are measured beside the place in which all are, and which ones. Raises ConfigError."""
+    """Return where changes are measured, and which ones: all in `IDLE`, which comes first. Raises ConfigError."""
     known = changes(path)
-    found: dict[Place, tuple[str, ...]] = {}
+    found: dict[Place, tuple[str, ...]] = {IDLE: tuple(known)}
     for words, entry in load(path).mapping((*_GROUPS, "places"))["places"].entries().items():
         board, _, case = words.partition(" ")
-        if not case:
-            entry.key.fail(f"{words!r}: expected a board and a case, SUITE/TOOL:LOAD")
+        if not case or (board, case) in found:
+            entry.key.fail(f"{words!r}: expected another board and case than {' '.join(IDLE)}")
         found[board, case] = tuple(name.text(known) for name in entry.value.items())
     return found
 
@@ -143,7 +145,6 @@ def _packed(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record's data without what no judgement reads, its histograms as steps and counts."""
     made = copy.deepcopy(dict(data))
     made["seconds"], made["line"] = {}, {}
-    made["machine"].pop("plan", None)  # the first of them have none
     for measurement in made["measurements"]:
         if "histogram" in measurement:
             counts = {int(value): count for value, count in measurement["histogram"]["counts"].items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,7 @@ from rtgate.judge.judging import Subject, judge
 from rtgate.judge.phases import Placebo, learnt
 from rtgate.judge.placebos import Learnt, Placebos, version
 from rtgate.judge.thresholds import Thresholds
-from rtgate.judge.verdict import Verdict
+from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.profiles import profile
 from rtgate.record import Record
 from rtgate.tools.registry import TOOLS
@@ -47,17 +47,22 @@ class Boots:
         return tuple(records_file.digest_source(record) for record in self.records)
 
 
-def measured(directory: Path, count: int | None = None) -> dict[Place, dict[str, Boots]]:
-    """Return what was measured, by board and case, then by kernel: as many boots as a gate compares, or `count`."""
-    known = changes()
+def measured(directory: Path, count: int | None = None, *, looks: int = 1) -> dict[Place, dict[str, Boots]]:
+    """Return what was measured, by board and case, then by kernel.
+
+    Args:
+        directory: of the measurements.
+        count: seeds 1 to this one, instead of those that a gate compares at first.
+        looks: 2 for as many boots as a gate has after the second look, of kernels that have them.
+    """
     found: dict[Place, dict[str, Boots]] = {}
-    for name in (UNPATCHED, *known):
+    for name in (UNPATCHED, *changes()):
         if not (directory / f"{name}.json.xz").exists():
             continue
         for record in records(name, directory):
-            if record.seed in (range(1, count + 1) if count else _seeds(record.case)):
+            if record.seed in range(1, looks * (count or len(_seeds(record.case))) + 1):
                 kernels = found.setdefault((record.board, record.case), {})
-                kernels[name] = Boots(name, (*kernels.get(name, Boots(name, ())).records, _planned(record)))
+                kernels[name] = Boots(name, (*kernels.get(name, Boots(name, ())).records, record))
     return {place: kernels for place, kernels in found.items() if UNPATCHED in kernels}
 
 
@@ -67,11 +72,6 @@ def _seeds(case: str) -> tuple[int, ...]:
     suite, _, rest = case.partition("/")
     tool, _, load = rest.partition(":")
     return profile("compare", TOOLS).of(tool, suite, load).seeds
-
-
-def _planned(record: Record) -> Record:
-    """Return a record with a plan by its seed: `comparisons.keep` leaves it out, and unknown plans are not compared."""
-    return replace(record, machine={**record.machine, "plan": f"of seed {record.seed}"})
 
 
 def placebos_of(kernels: Mapping[str, Boots], without: str = "") -> dict[str, Boots]:
@@ -156,22 +156,76 @@ def verdicts(place: Place, kernels: Mapping[str, Boots], name: str, placebos: Pl
 
     Without `placebos` it is judged with what the other placebos of these kernels showed.
     """
-    board, case = place
     candidate, baseline = kernels[name], kernels[UNPATCHED]
     seeds = {record.seed for record in candidate.records}
-    flavour = baseline.records[0].kernel.flavour
-    if placebos is None:
-        command, known = " ".join(candidate.records[0].argv), figures_of(kernels, without=name)
-        placebos = Placebos({(board, flavour, case): Learnt(command=command, source="the others", figures=known)})
     subject = Subject(
-        case=case,
-        board=board,
+        case=place[1],
+        board=place[0],
         arm="candidate",
         flavour=candidate.records[0].kernel.flavour,
         records=[_alike(record, baseline.records[0]) for record in candidate.records],
         baseline=[record for record in baseline.records if record.seed in seeds],
     )
-    return [*judge(subject, Thresholds()), *compare([subject], Grounds(placebos=placebos))]
+    known = taught(place, kernels, name) if placebos is None else placebos
+    return [*judge(subject, Thresholds()), *compare([subject], Grounds(placebos=known))]
+
+
+def taught(place: Place, kernels: Mapping[str, Boots], without: str) -> Placebos:
+    """Return what the placebos of a case but one showed, as a gate reads it from placebos.yaml."""
+    one = kernels[UNPATCHED].records[0]
+    known = figures_of(kernels, without=without)
+    learnt = Learnt(command=" ".join(one.argv), source="the others", figures=known)
+    return Placebos({(place[0], one.kernel.flavour, place[1]): learnt})
+
+
+def is_open(said: Iterable[Verdict]) -> bool:
+    """Return whether a gate would measure twice as many boots: nothing failed, and something is undecided."""
+    found = list(said)
+    return any(one.kind is Kind.INCONCLUSIVE for one in found) and all(one.status is not Status.FAIL for one in found)
+
+
+def judged(place: Place, kernels: Mapping[str, Boots]) -> list[str]:
+    """Return the kernels that a case must judge rightly: its placebos, and the harm that must show there."""
+    known, harmless = changes(), placebos_of(kernels)
+    return [
+        name
+        for name in kernels
+        if name in harmless or (name in known and (known[name].board, known[name].case) == place)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """The boots of a case's kernels as a gate has them: at the first look, and twice as many at the second.
+
+    Placebos teach what they showed at the first, as placebos.yaml is made.
+    """
+
+    place: Place
+    first: Mapping[str, Boots]
+    second: Mapping[str, Boots]
+    placebos: Placebos | None = None
+
+    def has_second(self, name: str) -> bool:
+        """Return whether a kernel and its baseline have twice as many boots."""
+        wanted = 2 * len(self.first[name].records)
+        return all(len(self.second[one].records) == wanted for one in (UNPATCHED, name))
+
+    def verdicts(self, name: str) -> tuple[list[Verdict], int]:
+        """Return what a gate says in the end of a kernel, and after how many boots of it."""
+        said, boots = verdicts(self.place, self.first, name, self.placebos), len(self.first[name].records)
+        if not is_open(said) or not self.has_second(name):
+            return said, boots
+        both = {one: self.second[one] for one in (UNPATCHED, name)}
+        known = taught(self.place, self.first, name) if self.placebos is None else self.placebos
+        return verdicts(self.place, both, name, known), 2 * boots
+
+
+def looks(directory: Path, count: int | None = None, placebos: Placebos | None = None) -> Iterator[Looks]:
+    """Yield every case that was measured. Arguments as of `measured`."""
+    second = measured(directory, count, looks=2)
+    for place, kernels in measured(directory, count).items():
+        yield Looks(place, kernels, second[place], placebos)
 
 
 def _alike(record: Record, baseline: Record) -> Record:

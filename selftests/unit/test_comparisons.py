@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from selftests.comparisons import DATA, MEASURED, SHOWS, UNPATCHED, Change, changes, keep, places, records
+from selftests.comparisons import DATA, IDLE, MEASURED, SHOWS, UNPATCHED, Change, changes, keep, places, records
 
 from rtgate import boards
 from rtgate import record as records_file
@@ -21,7 +21,6 @@ CHANGES = changes()
 HARMFUL = [change for change in CHANGES.values() if change.group == "harmful"]
 PLACEBOS = [change for change in CHANGES.values() if change.group == "placebos"]
 KERNELS = sorted(path.name.removesuffix(".json.xz") for path in MEASURED.glob("*.json.xz"))
-IDLE = "latency/cyclictest:idle"
 
 
 def test_there_are_enough_of_each() -> None:
@@ -113,8 +112,9 @@ def test_mistakes_are_found(tmp_path: Path, text: str, said: str) -> None:
     ("text", "said"),
     [
         ("", "missing key 'places'"),
-        ("places: {virt-arm64: [a]}", "'virt-arm64': expected a board and a case"),
-        ("places: {virt-arm64 latency/cyclictest:idle: [b]}", "unknown value 'b' (allowed: a)"),
+        ("places: {virt-arm64: [a]}", "'virt-arm64': expected another board and case"),
+        ("places: {virt-arm64 latency/cyclictest:idle: [a]}", "expected another board and case"),
+        ("places: {virt-arm64 latency/cyclictest:disk: [b]}", "unknown value 'b' (allowed: a)"),
     ],
 )
 def test_mistakes_of_places_are_found(tmp_path: Path, text: str, said: str) -> None:
@@ -125,20 +125,20 @@ def test_mistakes_of_places_are_found(tmp_path: Path, text: str, said: str) -> N
 
 
 def test_harm_is_measured_where_it_must_show() -> None:
-    everywhere = {("virt-arm64", IDLE): tuple(CHANGES), **places()}
+    everywhere = places()
     for name, change in CHANGES.items():
         assert not change.case or name in everywhere[change.board, change.case]
 
 
 def test_what_was_measured_is_what_changes_yaml_names() -> None:
-    everywhere = {("virt-arm64", IDLE): (*CHANGES,), **places()}
+    everywhere = places()
     for name in (UNPATCHED, *CHANGES):
         named = {place for place, names in everywhere.items() if name in {UNPATCHED, *names}}
         assert {(record.board, record.case) for record in records(name)} == named
 
 
 def test_the_unpatched_kernel_was_measured_with_more_seeds_than_the_others() -> None:
-    seeds = {record.seed for record in records(UNPATCHED) if record.case == IDLE}
+    seeds = {record.seed for record in records(UNPATCHED) if (record.board, record.case) == IDLE}
     assert seeds == set(range(1, 25))
     assert {record.arm for record in records(UNPATCHED)} == {"baseline"}
 
