@@ -45,7 +45,7 @@ bench: bootstrap-dev ## how long a gate takes, what faults on the line do, how o
 	@.venv/bin/python bench/history.py
 	@.venv/bin/python bench/rates.py
 
-bench-kernels: bootstrap-dev ## error rates of comparisons on 66 real kernels: built, booted, explained, judged; a night
+bench-kernels: bootstrap-dev ## error rates of comparisons on 66 real kernels: built, booted, explained, judged; two to three hours
 	@.venv/bin/python bench/comparisons.py build
 	@.venv/bin/python bench/comparisons.py measure
 	@.venv/bin/python bench/explain.py --kernels bench/comparisons/kernels --baseline bench/comparisons/kernels/unpatched
