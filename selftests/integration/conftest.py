@@ -39,6 +39,13 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def slow_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the kernel that wakes up 70 us late."""
+    patches = ROOT / "kernel-configs" / "patches" / "demo-slow-wakeup"
+    return built(tmp_path_factory.mktemp("kernel") / "slow", "virt-arm64-preempt_rt", "--patches", patches)
+
+
+@pytest.fixture(scope="session")
 def pcie_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("kernel") / "arm64-pcie", "virt-arm64-pcie")
 

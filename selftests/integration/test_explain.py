@@ -11,16 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, built, rtgate
+from .conftest import ROOT, rtgate
 
 BOARD = "virt-arm64"
 CASE = "latency.cyclictest:idle"
-
-
-@pytest.fixture(scope="module")
-def slow_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    patches = ROOT / "kernel-configs" / "patches" / "demo-slow-wakeup"
-    return built(tmp_path_factory.mktemp("kernel") / "slow", "virt-arm64-preempt_rt", "--patches", patches)
 
 
 @pytest.fixture(scope="module")

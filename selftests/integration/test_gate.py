@@ -22,7 +22,6 @@ from selftests.integration.conftest import ROOT, built, rtgate
 from rtgate.tools.registry import TOOLS
 
 FAULTS = ROOT / "selftests" / "data" / "bad-kernels" / "fault-on-demand"
-SLOW = ROOT / "kernel-configs" / "patches" / "demo-slow-wakeup"
 
 
 @pytest.fixture(scope="session")
@@ -114,9 +113,8 @@ def test_records_are_judged_again_without_a_board(good_report: Path, tmp_path: P
     assert "a limit nobody keeps" in only["sentence"]
 
 
-def test_a_slow_kernel_is_found_out(tmp_path: Path) -> None:
-    slow = built(tmp_path / "slow", "virt-arm64-preempt_rt", "--patches", SLOW)
-    done = rtgate("gate", "--board", "virt-arm64", "--kernel", slow, "-k", "idle", "-o", tmp_path / "report")
+def test_a_slow_kernel_is_found_out(slow_kernel: Path, tmp_path: Path) -> None:
+    done = rtgate("gate", "--board", "virt-arm64", "--kernel", slow_kernel, "-k", "idle", "-o", tmp_path / "report")
     assert 1 == done.returncode
     failed = [verdict for verdict in verdicts(tmp_path / "report") if verdict["status"] == "FAIL"]
     assert "limit" in {verdict["kind"] for verdict in failed}
