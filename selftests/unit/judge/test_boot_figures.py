@@ -56,5 +56,12 @@ def test_the_worst_of_all_cpus_counts_and_more_throughput_is_better() -> None:
     assert found["hackbench.time"].value == 3.0
 
 
+def test_the_largest_sample_that_a_tool_reports_is_an_extreme() -> None:
+    names = ("roundtrip.max", "roundtrip.avg", "maximum")
+    numbers = tuple(number(name, 2.0, Unit.VIRTUAL_US) for name in names)
+    found = boot_figures(replace(record(), measurements=numbers))
+    assert [found[name].part for name in names] == [Part.EXTREME, Part.NUMBER, Part.NUMBER]
+
+
 def test_a_boot_that_measured_nothing_has_no_figures() -> None:
     assert boot_figures(record(state="hang")) == {}

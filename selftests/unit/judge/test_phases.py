@@ -77,6 +77,40 @@ def test_the_chance_of_spikes_is_that_of_exchangeable_boots() -> None:
     assert extreme.spike_p == pytest.approx(3 / 363 * 2 / 362)
 
 
+@pytest.mark.parametrize(("high", "spikes"), [(1.3, 0), (1.3 * 1.149, 0), (1.3 * 1.151, 1)])
+def test_a_spike_is_further_out_by_what_is_worth_blocking(high: float, spikes: int) -> None:
+    """By 15 % of a maximum. What only just exceeds the largest of the placebos is the next placebo."""
+    maxima = [45_000.0] * 11
+    (_, extreme) = shifts(boots(ordinary(), [*maxima, 45_000.0]), boots(ordinary(), [*maxima, high * 45_000]), LEARNT)
+    assert extreme.spikes == spikes
+
+
+def test_a_spike_is_further_out_than_the_baseline_s_own_boots() -> None:
+    maxima = [45_000.0] * 11
+    (_, extreme) = shifts(boots(ordinary(), [*maxima, 99_000.0]), boots(ordinary(), [*maxima, 110_000.0]), LEARNT)
+    assert extreme.spikes == 0
+    (_, extreme) = shifts(boots(ordinary(), [*maxima, 99_000.0]), boots(ordinary(), [*maxima, 115_000.0]), LEARNT)
+    assert extreme.spikes == 1
+
+
+def test_what_moved_by_more_than_passes_is_not_no_worse() -> None:
+    """A shift of 4 % is worth blocking and below the 8 % that must not be missed; two boots in a fast phase hide it."""
+    before, after = ordinary(), [*ordinary(9, seed=3, factor=1.04), *ordinary(3, seed=4, factor=0.9)]
+    (body, *_) = shifts(boots(before), boots(after), {"latency p50": PLACEBO})
+    (found,) = decided([body])
+    assert found.p > 0.005
+    assert found.ruled_out <= found.must_see
+    assert found.practical <= found.shift
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert decided([replace(body, shift=0.99 * body.practical)])[0].outcome is Outcome.NO_WORSE
+
+
+def test_what_is_zero_in_all_boots_did_not_move() -> None:
+    zero = [BootFigure(name="lost", part=Part.NUMBER, value=0.0, unit=Unit.VIRTUAL_NS) for _ in range(12)]
+    found = decided(shifts([{"lost": one} for one in zero], [{"lost": one} for one in zero], {"lost": PLACEBO}))
+    assert [one.outcome for one in found] == [Outcome.NO_WORSE]
+
+
 def test_nothing_is_judged_of_which_nothing_was_learnt() -> None:
     found = decided(shifts(boots(ordinary()), boots(ordinary(factor=3)), {}))
     assert {(one.learnt, one.outcome) for one in found} == {(False, Outcome.INCONCLUSIVE)}

@@ -98,4 +98,6 @@ def _worst(name: str, measurements: Sequence[Measurement]) -> BootFigure:
     unit = measurements[0].unit
     sign = -1.0 if better is Better.HIGHER else 1.0
     values = [sign * one.quantity.value for one in measurements if one.quantity is not None and one.unit is unit]
-    return BootFigure(name=name, part=Part.NUMBER, value=max(values), unit=unit, better=better)
+    # What a tool reports as its largest sample moves as the largest of a histogram does.
+    part = Part.EXTREME if name.rpartition(".")[2] == "max" else Part.NUMBER
+    return BootFigure(name=name, part=part, value=max(values), unit=unit, better=better)

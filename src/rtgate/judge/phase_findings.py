@@ -114,20 +114,25 @@ def _regression(case: Compared, one: Shift) -> Finding:
 
 
 def _open(case: Compared, found: Sequence[Shift]) -> Finding:
-    if all(one.spikes and one.ruled_out <= one.must_see for one in found):
+    wide = [one for one in found if one.ruled_out > one.must_see]
+    leaning = [one for one in found if one.leans]
+    if not wide and not leaning:
         return _spiked(found)
-    worst = max(found, key=lambda one: (one.most - one.must_see) / (abs(one.baseline) or 1.0))
+    worst = max(wide or leaning, key=lambda one: (one.most - one.must_see) / (abs(one.baseline) or 1.0))
     names = ", ".join(one.figure for one in found)
-    if math.isfinite(worst.ruled_out):
-        told = f"{worst.figure} may have become worse by {_change(worst, worst.most)}"
-    else:
-        told = f"{worst.boots} boots of each kernel are too few"
-    sentence = f"the boots do not decide about {names}: {told}, and {_change(worst, worst.must_see)} counts; "
-    return Finding(
-        status=Status.DONE,
-        kind=Kind.INCONCLUSIVE,
-        sentence=sentence + _advice(case, found),
-        measurement=worst.figure,
+    sentence = f"the boots do not decide about {names}: {_doubt(worst)}; {_advice(case, found)}"
+    return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=worst.figure)
+
+
+def _doubt(one: Shift) -> str:
+    counts = f"and {_change(one, one.must_see)} counts"
+    if not math.isfinite(one.ruled_out):
+        return f"{one.boots} boots of each kernel are too few, {counts}"
+    if one.ruled_out > one.must_see:
+        return f"{one.figure} may have become worse by {_change(one, one.most)}, {counts}"
+    return (
+        f"{one.figure} became worse by {_change(one, one.shift)}, more than the {_change(one, one.practical)} that "
+        f"pass, which is not sure yet (p = {one.p:.1g})"
     )
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, permutations
+from itertools import combinations, count
 from statistics import NormalDist, median
 
 from rtgate.judge import ranks
@@ -106,6 +106,11 @@ class Shift:
         """Whether harmless kernels move the figure by more than must not be missed: no boots can say "no worse"."""
         return self.practical > self.must_see
 
+    @property
+    def leans(self) -> bool:
+        """Whether it lies so far above the baseline that it would be a regression, were it sure."""
+        return 0 < self.practical <= self.shift
+
 
 Boots = Sequence[Mapping[str, BootFigure]]
 
@@ -131,7 +136,7 @@ def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: P
     margin = margin_of(one.part)
     least = _BEYOND_PLACEBOS * placebo.move_by if placebo else 0.0
     practical = max(max(margin.worth - 1, moved) * abs(middle), least) or _whole(one.unit)
-    spikes, spike_p = _spikes(old, new, placebo) if placebo and middle >= 0 else (None, 1.0)
+    spikes, spike_p = _spikes(old, new, placebo, margin.worth) if placebo and middle >= 0 else (None, 1.0)
     return Shift(
         figure=one.name,
         part=one.part,
@@ -158,15 +163,16 @@ def _whole(unit: Unit) -> float:
     return 1.0 if unit is Unit.COUNT else 0.0
 
 
-def _spikes(old: Sequence[float], new: Sequence[float], placebo: Placebo) -> tuple[int, float]:
+def _spikes(old: Sequence[float], new: Sequence[float], placebo: Placebo, worth: float) -> tuple[int, float]:
     """Return how many boots lie further out than every boot of every placebo, and how probable that is for another one.
 
-    Further out: as a multiple of the median of the kernel without the change, and beyond that kernel's own boots. If
-    the candidate is harmless all boots, the placebos' and its own, are exchangeable: that at least k of S new ones lie
-    above all N old ones has the probability S!/(S-k)! (N+S-k)!/(N+S)!, whatever the distribution.
+    Further out: as a multiple of the median of the kernel without the change, beyond that kernel's own boots, and by an
+    amount worth blocking. If the candidate is harmless all boots, the placebos' and its own, are exchangeable: that at
+    least k of S new ones lie above all N old ones has the probability S!/(S-k)! (N+S-k)!/(N+S)!, whatever the
+    distribution. That they lie above them by some amount is less probable still.
     """
     middle = median(old)
-    level = max(placebo.spike * middle if middle else placebo.spike_at, *old)
+    level = worth * max(placebo.spike * middle if middle else placebo.spike_at, *old)
     beyond = sum(value > level for value in new)
     seen = placebo.kernels * placebo.boots
     p = math.prod((len(new) - index) / (seen + len(new) - index) for index in range(beyond))
@@ -200,9 +206,11 @@ def _decided(one: Shift, index: int, significant: set[tuple[float, int]], level:
     ruled_out = max(one.practical, one.most) if one.boots >= fewest else math.inf
     moved = (one.p, index) in significant and one.shift >= one.practical
     spiked = bool(one.spikes) and (one.spike_p, index) in significant
+    # What may be a regression, for all that is known, is not called no worse for want of boots.
+    suspicious = one.leans or (bool(one.spikes) and one.spike_p <= _SUSPICIOUS)
     if moved or spiked:
         outcome = Outcome.REGRESSION
-    elif ruled_out <= one.must_see and not (one.spikes and one.spike_p <= _SUSPICIOUS):
+    elif ruled_out <= one.must_see and not suspicious:
         outcome = Outcome.NO_WORSE
     else:
         outcome = Outcome.INCONCLUSIVE
@@ -224,7 +232,9 @@ def learnt(reference: Boots, harmless: Sequence[Boots]) -> Mapping[str, Placebo]
 def _learnt(name: str, reference: Boots, harmless: Sequence[Boots]) -> Placebo:
     """Return what harmless kernels showed against each other: each of them could have been the baseline."""
     kernels = [[boot[name].value for boot in boots] for boots in (reference, *harmless)]
-    shifts = [(abs(ranks.shift(old, new)), abs(median(old))) for old, new in permutations(kernels, 2)]
+    # As far as one lies above another, the other lies below it.
+    pairs = [(abs(ranks.shift(one, other)), (one, other)) for one, other in combinations(kernels, 2)]
+    shifts = [(shift, abs(median(before))) for shift, pair in pairs for before in pair]
     zero = [values for values in kernels if not median(values)]
     return Placebo(
         move=max((shift / middle for shift, middle in shifts if middle), default=0.0),
