@@ -30,7 +30,17 @@ sys.path.insert(0, str(ROOT))
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 from selftests import rates  # noqa: E402
-from selftests.comparisons import IDLE, MEASURED, UNPATCHED, Change, changes, keep, places, records  # noqa: E402
+from selftests.comparisons import (  # noqa: E402
+    IDLE,
+    UNPATCHED,
+    Change,
+    campaign,
+    campaigns,
+    changes,
+    keep,
+    places,
+    records,
+)
 
 from rtgate import record as records_file  # noqa: E402
 from rtgate.boards import Board  # noqa: E402
@@ -74,7 +84,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="compilers, or boots, at the same time")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), metavar="N", help="only seeds 1 to N")
     parser.add_argument("--case", action="append", metavar="SUITE/TOOL:LOAD", help="only these cases")
-    parser.add_argument("--results", type=Path, default=MEASURED, help="default: %(default)s")
+    parser.add_argument("--results", type=Path, metavar="DIR", help="a campaign (default: of this root file system)")
     arguments = parser.parse_intermixed_args(words)
     known = changes()
     unknown = [name for name in arguments.names if name not in {*known, UNPATCHED}]
@@ -82,6 +92,10 @@ def main(words: Sequence[str]) -> int:
         parser.error(f"no such change: {', '.join(unknown)}")
     chosen = [name for name in (UNPATCHED, *known) if not arguments.names or name in arguments.names]
     arguments.work = arguments.work.absolute()
+    arguments.results = arguments.results and arguments.results.absolute()
+    unbuilt = not _kernel(arguments.work, None).is_dir()
+    if arguments.what in {"measure", "collect"} and unbuilt:
+        parser.error(f"{arguments.work} has no unpatched kernel, which all others are compared with: build it first")
     steps = {"build": _build, "measure": _measure, "collect": _collect, "show": _show}
     return steps[arguments.what](arguments, known, chosen)
 
@@ -196,14 +210,24 @@ def _jobs(chosen: Sequence[str], seeds: Sequence[int] = SEEDS) -> list[Job]:
 def _open_jobs(results: Path) -> list[Job]:
     """Return the boots that a gate would make of what its first look leaves open, of the unpatched kernel as well."""
     found: dict[Job, None] = {}
-    for case in rates.looks(results):
+    for case in rates.looks({*campaigns(), results}):
+        if case.campaign != results.name:
+            continue
         board, name_of_case = case.place
         for name in rates.judged(case.place, case.first):
             boots = len(case.first[name].records)
-            if rates.is_open(rates.verdicts(case.place, case.first, name)):
+            if case.is_open(name):
                 pairs = product((UNPATCHED, name), range(boots + 1, 2 * boots + 1))
                 found |= {Job(kernel=one, board=board, case=name_of_case, seed=seed): None for one, seed in pairs}
     return list(found)
+
+
+def _campaign(arms: _Arms) -> Path:
+    """Return the campaign of the root file system that boots have now."""
+    board, case = IDLE
+    arm = arms.arm(Job(kernel=UNPATCHED, board=board, case=case, seed=SEEDS[0]))
+    assert isinstance(arm.target, VirtualBoard)
+    return campaign(arm.target.rootfs(plan(_case(case), arm, SEEDS[0])).content_sha256)
 
 
 def _asked(arguments: argparse.Namespace, jobs: Iterable[Job]) -> list[Job]:
@@ -218,6 +242,7 @@ def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
     if missing:
         _say(f"not built yet: {', '.join(missing)}")
     arms = _Arms(arguments.work, known)
+    arguments.results = arguments.results or _campaign(arms)
     board, case = IDLE
     beyond = [Job(kernel=UNPATCHED, board=board, case=case, seed=seed) for seed in BEYOND if UNPATCHED in built]
     _boot(arguments, arms, [*_jobs(built), *beyond])
@@ -322,6 +347,7 @@ def _path(work: Path, arms: _Arms, job: Job) -> Path:
 
 def _collect(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
     arms = _Arms(arguments.work, known)
+    arguments.results = arguments.results or _campaign(arms)
     for name in chosen:
         if _kernel(arguments.work, known.get(name)).is_dir():
             _keep(arguments, arms, name)
@@ -338,16 +364,26 @@ def _keep(arguments: argparse.Namespace, arms: _Arms, kernel: str) -> None:
 
 def _show(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
     """Print for each kernel and case what all its boots come to, and which kernel has the same data."""
+    for directory in [arguments.results] if arguments.results else campaigns():
+        _show_campaign(directory, arguments, known, chosen)
+    return 0
+
+
+def _show_campaign(
+    directory: Path, arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]
+) -> None:
     table = Table(
         *("kernel", "case", "boots", "mean", "99.9 %", "maxima", "failed", "same data as"),
+        title=directory.name,
+        title_justify="left",
         caption="virtual us: mean of the boots' means; of all wake-ups; median and largest of the boots' maxima",
     )
     same: dict[tuple[str, tuple[str, ...]], str] = {}
     for name in chosen:
-        if not (arguments.results / f"{name}.json.xz").exists():
+        if not (directory / f"{name}.json.xz").exists():
             continue
         cases: dict[str, list[Record]] = {}
-        for record in records(name, arguments.results):
+        for record in records(name, directory):
             if record.seed in SEEDS and (not arguments.case or record.case in arguments.case):
                 cases.setdefault(f"{record.board} {record.case}", []).append(record)
         for case, boots in sorted(cases.items()):
@@ -359,7 +395,6 @@ def _show(arguments: argparse.Namespace, known: dict[str, Change], chosen: Seque
             )
     Console(width=160 if not sys.stdout.isatty() else None).print(table)
     print(f"{len(same)} different sets of data")
-    return 0
 
 
 _STYLES = {"placebos": "", "harmful": "red", UNPATCHED: "bold"}

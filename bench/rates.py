@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """How often is a comparison on virtual time wrong? Real kernels, measured by bench/comparisons.py, judged here.
 
-`bench/rates.py` prints the table: each placebo is judged with what the *other* placebos showed, so that no kernel
-judges itself; each harmful kernel with what all placebos showed. Two naive gates stand beside it. No boots. `--seeds N`
-judges the first N of the twelve boots of each case, instead of as many as a gate has. `--learnt FILE` judges all with
-what another placebos.yaml says, say one learnt from boots with an earlier root file system.
+`bench/rates.py` prints a table of each campaign (all kernels with one root file system): each placebo is judged with
+what the *other* placebos showed in all campaigns, so that no kernel judges itself; each harmful kernel with what all
+placebos showed. Two naive gates stand beside it. No boots. `--results DIR` takes one campaign, and may be repeated.
+`--seeds N` judges the first N of the twelve boots of each case, instead of as many as a gate has. `--learnt FILE`
+judges all with what another placebos.yaml says, say one of an earlier campaign (`learn --results DIR -o FILE`).
 `bench/rates.py spikes` shows whether the largest boots of harmless kernels come in images, which the test of spikes
 rules out. `bench/rates.py plans` shows whether `rtgate plan --detect` says beforehand which figures of harmful kernels
 are found. `bench/rates.py learn` writes placebos.yaml from the same measurements.
@@ -23,18 +24,17 @@ sys.path.insert(0, str(ROOT))
 
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
-from selftests.comparisons import MEASURED, UNPATCHED, Place, changes  # noqa: E402
+from selftests.comparisons import UNPATCHED, Place, campaigns, changes  # noqa: E402
 from selftests.planning import plans  # noqa: E402
 from selftests.rates import (  # noqa: E402
     MAXIMUM,
     NAIVE,
-    Boots,
+    Kernels,
     clustering,
     distinct,
     is_open,
     judged,
     looks,
-    measured,
     placebos_of,
     placebos_yaml,
 )
@@ -49,17 +49,18 @@ from rtgate.judge.verdict import Kind, Status  # noqa: E402
 _GATED = 16  # placebos of each case of a gate; the others have eight
 
 
-def _show(directory: Path, seeds: int | None, placebos: Placebos | None) -> int:
+def _show(directories: Sequence[Path], seeds: int | None, placebos: Placebos | None) -> int:
     console = Console(width=170 if not sys.stdout.isatty() else None)
     known = changes()
     worst = 0
-    for case in looks(directory, seeds, placebos):
+    for case in looks(directories, seeds, placebos):
         place, kernels = case.place, case.first
+        title = f"{' '.join(place)}, {case.campaign}"
         if placebos is not None and not _learnt(place, kernels, placebos).figures:
-            console.print(f"{' '.join(place)}: not judged: the file says nothing of this case with this command\n")
+            console.print(f"{title}: not judged: the file says nothing of this case with this command\n")
             worst = 1
             continue
-        table = Table("kernel", "kind", "boots", "verdict", "what it says", title=" ".join(place), title_justify="left")
+        table = Table("kernel", "kind", "boots", "verdict", "what it says", title=title, title_justify="left")
         counts: Counter[str] = Counter()
         for name in judged(place, kernels):
             said, boots = case.verdicts(name)
@@ -73,24 +74,24 @@ def _show(directory: Path, seeds: int | None, placebos: Placebos | None) -> int:
             style = "red" if group == "harmful" else ""
             table.add_row(name, known[name].kind, str(boots), word, lead.sentence, style=style)
         console.print(table)
-        _summary(console, place, kernels, counts)
+        _summary(console, title, kernels, counts)
         worst = max(worst, counts["placebos failed"], counts["harmful"] - counts["harmful failed"])
     return 1 if worst else 0
 
 
-def _learnt(place: Place, kernels: Mapping[str, Boots], placebos: Placebos) -> Learnt:
+def _learnt(place: Place, kernels: Kernels, placebos: Placebos) -> Learnt:
     one = kernels[UNPATCHED].records[0]
     return placebos.of(one.board, one.kernel.flavour, place[1], " ".join(one.argv))
 
 
-def _summary(console: Console, place: Place, kernels: Mapping[str, Boots], counts: Mapping[str, int]) -> None:
+def _summary(console: Console, title: str, kernels: Kernels, counts: Mapping[str, int]) -> None:
     alarms, harmless = counts["placebos failed"], placebos_of(kernels)
     if harmless:
         own = distinct(kernels)
         _, bound = interval(alarms, len(harmless), 0.95)
         _, safe = interval(min(alarms, own), max(own, 1), 0.95)
         console.print(
-            f"{' '.join(place)}: {alarms} of {len(harmless)} placebos alarmed: at most {bound:.1%} of such changes do "
+            f"{title}: {alarms} of {len(harmless)} placebos alarmed: at most {bound:.1%} of such changes do "
             f"(95 %); they have {own} different sets of data beside the baseline's, which prove at most {safe:.1%}"
         )
         if all(MAXIMUM in boot_figures(boots.records[0]) for boots in (*harmless.values(), kernels[UNPATCHED])):
@@ -111,7 +112,7 @@ def main(words: Sequence[str]) -> int:
     """Print the table, or write placebos.yaml."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=("show", "spikes", "plans", "learn"), default="show")
-    parser.add_argument("--results", type=Path, default=MEASURED, help="default: %(default)s")
+    parser.add_argument("--results", type=Path, action="append", metavar="DIR", help="a campaign (default: all)")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "placebos.yaml", help="default: %(default)s")
     parser.add_argument("--seeds", type=int, metavar="N", help="judge seeds 1 to N (default: those of a gate)")
     parser.add_argument("--learnt", type=Path, metavar="FILE", help="judge with what this file says")
@@ -121,17 +122,18 @@ def main(words: Sequence[str]) -> int:
             parser.error(f"--{option} is for show, not for {arguments.what}")
     if arguments.seeds is not None and arguments.seeds < 1:
         parser.error("--seeds: at least one")
+    directories = arguments.results or campaigns()
     if arguments.what == "learn":
-        arguments.output.write_text(placebos_yaml(arguments.results), encoding="utf-8")
+        arguments.output.write_text(placebos_yaml(directories), encoding="utf-8")
         return 0
     shown = {"spikes": _spikes, "plans": _plans}.get(arguments.what)
     if shown:
-        return shown(arguments.results)
+        return shown(directories)
     try:
         placebos = _placebos(arguments.learnt)
     except ConfigError as error:
         parser.error(str(error))
-    return _show(arguments.results, arguments.seeds, placebos)
+    return _show(directories, arguments.seeds, placebos)
 
 
 def _placebos(path: Path | None) -> Placebos | None:
@@ -139,18 +141,18 @@ def _placebos(path: Path | None) -> Placebos | None:
     return None if path is None else load_placebos([path], site.names("boards"))
 
 
-def _plans(directory: Path) -> int:
+def _plans(directories: Sequence[Path]) -> int:
     console = Console(width=170 if not sys.stdout.isatty() else None)
-    table = Table("case", "kernel", "figure", "moved by", "planned to be found", "came out as")
+    table = Table("campaign", "case", "kernel", "figure", "moved by", "planned to be found", "came out as")
     every = []
-    for (_, case), kernels in measured(directory).items():
-        if len(placebos_of(kernels)) < _GATED:
+    for case in looks(directories):
+        if len(placebos_of(case.first)) < _GATED:
             continue
-        for one in plans(kernels):
+        for one in plans(case.first, case.teachers):
             every.append(one)
             outcome = one.shift.outcome.value + (" by single boots" if one.shift.by_spikes else "")
-            told = (case, one.kernel, one.shift.figure, f"x{one.ratio:.3f}", f"{one.power:.0%}", outcome)
-            table.add_row(*told, style="" if one.true else "red")
+            moved = (one.shift.figure, f"x{one.ratio:.3f}", f"{one.power:.0%}", outcome)
+            table.add_row(case.campaign, case.place[1], one.kernel, *moved, style="" if one.true else "red")
     console.print(table)
     found, true = sum(one.found for one in every), sum(one.true for one in every)
     beyond, single = sum(one.beyond for one in every), sum(one.shift.by_spikes for one in every)
@@ -161,13 +163,13 @@ def _plans(directory: Path) -> int:
     return 0
 
 
-def _spikes(directory: Path) -> int:
+def _spikes(directories: Sequence[Path]) -> int:
     console = Console(width=170 if not sys.stdout.isatty() else None)
-    table = Table("case", "figure", "images", "largest boots", "most of one image", "clustering", "p")
-    for place, kernels in measured(directory).items():
-        for one in clustering(kernels) if len(placebos_of(kernels)) > 4 else ():
+    table = Table("campaign", "case", "figure", "images", "largest boots", "most of one image", "clustering", "p")
+    for case in looks(directories):
+        for one in clustering(case.first) if len(placebos_of(case.first)) > 4 else ():
             numbers = (str(one.images), str(one.largest), str(one.most), f"{one.ratio:.2f}", f"{one.p:.3f}")
-            table.add_row(" ".join(place), one.figure, *numbers)
+            table.add_row(case.campaign, " ".join(case.place), one.figure, *numbers)
     console.print(table)
     return 0
 

@@ -23,6 +23,7 @@ from rtgate.strict_yaml import Entry, load
 
 DATA = Path(__file__).with_name("data") / "comparisons"
 MEASURED = DATA / "measured"
+"""Has one directory for each campaign: all kernels with one root file system, which gives all boots their phases."""
 UNPATCHED = "unpatched"
 FORMAT = 1
 
@@ -122,8 +123,18 @@ def _change(name: str, group: str, entry: Entry, directory: Path) -> Change:
     )
 
 
-def records(kernel: str, directory: Path = MEASURED) -> tuple[Record, ...]:
-    """Return what was measured of a change, or of the `unpatched` kernel. Raises OSError if nothing was."""
+def campaign(rootfs: str, measured: Path = MEASURED) -> Path:
+    """Return the directory of what is measured with the root file system of this SHA-256."""
+    return measured / f"rootfs-{rootfs[:8]}"
+
+
+def campaigns(measured: Path = MEASURED) -> tuple[Path, ...]:
+    """Return the directories of all campaigns."""
+    return tuple(sorted(measured.glob("rootfs-*")))
+
+
+def records(kernel: str, directory: Path) -> tuple[Record, ...]:
+    """Return what a campaign measured of a change, or of the `unpatched` kernel. Raises OSError if nothing was."""
     document = json.loads(lzma.decompress((directory / f"{kernel}.json.xz").read_bytes()))
     if document["format"] != FORMAT:
         raise ValueError(f"{kernel}: format {document['format']}, this module reads {FORMAT}")
@@ -131,7 +142,7 @@ def records(kernel: str, directory: Path = MEASURED) -> tuple[Record, ...]:
 
 
 def keep(kernel: str, found: Iterable[Mapping[str, Any]], directory: Path) -> Path:
-    """Write the records of a kernel (the contents of their `record.json`) into one file."""
+    """Write the records of a kernel (the contents of their `record.json`) into one file of a campaign."""
     document = {"format": FORMAT, "kernel": kernel, "records": [_packed(data) for data in found]}
     text = json.dumps(document, separators=(",", ":"), sort_keys=True)
     directory.mkdir(parents=True, exist_ok=True)

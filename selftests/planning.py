@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from selftests.comparisons import UNPATCHED, changes
-from selftests.rates import Boots, figures_of
+from selftests.rates import Kernels, Teachers, figures_of
 
 from rtgate.cli.plan_phases import draws
-from rtgate.judge.boot_figures import BootFigure, boot_figures
+from rtgate.judge.boot_figures import BootFigure
 from rtgate.judge.looks import Outcome
 from rtgate.judge.phase_planning import FEWEST, PhasePlan, plan_phases
 from rtgate.judge.phases import ERROR, LOOKS, Placebo, Shift, decided, shifts
@@ -58,16 +58,14 @@ def drawn_plan(measured: Sequence[BootFigure], placebo: Placebo, change: Change)
     return plan_phases(measured, placebo, change, draws(measured[0].name))
 
 
-def plans(kernels: Mapping[str, Boots]) -> Iterator[Planned]:
-    """Yield every figure of a case that a harmful kernel made worse."""
-    before = [boot_figures(record) for record in kernels[UNPATCHED].records]
-    learnt = figures_of(kernels)
+def plans(kernels: Kernels, teachers: Teachers) -> Iterator[Planned]:
+    """Yield every figure of a case that a harmful kernel made worse in a campaign."""
+    before, learnt = kernels[UNPATCHED].figures, figures_of(teachers.campaigns)
     for name, change in changes().items():
         if change.group == "harmful" and name in kernels and len(kernels[name].records) >= FEWEST:
-            after = [boot_figures(record) for record in kernels[name].records]
             # As in a gate of all cases: the tests of this one have their share of the false alarms.
             error = ERROR / LOOKS * 2 * len(learnt) / TESTS
-            for shift in decided(shifts(before, after, learnt), error):
+            for shift in decided(shifts(before, kernels[name].figures, learnt), error):
                 values = [boot[shift.figure] for boot in before]
                 if shift.learnt and all(one.value for one in values) and shift.shift > _MOVED * abs(shift.baseline):
                     ratio = 1 + shift.shift / abs(shift.baseline)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """How often a comparison on virtual time is wrong, on real kernels as they were measured (`comparisons`).
 
-Each placebo is judged with what the *other* placebos showed, so that no kernel judges itself; each harmful kernel with
-what all placebos showed. Two naive gates stand beside it.
+Each placebo is judged with what the *other* placebos showed in all campaigns, so that no kernel judges itself; each
+harmful kernel with what all placebos showed. Two naive gates stand beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from selftests.comparisons import UNPATCHED, Place, changes, records
 
 from rtgate import record as records_file
-from rtgate.judge.boot_figures import boot_figures
+from rtgate.judge.boot_figures import BootFigure, boot_figures
 from rtgate.judge.comparing import compare
 from rtgate.judge.grounds import Grounds
 from rtgate.judge.judging import Subject, judge
@@ -34,7 +34,7 @@ NOTE = "Linux 6.12.117, QEMU 7.2 of Debian 12"
 _FEWEST = 8  # boots of a placebo that teach something
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Boots:
     """The boots of one kernel in one case of a board."""
 
@@ -44,26 +44,53 @@ class Boots:
     @property
     def data(self) -> tuple[str, ...]:
         """What two kernels must have in common to be one kernel as far as this case can tell."""
-        return tuple(records_file.digest_source(record) for record in self.records)
+        return _data(self)
+
+    @property
+    def figures(self) -> Sequence[Mapping[str, BootFigure]]:
+        """What is compared of each boot."""
+        return _figures(self)
 
 
-def measured(directory: Path, count: int | None = None, *, looks: int = 1) -> dict[Place, dict[str, Boots]]:
+@cache
+def _data(boots: Boots) -> tuple[str, ...]:
+    return tuple(records_file.digest_source(record) for record in boots.records)
+
+
+@cache
+def _figures(boots: Boots) -> Sequence[Mapping[str, BootFigure]]:
+    return [boot_figures(record) for record in boots.records]
+
+
+Kernels = Mapping[str, Boots]
+"""What a campaign measured in one case of a board, by kernel."""
+
+
+def measured(directory: Path, count: int | None = None, *, looks: int = 1) -> dict[Place, Kernels]:
     """Return what was measured, by board and case, then by kernel.
 
     Args:
-        directory: of the measurements.
+        directory: of the campaign.
         count: seeds 1 to this one, instead of those that a gate compares at first.
         looks: 2 for as many boots as a gate has after the second look, of kernels that have them.
     """
-    found: dict[Place, dict[str, Boots]] = {}
+    found: dict[Place, dict[str, list[Record]]] = {}
     for name in (UNPATCHED, *changes()):
         if not (directory / f"{name}.json.xz").exists():
             continue
         for record in records(name, directory):
             if record.seed in range(1, looks * (count or len(_seeds(record.case))) + 1):
-                kernels = found.setdefault((record.board, record.case), {})
-                kernels[name] = Boots(name, (*kernels.get(name, Boots(name, ())).records, record))
-    return {place: kernels for place, kernels in found.items() if UNPATCHED in kernels}
+                found.setdefault((record.board, record.case), {}).setdefault(name, []).append(_planned(record))
+    return {
+        place: {name: Boots(name, tuple(boots)) for name, boots in kernels.items()}
+        for place, kernels in found.items()
+        if UNPATCHED in kernels
+    }
+
+
+def _planned(record: Record) -> Record:
+    """Return a record with its plan, in place of which the first campaign has none: unknown plans are not compared."""
+    return replace(record, machine={"plan": f"of seed {record.seed}", **record.machine})
 
 
 @cache
@@ -74,27 +101,59 @@ def _seeds(case: str) -> tuple[int, ...]:
     return profile("compare", TOOLS).of(tool, suite, load).seeds
 
 
-def placebos_of(kernels: Mapping[str, Boots], without: str = "") -> dict[str, Boots]:
+def placebos_of(kernels: Kernels, without: str = "") -> dict[str, Boots]:
     """Return the placebos of a case that were measured often enough, but neither `without` nor one with its data."""
-    group = {name for name, change in changes().items() if change.group == "placebos"}
+    left_out = kernels.get(without)
     return {
         name: boots
         for name, boots in kernels.items()
-        if name in group and len(boots.records) >= _FEWEST and not (without and _twins(boots, kernels[without]))
+        if name in _harmless() and len(boots.records) >= _FEWEST and not (left_out and _twins(boots, left_out))
     }
+
+
+@cache
+def _harmless() -> frozenset[str]:
+    return frozenset(name for name, change in changes().items() if change.group == "placebos")
 
 
 def _twins(one: Boots, other: Boots) -> bool:
     return one.kernel == other.kernel or one.data == other.data
 
 
-def figures_of(kernels: Mapping[str, Boots], without: str = "") -> Mapping[str, Placebo]:
-    """Return what the placebos of a case showed; nothing if there are none."""
-    teachers = placebos_of(kernels, without)
-    if not teachers:
-        return {}
-    reference = [boot_figures(record) for record in kernels[UNPATCHED].records]
-    return learnt(reference, [[boot_figures(record) for record in boots.records] for boots in teachers.values()])
+def distinct(kernels: Kernels, without: str = "") -> int:
+    """Return how many sets of data the placebos of a case have beside the unpatched kernel's."""
+    return len({boots.data for boots in placebos_of(kernels, without).values()} - {kernels[UNPATCHED].data})
+
+
+def figures_of(campaigns: Iterable[Kernels], without: str = "") -> Mapping[str, Placebo]:
+    """Return what the placebos of a case showed in all campaigns; nothing if there are none.
+
+    Raises:
+        ValueError: campaigns measured the case with different commands.
+    """
+    every, found = list(campaigns), dict[str, Placebo]()
+    commands = {kernels[UNPATCHED].records[0].argv for kernels in every}
+    if len(commands) > 1:
+        raise ValueError(f"campaigns measured with {len(commands)} commands: {commands}")
+    for kernels in every:
+        teachers = placebos_of(kernels, without)
+        shown = learnt(kernels[UNPATCHED].figures, [boots.figures for boots in teachers.values()]) if teachers else {}
+        for name, placebo in shown.items():
+            own = replace(placebo, kernels=distinct(kernels, without))
+            found[name] = _together(found[name], own) if name in found else own
+    return found
+
+
+def _together(one: Placebo, other: Placebo) -> Placebo:
+    """Return what two campaigns showed. Each kernel was compared with those that have its root file system."""
+    return Placebo(
+        move=max(one.move, other.move),
+        spike=max(one.spike, other.spike),
+        move_by=max(one.move_by, other.move_by),
+        spike_at=max(one.spike_at, other.spike_at),
+        kernels=one.kernels + other.kernels,
+        boots=min(one.boots, other.boots),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +176,14 @@ class Clustering:
     p: float
 
 
-def clustering(kernels: Mapping[str, Boots], trials: int = 2000) -> list[Clustering]:
+def clustering(kernels: Kernels, trials: int = 2000) -> list[Clustering]:
     """Return for each figure of a case whether the largest boots come in images.
 
     The test of spikes takes the boots of all images for exchangeable. If an image had spikes of its own, the largest
     boots would come from few images.
     """
     own = {boots.data: boots for boots in (kernels[UNPATCHED], *placebos_of(kernels).values())}
-    figures = [[boot_figures(record) for record in boots.records] for boots in own.values()]
+    figures = [boots.figures for boots in own.values()]
     found = []
     for name in figures[0][0]:
         values = [[boot[name].value for boot in image] for image in figures]
@@ -151,11 +210,8 @@ def _clustering(name: str, counts: Sequence[int], sizes: Sequence[int], trials: 
     )
 
 
-def verdicts(place: Place, kernels: Mapping[str, Boots], name: str, placebos: Placebos | None = None) -> list[Verdict]:
-    """Return what judging and comparing say of one kernel, in a run of this case alone.
-
-    Without `placebos` it is judged with what the other placebos of these kernels showed.
-    """
+def verdicts(place: Place, kernels: Kernels, name: str, placebos: Placebos) -> list[Verdict]:
+    """Return what judging and comparing say of one kernel, in a run of this case alone."""
     candidate, baseline = kernels[name], kernels[UNPATCHED]
     seeds = {record.seed for record in candidate.records}
     subject = Subject(
@@ -166,16 +222,28 @@ def verdicts(place: Place, kernels: Mapping[str, Boots], name: str, placebos: Pl
         records=[_alike(record, baseline.records[0]) for record in candidate.records],
         baseline=[record for record in baseline.records if record.seed in seeds],
     )
-    known = taught(place, kernels, name) if placebos is None else placebos
-    return [*judge(subject, Thresholds()), *compare([subject], Grounds(placebos=known))]
+    return [*judge(subject, Thresholds()), *compare([subject], Grounds(placebos=placebos))]
 
 
-def taught(place: Place, kernels: Mapping[str, Boots], without: str) -> Placebos:
-    """Return what the placebos of a case but one showed, as a gate reads it from placebos.yaml."""
-    one = kernels[UNPATCHED].records[0]
-    known = figures_of(kernels, without=without)
-    learnt = Learnt(command=" ".join(one.argv), source="the others", figures=known)
-    return Placebos({(place[0], one.kernel.flavour, place[1]): learnt})
+@dataclass(frozen=True, slots=True, eq=False)
+class Teachers:
+    """The kernels of a case in all campaigns, of which the placebos teach what harmless kernels show."""
+
+    place: Place
+    campaigns: tuple[Kernels, ...]
+
+    def without(self, name: str) -> Placebos:
+        """Return what the placebos but one showed, as a gate reads it from placebos.yaml."""
+        return _taught(self, name)
+
+
+@cache
+def _taught(teachers: Teachers, name: str) -> Placebos:
+    board, case = teachers.place
+    one = teachers.campaigns[0][UNPATCHED].records[0]
+    figures = figures_of(teachers.campaigns, name)
+    learnt = Learnt(command=" ".join(one.argv), source="the others", figures=figures)
+    return Placebos({(board, one.kernel.flavour, case): learnt})
 
 
 def is_open(said: Iterable[Verdict]) -> bool:
@@ -184,7 +252,7 @@ def is_open(said: Iterable[Verdict]) -> bool:
     return any(one.kind is Kind.INCONCLUSIVE for one in found) and all(one.status is not Status.FAIL for one in found)
 
 
-def judged(place: Place, kernels: Mapping[str, Boots]) -> list[str]:
+def judged(place: Place, kernels: Kernels) -> list[str]:
     """Return the kernels that a case must judge rightly: its placebos, and the harm that must show there."""
     known, harmless = changes(), placebos_of(kernels)
     return [
@@ -198,13 +266,26 @@ def judged(place: Place, kernels: Mapping[str, Boots]) -> list[str]:
 class Looks:
     """The boots of a case's kernels as a gate has them: at the first look, and twice as many at the second.
 
-    Placebos teach what they showed at the first, as placebos.yaml is made.
+    Attributes:
+        campaign: name of its directory.
+        teachers: placebos as they were at the first look, in all campaigns, from which placebos.yaml is made.
+        placebos: what they say instead.
     """
 
+    campaign: str
     place: Place
-    first: Mapping[str, Boots]
-    second: Mapping[str, Boots]
+    first: Kernels
+    second: Kernels
+    teachers: Teachers
     placebos: Placebos | None = None
+
+    def known(self, name: str) -> Placebos:
+        """Return what is known when a kernel is judged."""
+        return self.teachers.without(name) if self.placebos is None else self.placebos
+
+    def is_open(self, name: str) -> bool:
+        """Return whether a gate would look twice at a kernel."""
+        return is_open(verdicts(self.place, self.first, name, self.known(name)))
 
     def has_second(self, name: str) -> bool:
         """Return whether a kernel and its baseline have twice as many boots."""
@@ -213,19 +294,22 @@ class Looks:
 
     def verdicts(self, name: str) -> tuple[list[Verdict], int]:
         """Return what a gate says in the end of a kernel, and after how many boots of it."""
-        said, boots = verdicts(self.place, self.first, name, self.placebos), len(self.first[name].records)
+        known, boots = self.known(name), len(self.first[name].records)
+        said = verdicts(self.place, self.first, name, known)
         if not is_open(said) or not self.has_second(name):
             return said, boots
         both = {one: self.second[one] for one in (UNPATCHED, name)}
-        known = taught(self.place, self.first, name) if self.placebos is None else self.placebos
         return verdicts(self.place, both, name, known), 2 * boots
 
 
-def looks(directory: Path, count: int | None = None, placebos: Placebos | None = None) -> Iterator[Looks]:
-    """Yield every case that was measured. Arguments as of `measured`."""
-    second = measured(directory, count, looks=2)
-    for place, kernels in measured(directory, count).items():
-        yield Looks(place, kernels, second[place], placebos)
+def looks(directories: Iterable[Path], count: int | None = None, placebos: Placebos | None = None) -> Iterator[Looks]:
+    """Yield every case of each campaign. Arguments as of `measured`."""
+    first = {directory: measured(directory, count) for directory in directories}
+    for directory, places in first.items():
+        second = measured(directory, count, looks=2)
+        for place, kernels in places.items():
+            teachers = Teachers(place, tuple(one[place] for one in first.values() if place in one))
+            yield Looks(directory.name, place, kernels, second[place], teachers, placebos)
 
 
 def _alike(record: Record, baseline: Record) -> Record:
@@ -251,16 +335,15 @@ NAIVE: Mapping[str, Callable[[Boots, Boots], bool]] = {
 }
 
 
-def placebos_yaml(directory: Path) -> str:
-    """Return the file that what was measured in a directory teaches."""
+def placebos_yaml(directories: Iterable[Path]) -> str:
+    """Return the file that campaigns teach."""
     lines = _HEAD.splitlines()
     by_board: dict[str, list[str]] = {}
-    for (board, case), kernels in measured(directory).items():
-        teachers = placebos_of(kernels)
-        figures = figures_of(kernels)
-        if len(teachers) < _FEWEST or not figures:
-            continue
-        by_board.setdefault(board, []).extend(_entry(case, kernels, figures))
+    for (board, case), campaigns in sorted(by_place(directories).items()):
+        taught = [kernels for kernels in campaigns if len(placebos_of(kernels)) >= _FEWEST]
+        figures = figures_of(taught)
+        if figures:
+            by_board.setdefault(board, []).extend(_entry(case, taught, figures))
     for board, entries in by_board.items():
         lines += [f"{board}:", "  preempt_rt:", *entries]
     return "\n".join(lines) + "\n"
@@ -271,7 +354,7 @@ _HEAD = """\
 #
 # How much harmless kernels (placebos) move what is compared on virtual-time boards: board, flavour, case. Written by
 # `bench/rates.py learn` from what bench/comparisons.py measured (selftests/data/comparisons). `move` is the largest
-# shift of a placebo over its baseline's median, `spike` the largest boot over its kernel's median.
+# shift of a placebo over its baseline's median, `spike` the largest boot over its kernel's median; of all campaigns.
 # docs/explanation/verdicts.md says what is made of it; `rtgate check` validates this file."""
 
 
@@ -280,17 +363,23 @@ def _up(value: float, digits: int) -> str:
     return f"{math.ceil(round(value * 10**digits, 6)) / 10**digits:.{digits}f}"
 
 
-def distinct(kernels: Mapping[str, Boots]) -> int:
-    """Return how many sets of data the placebos of a case have beside the unpatched kernel's."""
-    return len({boots.data for boots in placebos_of(kernels).values()} - {kernels[UNPATCHED].data})
+def by_place(directories: Iterable[Path]) -> dict[Place, list[Kernels]]:
+    """Return what campaigns measured in each case, at the first look."""
+    found: dict[Place, list[Kernels]] = {}
+    for directory in directories:
+        for place, kernels in measured(directory).items():
+            found.setdefault(place, []).append(kernels)
+    return found
 
 
-def _entry(case: str, kernels: Mapping[str, Boots], figures: Mapping[str, Placebo]) -> Iterable[str]:
-    one, count = kernels[UNPATCHED].records[0], distinct(kernels)
+def _entry(case: str, campaigns: Sequence[Kernels], figures: Mapping[str, Placebo]) -> Iterable[str]:
+    one = campaigns[0][UNPATCHED].records[0]
+    names = {name for kernels in campaigns for name in placebos_of(kernels)}
+    count = min(placebo.kernels for placebo in figures.values())
     boots = min(placebo.boots for placebo in figures.values())
     yield f"    {case}:"
     yield f"      command: {' '.join(one.argv)}"
-    yield f'      source: "{len(placebos_of(kernels))} placebos, {count} sets of data of their own; {NOTE}"'
+    yield f'      source: "{len(names)} placebos with {len(campaigns)} root file systems, {count} sets of data; {NOTE}"'
     yield f'      qemu: "{version(one.environment.emulator)}"'
     yield f'      linux: "{version(one.environment.kernel_release)}"'
     yield f"      kernels: {count}"

@@ -9,7 +9,19 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from selftests.comparisons import DATA, IDLE, MEASURED, SHOWS, UNPATCHED, Change, changes, keep, places, records
+from selftests.comparisons import (
+    DATA,
+    IDLE,
+    SHOWS,
+    UNPATCHED,
+    Change,
+    campaign,
+    campaigns,
+    changes,
+    keep,
+    places,
+    records,
+)
 
 from rtgate import boards
 from rtgate import record as records_file
@@ -20,7 +32,8 @@ from rtgate.tools.registry import TOOLS
 CHANGES = changes()
 HARMFUL = [change for change in CHANGES.values() if change.group == "harmful"]
 PLACEBOS = [change for change in CHANGES.values() if change.group == "placebos"]
-KERNELS = sorted(path.name.removesuffix(".json.xz") for path in MEASURED.glob("*.json.xz"))
+CAMPAIGNS = campaigns()
+MEASURED = [(directory, path.name.removesuffix(".json.xz")) for directory in CAMPAIGNS for path in directory.iterdir()]
 
 
 def test_there_are_enough_of_each() -> None:
@@ -130,24 +143,27 @@ def test_harm_is_measured_where_it_must_show() -> None:
         assert not change.case or name in everywhere[change.board, change.case]
 
 
-def test_what_was_measured_is_what_changes_yaml_names() -> None:
+@pytest.mark.parametrize("directory", CAMPAIGNS, ids=lambda path: path.name)
+def test_what_was_measured_is_what_changes_yaml_names(directory: Path) -> None:
     everywhere = places()
     for name in (UNPATCHED, *CHANGES):
         named = {place for place, names in everywhere.items() if name in {UNPATCHED, *names}}
-        assert {(record.board, record.case) for record in records(name)} == named
+        assert {(record.board, record.case) for record in records(name, directory)} == named
 
 
-def test_the_unpatched_kernel_was_measured_with_more_seeds_than_the_others() -> None:
-    seeds = {record.seed for record in records(UNPATCHED) if (record.board, record.case) == IDLE}
-    assert seeds == set(range(1, 25))
-    assert {record.arm for record in records(UNPATCHED)} == {"baseline"}
+@pytest.mark.parametrize("directory", CAMPAIGNS, ids=lambda path: path.name)
+def test_the_unpatched_kernel_was_measured_with_more_seeds_than_the_others(directory: Path) -> None:
+    found = records(UNPATCHED, directory)
+    assert {record.seed for record in found if (record.board, record.case) == IDLE} == set(range(1, 25))
+    assert {record.arm for record in found} == {"baseline"}
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_what_was_measured_is_complete(kernel: str) -> None:
+@pytest.mark.parametrize(("directory", "kernel"), sorted(MEASURED), ids=lambda value: getattr(value, "name", value))
+def test_what_was_measured_is_complete(directory: Path, kernel: str) -> None:
     assert kernel in {*CHANGES, UNPATCHED}
-    found = records(kernel)
+    found = records(kernel, directory)
     assert len({record.kernel.image_sha256 for record in found}) == 1
+    assert {campaign(record.environment.rootfs) for record in found} == {directory}
     seeds: dict[tuple[str, str], list[int | None]] = {}
     for record in found:
         seeds.setdefault((record.board, record.case), []).append(record.seed)
@@ -165,7 +181,7 @@ def test_what_was_measured_is_complete(kernel: str) -> None:
 
 
 def test_what_is_kept_is_read_back_as_it_was(tmp_path: Path) -> None:
-    before = records(UNPATCHED)[:2]
+    before = records(UNPATCHED, CAMPAIGNS[0])[:2]
     keep("again", [records_file.as_json(record) for record in before], tmp_path)
     after = records("again", tmp_path)
     assert list(map(records_file.digest_source, after)) == list(map(records_file.digest_source, before))

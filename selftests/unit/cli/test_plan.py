@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from selftests.comparisons import MEASURED, UNPATCHED
+from selftests.comparisons import IDLE, MEASURED, UNPATCHED
 from selftests.rates import measured
 from selftests.unit.history.conftest import origin
 from selftests.unit.history.conftest import record as in_history
@@ -128,13 +128,13 @@ def test_a_change_from_a_history(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "no pair of boots of a good kernel on rk3568-evb1" in err
 
 
-IDLE = ("virt-arm64", "latency/cyclictest:idle")
+CAMPAIGN = MEASURED / "rootfs-fbbdee09"
 
 
 @pytest.fixture(scope="module")
 def boots() -> tuple[Record, ...]:
     """Return twelve idle boots of one real kernel on virtual time."""
-    return measured(MEASURED)[IDLE][UNPATCHED].records
+    return measured(CAMPAIGN)[IDLE][UNPATCHED].records
 
 
 def on_virtual_time(records: Iterable[Record], directory: Path) -> str:
@@ -163,7 +163,7 @@ def test_a_change_on_virtual_time(
 def test_of_two_kernels_the_baseline_is_planned(
     boots: tuple[Record, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    slow = measured(MEASURED)[IDLE]["context-switch-longer"].records
+    slow = measured(CAMPAIGN)[IDLE]["context-switch-longer"].records
     words = ("--detect", "+5%", "--metric", "latency p50", "--records")
     alone = planned(capsys, *words, on_virtual_time((replace(one, arm="baseline") for one in boots), tmp_path))
     on_virtual_time((replace(one, arm="candidate") for one in slow), tmp_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from selftests.comparisons import IDLE, UNPATCHED, records
+from selftests.comparisons import IDLE, MEASURED, UNPATCHED, records
 
 from rtgate import site
 from rtgate.judge.placebos import Placebos, load_placebos
@@ -16,7 +16,7 @@ PLACEBOS = load_placebos([site.shipped() / "placebos.yaml"], site.names("boards"
 
 @pytest.fixture(scope="module")
 def boots() -> list[Record]:
-    return [one for one in records(UNPATCHED) if (one.board, one.case) == IDLE]
+    return [one for one in records(UNPATCHED, MEASURED / "rootfs-fbbdee09") if (one.board, one.case) == IDLE]
 
 
 def test_the_figures_of_a_case(boots: list[Record]) -> None:
