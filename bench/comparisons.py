@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,7 +60,8 @@ from rtgate.tools.registry import TOOLS  # noqa: E402
 
 BUILD = "virt-arm64-preempt_rt"
 SEEDS = range(1, 13)
-BEYOND = range(13, 25)  # of what a gate looks at twice, and of the unpatched kernel idle: what other seeds do to it
+BEYOND = range(13, 25)  # idle: other phases, for the second look and for one that taught nothing
+LAST = 36  # of a second look at those
 _WHAT = "build: the kernels; measure: boot them; collect: only write the results anew; show: a table of the results"
 _FILE = re.compile(r"^\+\+\+ b/(\S+)", re.MULTILINE)
 
@@ -90,9 +91,11 @@ def main(words: Sequence[str]) -> int:
     unknown = [name for name in arguments.names if name not in {*known, UNPATCHED}]
     if unknown:
         parser.error(f"no such change: {', '.join(unknown)}")
-    chosen = [name for name in (UNPATCHED, *known) if not arguments.names or name in arguments.names]
+    # Nothing is compared without the unpatched kernel.
+    named = {UNPATCHED, *(arguments.names or known)}
+    chosen = [name for name in (UNPATCHED, *known) if name in named]
     arguments.work = arguments.work.absolute()
-    arguments.results = arguments.results and arguments.results.absolute()
+    arguments.results = arguments.results and arguments.results.resolve()
     unbuilt = not _kernel(arguments.work, None).is_dir()
     if arguments.what in {"measure", "collect"} and unbuilt:
         parser.error(f"{arguments.work} has no unpatched kernel, which all others are compared with: build it first")
@@ -208,16 +211,21 @@ def _jobs(chosen: Sequence[str], seeds: Sequence[int] = SEEDS) -> list[Job]:
 
 
 def _open_jobs(results: Path) -> list[Job]:
-    """Return the boots that a gate would make of what its first look leaves open, of the unpatched kernel as well."""
+    """Return the boots that a gate would make of what its first look leaves open, of the unpatched kernel as well.
+
+    A gate's own first look, and one at the seeds beyond it.
+    """
     found: dict[Job, None] = {}
-    for case in rates.looks({*campaigns(), results}):
+    directories = {*campaigns(), results}
+    beyond = (case for case in rates.looks(directories, BEYOND) if case.place == IDLE)
+    for case in chain(rates.looks(directories), beyond):
         if case.campaign != results.name:
             continue
         board, name_of_case = case.place
         for name in rates.judged(case.place, case.first):
-            boots = len(case.first[name].records)
+            last, boots = case.first[name].records[-1].seed or 0, len(case.first[name].records)
             if case.is_open(name):
-                pairs = product((UNPATCHED, name), range(boots + 1, 2 * boots + 1))
+                pairs = product((UNPATCHED, name), range(last + 1, last + boots + 1))
                 found |= {Job(kernel=one, board=board, case=name_of_case, seed=seed): None for one, seed in pairs}
     return list(found)
 
@@ -232,7 +240,7 @@ def _campaign(arms: _Arms) -> Path:
 
 def _asked(arguments: argparse.Namespace, jobs: Iterable[Job]) -> list[Job]:
     """Return the boots that the command line asks for."""
-    most = arguments.seeds if arguments.seeds < len(SEEDS) else BEYOND[-1]
+    most = arguments.seeds if arguments.seeds < len(SEEDS) else LAST
     return [job for job in jobs if job.seed <= most and (not arguments.case or job.case in arguments.case)]
 
 
@@ -243,8 +251,7 @@ def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
         _say(f"not built yet: {', '.join(missing)}")
     arms = _Arms(arguments.work, known)
     arguments.results = arguments.results or _campaign(arms)
-    board, case = IDLE
-    beyond = [Job(kernel=UNPATCHED, board=board, case=case, seed=seed) for seed in BEYOND if UNPATCHED in built]
+    beyond = [job for job in _jobs(built, BEYOND) if (job.board, job.case) == IDLE]
     _boot(arguments, arms, [*_jobs(built), *beyond])
     _say("judging: what the first look leaves open gets twice as many boots, as in a gate")
     _boot(arguments, arms, [job for job in _open_jobs(arguments.results) if job.kernel in built])
@@ -356,7 +363,7 @@ def _collect(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
 
 def _keep(arguments: argparse.Namespace, arms: _Arms, kernel: str) -> None:
     """Write what was measured of a kernel, as far as a boot today would give it again."""
-    there = [job for job in _jobs([kernel], [*SEEDS, *BEYOND]) if _is_there(arguments.work, arms, job)]
+    there = [job for job in _jobs([kernel], range(1, LAST + 1)) if _is_there(arguments.work, arms, job)]
     found = [json.loads(_path(arguments.work, arms, job).read_text()) for job in there]
     if found:
         keep(kernel, found, arguments.results)

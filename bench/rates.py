@@ -4,8 +4,8 @@
 `bench/rates.py` prints a table of each campaign (all kernels with one root file system): each placebo is judged with
 what the *other* placebos showed in all campaigns, so that no kernel judges itself; each harmful kernel with what all
 placebos showed. Two naive gates stand beside it. No boots. `--results DIR` takes one campaign, and may be repeated.
-`--seeds N` judges the first N of the twelve boots of each case, instead of as many as a gate has. `--learnt FILE`
-judges all with what another placebos.yaml says, say one of an earlier campaign (`learn --results DIR -o FILE`).
+`--seeds A-B` judges other boots than a gate has: 1-8 fewer, 13-24 idle ones that taught nothing. `--learnt FILE` judges
+all with what another placebos.yaml says, say one of an earlier campaign (`learn --results DIR -o FILE`).
 `bench/rates.py spikes` shows whether the largest boots of harmless kernels come in images, which the test of spikes
 rules out. `bench/rates.py plans` shows whether `rtgate plan --detect` says beforehand which figures of harmful kernels
 are found. `bench/rates.py learn` writes placebos.yaml from the same measurements.
@@ -45,16 +45,19 @@ from rtgate.judge.boot_figures import boot_figures  # noqa: E402
 from rtgate.judge.limits import interval  # noqa: E402
 from rtgate.judge.placebos import Learnt, Placebos, load_placebos  # noqa: E402
 from rtgate.judge.verdict import Kind, Status  # noqa: E402
+from rtgate.profiles import seeds  # noqa: E402
 
 _GATED = 16  # placebos of each case of a gate; the others have eight
 
 
-def _show(directories: Sequence[Path], seeds: int | None, placebos: Placebos | None) -> int:
+def _show(directories: Sequence[Path], chosen: Sequence[int], placebos: Placebos | None) -> int:
     console = Console(width=170 if not sys.stdout.isatty() else None)
     known = changes()
     worst = 0
-    for case in looks(directories, seeds, placebos):
+    for case in looks(directories, chosen, placebos):
         place, kernels = case.place, case.first
+        if len(kernels) == 1:  # the unpatched kernel alone has these seeds
+            continue
         title = f"{' '.join(place)}, {case.campaign}"
         if placebos is not None and not _learnt(place, kernels, placebos).figures:
             console.print(f"{title}: not judged: the file says nothing of this case with this command\n")
@@ -114,15 +117,16 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("what", nargs="?", choices=("show", "spikes", "plans", "learn"), default="show")
     parser.add_argument("--results", type=Path, action="append", metavar="DIR", help="a campaign (default: all)")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "placebos.yaml", help="default: %(default)s")
-    parser.add_argument("--seeds", type=int, metavar="N", help="judge seeds 1 to N (default: those of a gate)")
+    parser.add_argument("--seeds", metavar="A-B", help="judge these seeds (default: those of a gate)")
     parser.add_argument("--learnt", type=Path, metavar="FILE", help="judge with what this file says")
     arguments = parser.parse_args(words)
     for option in ("seeds", "learnt"):
         if getattr(arguments, option) is not None and arguments.what != "show":
             parser.error(f"--{option} is for show, not for {arguments.what}")
-    if arguments.seeds is not None and arguments.seeds < 1:
-        parser.error("--seeds: at least one")
-    directories = arguments.results or campaigns()
+    directories = list(dict.fromkeys(path.resolve() for path in arguments.results or campaigns()))
+    for path in directories:
+        if not (path / f"{UNPATCHED}.json.xz").is_file():
+            parser.error(f"{path} is no campaign: it has no {UNPATCHED}.json.xz")
     if arguments.what == "learn":
         arguments.output.write_text(placebos_yaml(directories), encoding="utf-8")
         return 0
@@ -130,10 +134,12 @@ def main(words: Sequence[str]) -> int:
     if shown:
         return shown(directories)
     try:
-        placebos = _placebos(arguments.learnt)
+        placebos, chosen = _placebos(arguments.learnt), seeds(arguments.seeds) if arguments.seeds else ()
     except ConfigError as error:
         parser.error(str(error))
-    return _show(directories, arguments.seeds, placebos)
+    if chosen and len(chosen) != 1 + chosen[-1] - chosen[0]:
+        parser.error(f"--seeds: {arguments.seeds} leaves seeds out between the first and the last")
+    return _show(directories, chosen, placebos)
 
 
 def _placebos(path: Path | None) -> Placebos | None:
@@ -148,7 +154,7 @@ def _plans(directories: Sequence[Path]) -> int:
     for case in looks(directories):
         if len(placebos_of(case.first)) < _GATED:
             continue
-        for one in plans(case.first, case.teachers):
+        for one in plans(case.first, case.teachers[0]):
             every.append(one)
             outcome = one.shift.outcome.value + (" by single boots" if one.shift.by_spikes else "")
             moved = (one.shift.figure, f"x{one.ratio:.3f}", f"{one.power:.0%}", outcome)

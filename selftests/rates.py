@@ -31,6 +31,8 @@ from rtgate.record import Record
 from rtgate.tools.registry import TOOLS
 
 NOTE = "Linux 6.12.117, QEMU 7.2 of Debian 12"
+GATE = tuple(("virt-arm64", f"latency/cyclictest:{load}") for load in ("idle", "hackbench", "stress-ng"))
+"""Cases that a gate compares in one run."""
 _FEWEST = 8  # boots of a placebo that teach something
 
 
@@ -66,12 +68,12 @@ Kernels = Mapping[str, Boots]
 """What a campaign measured in one case of a board, by kernel."""
 
 
-def measured(directory: Path, count: int | None = None, *, looks: int = 1) -> dict[Place, Kernels]:
+def measured(directory: Path, seeds: Sequence[int] = (), *, looks: int = 1) -> dict[Place, Kernels]:
     """Return what was measured, by board and case, then by kernel.
 
     Args:
         directory: of the campaign.
-        count: seeds 1 to this one, instead of those that a gate compares at first.
+        seeds: these, instead of those that a gate compares at first.
         looks: 2 for as many boots as a gate has after the second look, of kernels that have them.
     """
     found: dict[Place, dict[str, list[Record]]] = {}
@@ -79,7 +81,8 @@ def measured(directory: Path, count: int | None = None, *, looks: int = 1) -> di
         if not (directory / f"{name}.json.xz").exists():
             continue
         for record in records(name, directory):
-            if record.seed in range(1, looks * (count or len(_seeds(record.case))) + 1):
+            first = seeds or _seeds(record.case)
+            if record.seed in range(first[0], first[0] + looks * len(first)):
                 found.setdefault((record.board, record.case), {}).setdefault(name, []).append(_planned(record))
     return {
         place: {name: Boots(name, tuple(boots)) for name, boots in kernels.items()}
@@ -129,12 +132,12 @@ def figures_of(campaigns: Iterable[Kernels], without: str = "") -> Mapping[str, 
     """Return what the placebos of a case showed in all campaigns; nothing if there are none.
 
     Raises:
-        ValueError: campaigns measured the case with different commands.
+        ValueError: campaigns measured the case with different commands, QEMUs or series of kernels.
     """
     every, found = list(campaigns), dict[str, Placebo]()
-    commands = {kernels[UNPATCHED].records[0].argv for kernels in every}
-    if len(commands) > 1:
-        raise ValueError(f"campaigns measured with {len(commands)} commands: {commands}")
+    kinds = {_kind(kernels[UNPATCHED].records[0]) for kernels in every}
+    if len(kinds) > 1:
+        raise ValueError(f"these campaigns do not teach together: {' against '.join(map(str, sorted(kinds)))}")
     for kernels in every:
         teachers = placebos_of(kernels, without)
         shown = learnt(kernels[UNPATCHED].figures, [boots.figures for boots in teachers.values()]) if teachers else {}
@@ -144,14 +147,22 @@ def figures_of(campaigns: Iterable[Kernels], without: str = "") -> Mapping[str, 
     return found
 
 
+def _kind(record: Record) -> tuple[str, ...]:
+    environment = record.environment
+    return (" ".join(record.argv), version(environment.emulator), version(environment.kernel_release))
+
+
 def _together(one: Placebo, other: Placebo) -> Placebo:
-    """Return what two campaigns showed. Each kernel was compared with those that have its root file system."""
+    """Return what two campaigns showed. Each kernel was compared with those that have its root file system.
+
+    The images are the same in both, and each counts once: what an image does by itself it does in both.
+    """
     return Placebo(
         move=max(one.move, other.move),
         spike=max(one.spike, other.spike),
         move_by=max(one.move_by, other.move_by),
         spike_at=max(one.spike_at, other.spike_at),
-        kernels=one.kernels + other.kernels,
+        kernels=max(one.kernels, other.kernels),
         boots=min(one.boots, other.boots),
     )
 
@@ -210,8 +221,10 @@ def _clustering(name: str, counts: Sequence[int], sizes: Sequence[int], trials: 
     )
 
 
-def verdicts(place: Place, kernels: Kernels, name: str, placebos: Placebos) -> list[Verdict]:
-    """Return what judging and comparing say of one kernel, in a run of this case alone."""
+def verdicts(
+    place: Place, kernels: Kernels, name: str, placebos: Placebos, quiet: Sequence[Subject] = ()
+) -> list[Verdict]:
+    """Return what judging and comparing say of one kernel, in a run of this case and of `quiet` ones beside it."""
     candidate, baseline = kernels[name], kernels[UNPATCHED]
     seeds = {record.seed for record in candidate.records}
     subject = Subject(
@@ -222,7 +235,21 @@ def verdicts(place: Place, kernels: Kernels, name: str, placebos: Placebos) -> l
         records=[_alike(record, baseline.records[0]) for record in candidate.records],
         baseline=[record for record in baseline.records if record.seed in seeds],
     )
-    return [*judge(subject, Thresholds()), *compare([subject], Grounds(placebos=placebos))]
+    said = [*judge(subject, Thresholds()), *compare([subject, *quiet], Grounds(placebos=placebos))]
+    return [one for one in said if one.case == place[1]]
+
+
+def _quiet(place: Place, kernels: Kernels) -> Subject:
+    """Return a case in which nothing happened: a candidate that prints what its baseline does."""
+    records = kernels[UNPATCHED].records
+    return Subject(
+        case=place[1],
+        board=place[0],
+        arm="candidate",
+        flavour=records[0].kernel.flavour,
+        records=[replace(one, arm="candidate", kernel=replace(one.kernel, image_sha256="quiet")) for one in records],
+        baseline=list(records),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,24 +295,29 @@ class Looks:
 
     Attributes:
         campaign: name of its directory.
-        teachers: placebos as they were at the first look, in all campaigns, from which placebos.yaml is made.
-        placebos: what they say instead.
+        teachers: placebos as they were at the first look, in all campaigns, from which placebos.yaml is made; of this
+            case, and of those that a gate has beside it.
+        quiet: those others, in which nothing happened: their figures take their share of the 1 %.
+        placebos: what placebos say instead.
     """
 
     campaign: str
     place: Place
     first: Kernels
     second: Kernels
-    teachers: Teachers
+    teachers: tuple[Teachers, ...]
+    quiet: tuple[Subject, ...] = ()
     placebos: Placebos | None = None
 
     def known(self, name: str) -> Placebos:
         """Return what is known when a kernel is judged."""
-        return self.teachers.without(name) if self.placebos is None else self.placebos
+        if self.placebos is not None:
+            return self.placebos
+        return Placebos({key: one for case in self.teachers for key, one in case.without(name).cases.items()})
 
     def is_open(self, name: str) -> bool:
         """Return whether a gate would look twice at a kernel."""
-        return is_open(verdicts(self.place, self.first, name, self.known(name)))
+        return is_open(verdicts(self.place, self.first, name, self.known(name), self.quiet))
 
     def has_second(self, name: str) -> bool:
         """Return whether a kernel and its baseline have twice as many boots."""
@@ -295,21 +327,49 @@ class Looks:
     def verdicts(self, name: str) -> tuple[list[Verdict], int]:
         """Return what a gate says in the end of a kernel, and after how many boots of it."""
         known, boots = self.known(name), len(self.first[name].records)
-        said = verdicts(self.place, self.first, name, known)
+        said = verdicts(self.place, self.first, name, known, self.quiet)
         if not is_open(said) or not self.has_second(name):
             return said, boots
         both = {one: self.second[one] for one in (UNPATCHED, name)}
-        return verdicts(self.place, both, name, known), 2 * boots
+        return verdicts(self.place, both, name, known, self.quiet), 2 * boots
 
 
-def looks(directories: Iterable[Path], count: int | None = None, placebos: Placebos | None = None) -> Iterator[Looks]:
-    """Yield every case of each campaign. Arguments as of `measured`."""
-    first = {directory: measured(directory, count) for directory in directories}
-    for directory, places in first.items():
-        second = measured(directory, count, looks=2)
-        for place, kernels in places.items():
-            teachers = Teachers(place, tuple(one[place] for one in first.values() if place in one))
-            yield Looks(directory.name, place, kernels, second[place], teachers, placebos)
+def looks(directories: Iterable[Path], seeds: Sequence[int] = (), placebos: Placebos | None = None) -> Iterator[Looks]:
+    """Yield every case of each campaign.
+
+    Args:
+        directories: of the campaigns.
+        seeds: that are judged at the first look, without a gap, instead of those of a gate; of kernels that have them.
+        placebos: what they showed, instead of what those of the campaigns do.
+    """
+    known = {directory: measured(directory) for directory in directories}
+    teachers = {
+        place: Teachers(place, tuple(places[place] for places in known.values() if place in places))
+        for place in dict.fromkeys(place for places in known.values() for place in places)
+    }
+    for directory, places in known.items():
+        first = _complete(measured(directory, seeds), len(seeds)) if seeds else places
+        second = measured(directory, seeds, looks=2)
+        for place, kernels in first.items():
+            beside = [other for other in places if place in GATE and other in GATE and other != place]
+            yield Looks(
+                campaign=directory.name,
+                place=place,
+                first=kernels,
+                second=second[place],
+                teachers=tuple(teachers[one] for one in (place, *beside)),
+                quiet=tuple(_quiet(other, places[other]) for other in beside),
+                placebos=placebos,
+            )
+
+
+def _complete(places: Mapping[Place, Kernels], boots: int) -> dict[Place, Kernels]:
+    """Return the kernels that have so many boots, of places where the unpatched one does."""
+    found = {
+        place: {name: one for name, one in kernels.items() if len(one.records) == boots}
+        for place, kernels in places.items()
+    }
+    return {place: kernels for place, kernels in found.items() if UNPATCHED in kernels}
 
 
 def _alike(record: Record, baseline: Record) -> Record:
@@ -379,7 +439,8 @@ def _entry(case: str, campaigns: Sequence[Kernels], figures: Mapping[str, Placeb
     boots = min(placebo.boots for placebo in figures.values())
     yield f"    {case}:"
     yield f"      command: {' '.join(one.argv)}"
-    yield f'      source: "{len(names)} placebos with {len(campaigns)} root file systems, {count} sets of data; {NOTE}"'
+    source = f"{len(names)} placebos in {len(campaigns)} campaigns, {count} sets of data of their own in each; {NOTE}"
+    yield f'      source: "{source}"'
     yield f'      qemu: "{version(one.environment.emulator)}"'
     yield f'      linux: "{version(one.environment.kernel_release)}"'
     yield f"      kernels: {count}"

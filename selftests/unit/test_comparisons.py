@@ -143,18 +143,25 @@ def test_harm_is_measured_where_it_must_show() -> None:
         assert not change.case or name in everywhere[change.board, change.case]
 
 
-@pytest.mark.parametrize("directory", CAMPAIGNS, ids=lambda path: path.name)
-def test_what_was_measured_is_what_changes_yaml_names(directory: Path) -> None:
+def test_what_was_measured_is_what_changes_yaml_names() -> None:
+    """A campaign may lack a change: an old root file system does not come back for a new one."""
     everywhere = places()
     for name in (UNPATCHED, *CHANGES):
         named = {place for place, names in everywhere.items() if name in {UNPATCHED, *names}}
-        assert {(record.board, record.case) for record in records(name, directory)} == named
+        where = [directory for directory, kernel in MEASURED if kernel == name]
+        assert where
+        for directory in where:
+            assert {(record.board, record.case) for record in records(name, directory)} == named
+
+
+def test_every_campaign_has_what_all_is_compared_with() -> None:
+    assert {directory for directory, kernel in MEASURED if kernel == UNPATCHED} == set(CAMPAIGNS)
 
 
 @pytest.mark.parametrize("directory", CAMPAIGNS, ids=lambda path: path.name)
 def test_the_unpatched_kernel_was_measured_with_more_seeds_than_the_others(directory: Path) -> None:
     found = records(UNPATCHED, directory)
-    assert {record.seed for record in found if (record.board, record.case) == IDLE} == set(range(1, 25))
+    assert {record.seed for record in found if (record.board, record.case) == IDLE} >= set(range(1, 25))
     assert {record.arm for record in found} == {"baseline"}
 
 

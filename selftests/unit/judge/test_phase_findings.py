@@ -51,13 +51,20 @@ def test_a_figure_that_may_have_moved_is_told_before_boots_that_stand_out() -> N
 
 
 def test_a_figure_that_moved_and_is_not_sure_is_told_before_boots_that_stand_out() -> None:
-    leaning = replace(QUIET, figure="latency p90", shift=1_500.0, most=3_000.0, ruled_out=3_000.0, p=0.003)
+    leaning = replace(QUIET, figure="latency p90", shift=1_500.0, most=3_000.0, ruled_out=3_000.0, p=0.003, fewest=8)
     (found,) = judged(replace(QUIET, spikes=1, spike_p=0.04), leaning)
     assert (found.kind, found.measurement) == (Kind.INCONCLUSIVE, "latency p90")
     assert (
-        "about latency mean, latency p90: latency p90 became worse by +3.5%, more than the +2.1% that pass, which is "
-        "not sure yet (p = 0.003); " in found.sentence
+        "about latency mean, latency p90: latency p90 lies +3.5% above the baseline's, and up to +2.1% passes, which "
+        "is not sure yet (p = 0.003); about 23 boots" in found.sentence
     )
+
+
+def test_a_figure_that_is_wide_is_told_before_one_that_moved() -> None:
+    wide = replace(QUIET, most=4_000.0, ruled_out=4_000.0)
+    leaning = replace(QUIET, figure="latency p90", shift=1_500.0, most=3_000.0, ruled_out=3_000.0, p=0.003)
+    (found,) = judged(leaning, wide)
+    assert "latency mean may have become worse by +9.3%, and +8.0% counts" in found.sentence
 
 
 def test_too_few_boots_are_told_as_such() -> None:

@@ -77,12 +77,19 @@ def test_the_chance_of_spikes_is_that_of_exchangeable_boots() -> None:
     assert extreme.spike_p == pytest.approx(3 / 363 * 2 / 362)
 
 
-@pytest.mark.parametrize(("high", "spikes"), [(1.3, 0), (1.3 * 1.149, 0), (1.3 * 1.151, 1)])
-def test_a_spike_is_further_out_by_what_is_worth_blocking(high: float, spikes: int) -> None:
-    """By 15 % of a maximum. What only just exceeds the largest of the placebos is the next placebo."""
-    maxima = [45_000.0] * 11
-    (_, extreme) = shifts(boots(ordinary(), [*maxima, 45_000.0]), boots(ordinary(), [*maxima, high * 45_000]), LEARNT)
-    assert extreme.spikes == spikes
+@pytest.mark.parametrize(
+    ("part", "worth"), [(Part.BODY, 1.02), (Part.TAIL, 1.05), (Part.EXTREME, 1.15), (Part.NUMBER, 1.05)]
+)
+def test_a_spike_is_further_out_by_what_is_worth_blocking(part: Part, worth: float) -> None:
+    """What only just exceeds the largest of the placebos may be the next placebo."""
+
+    def spikes(last: float) -> int | None:
+        values = [*[45_000.0] * 11, last]
+        figures = [{"x": BootFigure(name="x", part=part, value=value, unit=Unit.VIRTUAL_NS)} for value in values]
+        return shifts(figures[:11], figures, {"x": PLACEBO})[0].spikes
+
+    assert spikes(1.3 * 45_000 * (worth - 0.001)) == 0
+    assert spikes(1.3 * 45_000 * (worth + 0.001)) == 1
 
 
 def test_a_spike_is_further_out_than_the_baseline_s_own_boots() -> None:
@@ -102,7 +109,15 @@ def test_what_moved_by_more_than_passes_is_not_no_worse() -> None:
     assert found.ruled_out <= found.must_see
     assert found.practical <= found.shift
     assert found.outcome is Outcome.INCONCLUSIVE
+    needed = boots_needed(found)
+    assert needed is not None
+    assert found.boots < needed < 3 * found.boots
     assert decided([replace(body, shift=0.99 * body.practical)])[0].outcome is Outcome.NO_WORSE
+
+
+def test_what_moved_by_more_than_passes_is_open_even_if_chance_gives_it_often() -> None:
+    (body, *_) = shifts(boots(ordinary()), boots(ordinary(factor=1.04)), {"latency p50": PLACEBO})
+    assert decided([replace(body, p=0.4)])[0].outcome is Outcome.INCONCLUSIVE
 
 
 def test_what_is_zero_in_all_boots_did_not_move() -> None:

@@ -16,7 +16,8 @@ PLACEBOS = load_placebos([site.shipped() / "placebos.yaml"], site.names("boards"
 
 @pytest.fixture(scope="module")
 def boots() -> list[Record]:
-    return [one for one in records(UNPATCHED, MEASURED / "rootfs-fbbdee09") if (one.board, one.case) == IDLE]
+    found = records(UNPATCHED, MEASURED / "rootfs-fbbdee09")
+    return [one for one in found if (one.board, one.case) == IDLE and one.seed in range(1, 25)]
 
 
 def test_the_figures_of_a_case(boots: list[Record]) -> None:

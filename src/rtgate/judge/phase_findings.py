@@ -118,7 +118,10 @@ def _open(case: Compared, found: Sequence[Shift]) -> Finding:
     leaning = [one for one in found if one.leans]
     if not wide and not leaning:
         return _spiked(found)
-    worst = max(wide or leaning, key=lambda one: (one.most - one.must_see) / (abs(one.baseline) or 1.0))
+    if wide:
+        worst = max(wide, key=lambda one: (one.most - one.must_see) / (abs(one.baseline) or 1.0))
+    else:
+        worst = min(leaning, key=lambda one: one.p)
     names = ", ".join(one.figure for one in found)
     sentence = f"the boots do not decide about {names}: {_doubt(worst)}; {_advice(case, found)}"
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=worst.figure)
@@ -131,8 +134,8 @@ def _doubt(one: Shift) -> str:
     if one.ruled_out > one.must_see:
         return f"{one.figure} may have become worse by {_change(one, one.most)}, {counts}"
     return (
-        f"{one.figure} became worse by {_change(one, one.shift)}, more than the {_change(one, one.practical)} that "
-        f"pass, which is not sure yet (p = {one.p:.1g})"
+        f"{one.figure} lies {_change(one, one.shift)} above the baseline's, and up to {_change(one, one.practical)} "
+        f"passes, which is not sure yet (p = {one.p:.1g})"
     )
 
 

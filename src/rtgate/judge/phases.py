@@ -10,8 +10,8 @@ questions are put to each figure, and a regression needs a yes to the first two:
 2. Is it more than what placebos moved, and worth blocking? (`Placebo`, learnt from harmless kernels)
 3. If not: how large a change do these boots still rule out? (Hodges and Lehmann's upper bound, 95 %)
 
-What is rare shows in few boots only and moves no median. For it the number of boots counts whose maximum lies beyond
-every maximum of every placebo (`Placebo.spike`).
+What is rare shows in few boots only and moves no median. For it the number of boots counts that lie beyond every boot
+of every placebo (`Placebo.spike`) by an amount worth blocking.
 
 docs/explanation/verdicts.md has the method, what it was measured on, and its error rates.
 """
@@ -74,7 +74,8 @@ class Shift:
         better: which way the measurement itself improves.
         practical: a smaller shift is no regression.
         ruled_out: a larger shift is ruled out by these boots, at 95 %; infinite if they rule out nothing.
-        spikes: candidate's boots beyond all that placebos showed; None where nobody measured placebos.
+        spikes: candidate's boots beyond all that placebos showed, by what is worth blocking; None where nobody
+            measured placebos.
         by_spikes: whether spikes alone make it a regression.
         fewest: boots of each kernel with which anything can be called a regression in this run.
         learnt: whether placebos showed how much this figure moves for no reason; otherwise it is not judged.
@@ -255,7 +256,7 @@ def boots_needed(one: Shift) -> int | None:
         return one.fewest
     times = math.inf
     room = one.must_see - one.shift
-    if room > 0:
+    if room > 0 and not one.leans:  # what leans is narrow enough, and not sure
         times = ((one.most - one.shift) / room) ** 2
     if one.shift >= one.practical and one.p < 0.5:
         # By Holm it may take less than the level that the fewest boots reach.
