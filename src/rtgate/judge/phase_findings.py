@@ -11,6 +11,7 @@ from rtgate.explained import Explained
 from rtgate.judge.boot_figures import Part
 from rtgate.judge.limits import Finding, shown
 from rtgate.judge.looks import Outcome
+from rtgate.judge.margins import margin_of
 from rtgate.judge.phases import Shift, boots_needed
 from rtgate.judge.verdict import Kind, Status
 from rtgate.measurement import Better
@@ -98,8 +99,8 @@ def _regression(case: Compared, one: Shift) -> Finding:
         )
     else:
         sentence = (
-            f"{one.figure}: {one.spikes} of {one.boots} boots had one that no boot of any placebo had (p = "
-            f"{one.spike_p:.1g}); median {old} before, {new} now"
+            f"{one.figure}: {one.spikes} of {one.boots} boots had one {_beyond(one)} (p = {one.spike_p:.1g}); median "
+            f"{old} before, {new} now"
         )
     if case.explained is not None and case.explained.sentence:
         sentence += f"; {case.explained.sentence}"
@@ -145,10 +146,13 @@ def _spiked(found: Sequence[Shift]) -> Finding:
     names = ", ".join(one.figure for one in found)
     sentence = (
         f"the boots do not decide about {names}: none moved by what counts, but {worst.spikes} of {worst.boots} boots "
-        f"had a {worst.figure} that no boot of any placebo had (p = {worst.spike_p:.1g}): more boots show whether "
-        "it was chance"
+        f"had a {worst.figure} {_beyond(worst)} (p = {worst.spike_p:.1g}): more boots show whether it was chance"
     )
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=worst.figure)
+
+
+def _beyond(one: Shift) -> str:
+    return f"more than {margin_of(one.part).worth - 1:.0%} beyond every boot of every placebo and of the baseline"
 
 
 def _blind(found: Sequence[Shift]) -> Finding:
