@@ -53,11 +53,12 @@ _GATED = 16  # placebos of each case of a gate; the others have eight
 def _show(directories: Sequence[Path], chosen: Sequence[int], placebos: Placebos | None) -> int:
     console = Console(width=170 if not sys.stdout.isatty() else None)
     known = changes()
-    worst = 0
+    worst = cases = 0
     for case in looks(directories, chosen, placebos):
         place, kernels = case.place, case.first
         if len(kernels) == 1:  # the unpatched kernel alone has these seeds
             continue
+        cases += 1
         title = f"{' '.join(place)}, {case.campaign}"
         if placebos is not None and not _learnt(place, kernels, placebos).figures:
             console.print(f"{title}: not judged: the file says nothing of this case with this command\n")
@@ -79,7 +80,9 @@ def _show(directories: Sequence[Path], chosen: Sequence[int], placebos: Placebos
         console.print(table)
         _summary(console, title, kernels, counts)
         worst = max(worst, counts["placebos failed"], counts["harmful"] - counts["harmful failed"])
-    return 1 if worst else 0
+    if not cases:
+        console.print("nothing was judged: no kernel was measured with these seeds")
+    return 1 if worst or not cases else 0
 
 
 def _learnt(place: Place, kernels: Kernels, placebos: Placebos) -> Learnt:

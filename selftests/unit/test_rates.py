@@ -66,7 +66,7 @@ def test_harm_is_seen_and_nothing_else(place: Place, name: str) -> None:
 
 @pytest.mark.parametrize("name", rates.judged(IDLE, beyond().first))
 def test_harm_is_seen_in_phases_that_taught_nothing(name: str) -> None:
-    """Seeds 13 to 24 were booted after the rule was made, and no placebo teaches by them; 25 to 36 where it is open."""
+    """By seeds 13 to 24 no placebo teaches, and most were booted after the rule was made; 25 to 36 where it is open."""
     said, _ = beyond().verdicts(name)
     alarmed = [one.sentence for one in said if one.status is Status.FAIL]
     assert bool(alarmed) is (CHANGES[name].group == "harmful"), alarmed
