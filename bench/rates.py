@@ -24,20 +24,12 @@ sys.path.insert(0, str(ROOT))
 
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
+from selftests.clustering import clustering  # noqa: E402
 from selftests.comparisons import UNPATCHED, Place, campaigns, changes  # noqa: E402
+from selftests.kernels import Kernels, distinct, placebos_of  # noqa: E402
 from selftests.planning import plans  # noqa: E402
-from selftests.rates import (  # noqa: E402
-    MAXIMUM,
-    NAIVE,
-    Kernels,
-    clustering,
-    distinct,
-    is_open,
-    judged,
-    looks,
-    placebos_of,
-    placebos_yaml,
-)
+from selftests.rates import MAXIMUM, NAIVE, is_open, judged, looks  # noqa: E402
+from selftests.teaching import placebos_yaml  # noqa: E402
 
 from rtgate import site  # noqa: E402
 from rtgate.errors import ConfigError  # noqa: E402
@@ -157,7 +149,7 @@ def _plans(directories: Sequence[Path]) -> int:
     for case in looks(directories):
         if len(placebos_of(case.first)) < _GATED:
             continue
-        for one in plans(case.first, case.teachers[0]):
+        for one in plans(case.first, case.teachers):
             every.append(one)
             outcome = one.shift.outcome.value + (" by single boots" if one.shift.by_spikes else "")
             moved = (one.shift.figure, f"x{one.ratio:.3f}", f"{one.power:.0%}", outcome)

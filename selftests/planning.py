@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from selftests.comparisons import UNPATCHED, changes
-from selftests.rates import Kernels, Teachers, figures_of
+from selftests.kernels import Kernels
+from selftests.teaching import Teachers, figures_of
 
 from rtgate.cli.plan_phases import draws
 from rtgate.judge.boot_figures import BootFigure

@@ -6,19 +6,18 @@ Each placebo is judged with what the other placebos showed, in all campaigns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
 import pytest
 from selftests import rates
 from selftests.comparisons import IDLE, MEASURED, UNPATCHED, Place, campaigns, changes
+from selftests.kernels import Kernels, distinct, placebos_of
+from selftests.teaching import Teachers
 
 from rtgate import site
-from rtgate.judge.phases import Placebo
 from rtgate.judge.placebos import Placebos, load_placebos
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.record import Record
 
 CHANGES = changes()
 CAMPAIGN = "rootfs-fbbdee09"
@@ -35,10 +34,10 @@ def beyond() -> rates.Looks:
     """Return the idle boots of one campaign that taught nothing, judged by what is taught as everywhere."""
     seeds, case = tuple(range(13, 25)), cases()[IDLE, CAMPAIGN]
     (found,) = (one for one in rates.looks([MEASURED / CAMPAIGN], seeds) if one.place == IDLE)
-    return replace(found, teachers=case.teachers, quiet=case.quiet)
+    return replace(found, teachers=case.teachers, beside=case.beside)
 
 
-def idle() -> rates.Kernels:
+def idle() -> Kernels:
     return cases()[IDLE, CAMPAIGN].first
 
 
@@ -84,30 +83,10 @@ def test_what_the_first_look_leaves_open_gets_a_second() -> None:
 
 def test_there_are_enough_kernels_to_say_anything() -> None:
     kernels = idle()
-    harmless = rates.placebos_of(kernels)
+    harmless = placebos_of(kernels)
     assert len(harmless) >= 30
-    assert rates.distinct(kernels) >= 20
+    assert distinct(kernels) >= 20
     assert sum(CHANGES[name].group == "harmful" for _, name in _all()) >= 12
-
-
-def test_campaigns_teach_together() -> None:
-    teachers = cases()[IDLE, CAMPAIGN].teachers[0]
-    both = rates.figures_of(teachers.campaigns)
-    parts = [rates.figures_of([kernels]) for kernels in teachers.campaigns]
-    assert len(parts) == len(campaigns())
-    for name, placebo in both.items():
-        assert placebo.move == max(part[name].move for part in parts)
-        assert placebo.spike == max(part[name].spike for part in parts)
-        # An image counts once: another root file system gives it other phases, and is no other image.
-        assert placebo.kernels == max(part[name].kernels for part in parts)
-    assert rates.figures_of(teachers.campaigns[::-1]) == both
-
-
-def test_campaigns_teach_what_the_harsher_one_showed() -> None:
-    one = Placebo(move=0.1, spike=1.5, kernels=30, boots=12, move_by=3.0)
-    other = Placebo(move=0.2, spike=1.2, kernels=20, boots=8, spike_at=4.0)
-    together = Placebo(move=0.2, spike=1.5, kernels=30, boots=8, move_by=3.0, spike_at=4.0)
-    assert rates._together(one, other) == rates._together(other, one) == together
 
 
 def test_the_same_cases_take_part_in_every_run_of_a_gate() -> None:
@@ -122,53 +101,11 @@ def test_the_same_cases_take_part_in_every_run_of_a_gate() -> None:
     assert rates.is_open(beside)
 
 
-CHANGED: list[Callable[[Record], Record]] = [
-    lambda one: replace(one, argv=("cyclictest", "--other")),
-    lambda one: replace(one, environment=replace(one.environment, emulator="QEMU emulator version 9.0.2")),
-    lambda one: replace(one, environment=replace(one.environment, kernel_release="6.18.3")),
-]
-
-
-@pytest.mark.parametrize("changed", CHANGED, ids=["command", "QEMU", "Linux"])
-def test_campaigns_of_two_kinds_do_not_teach_together(changed: Callable[[Record], Record]) -> None:
-    other = {name: rates.Boots(name, tuple(map(changed, boots.records))) for name, boots in idle().items()}
-    with pytest.raises(ValueError, match="do not teach together"):
-        rates.figures_of([idle(), other])
-
-
-def test_a_placebo_with_the_unpatched_kernel_s_data_is_no_further_kernel() -> None:
-    kernels = idle()
-    twins = [name for name, boots in rates.placebos_of(kernels).items() if boots.data == kernels[UNPATCHED].data]
-    own = [name for name in rates.placebos_of(kernels) if name not in twins]
-    assert twins
-    assert rates.distinct({name: kernels[name] for name in (UNPATCHED, *twins)}) == 0
-    assert rates.distinct({name: kernels[name] for name in (UNPATCHED, *twins, own[0])}) == 1
-    known = load_placebos([site.shipped() / "placebos.yaml"], ["virt-arm64", "virt-arm64-smp2"]).cases
-    (shipped,) = (one for key, one in known.items() if (key[0], key[2]) == IDLE)
-    count = max(rates.distinct(campaign) for campaign in cases()[IDLE, CAMPAIGN].teachers[0].campaigns)
-    assert {figure.kernels for figure in shipped.figures.values()} == {count}
-
-
-def test_what_a_placebo_showed_is_not_what_it_is_judged_by() -> None:
-    """Neither in its own campaign nor in another, where it was the same source."""
-    name = "dotted-word"  # has the largest spike of all in the median
-    figure = "latency p50"
-    teachers = cases()[IDLE, CAMPAIGN].teachers[0]
-    for kernels in teachers.campaigns:
-        assert name in rates.placebos_of(kernels)
-        assert name not in rates.placebos_of(kernels, without=name)
-    assert rates.figures_of(teachers.campaigns, name)[figure].spike < rates.figures_of(teachers.campaigns)[figure].spike
-
-
 def test_a_kernel_without_placebos_is_not_judged() -> None:
     kernels = {name: boots for name, boots in idle().items() if name in {UNPATCHED, "timer-handler-longer"}}
-    known = rates.Teachers(IDLE, (kernels,)).without("timer-handler-longer")
+    known = Teachers(IDLE, (kernels,)).without("timer-handler-longer")
     said = rates.verdicts(IDLE, kernels, "timer-handler-longer", known)
     assert {one.kind for one in said} == {Kind.UNJUDGED, Kind.NOT_COMPARED}
-
-
-def test_the_shipped_file_is_what_all_campaigns_teach() -> None:
-    assert rates.placebos_yaml(campaigns()) == (site.shipped() / "placebos.yaml").read_text()
 
 
 def test_a_file_that_lets_more_through_finds_less() -> None:
@@ -182,17 +119,3 @@ def test_a_file_that_lets_more_through_finds_less() -> None:
     }
     said = rates.verdicts(IDLE, kernels, "wake-up-3-percent-longer", Placebos(moved))
     assert not any(one.kind is Kind.REGRESSION for one in said)
-
-
-def test_the_largest_boots_of_harmless_kernels_do_not_come_in_images() -> None:
-    """The test of spikes takes all boots for exchangeable; an image with spikes of its own would show here."""
-    measured = [case.first for case in cases().values()]
-    found = [one for kernels in measured if len(rates.placebos_of(kernels)) > 4 for one in rates.clustering(kernels)]
-    assert len(found) > 30
-    assert min(one.p for one in found) > 0.05 / len(found)
-    assert sum(one.p < 0.05 for one in found) <= 0.1 * len(found)
-
-
-def test_an_image_with_spikes_of_its_own_shows() -> None:
-    counts = [5] + [0] * 30
-    assert rates._clustering("latency maximum", counts, [12] * 31, 2000).p < 0.001

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from selftests.comparisons import IDLE, MEASURED, UNPATCHED
-from selftests.rates import measured
+from selftests.kernels import measured
 from selftests.unit.history.conftest import origin
 from selftests.unit.history.conftest import record as in_history
 from selftests.unit.judge.test_summaries import exponential, long

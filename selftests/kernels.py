@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Kernels as campaigns measured them (`comparisons`): the boots of each in each case, as many as a gate has.
+
+Placebos are those that teach what harmless kernels show (`teaching`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from selftests.comparisons import UNPATCHED, Place, changes, records
+
+from rtgate import record as records_file
+from rtgate.judge.boot_figures import BootFigure, boot_figures
+from rtgate.profiles import profile
+from rtgate.record import Record
+from rtgate.tools.registry import TOOLS
+
+FEWEST = 8
+"""Boots of a placebo that teach something."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boots:
+    """The boots of one kernel in one case of a board."""
+
+    kernel: str
+    records: tuple[Record, ...]
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """What two kernels must have in common to be one kernel as far as this case can tell."""
+        return _data(self)
+
+    @property
+    def figures(self) -> Sequence[Mapping[str, BootFigure]]:
+        """What is compared of each boot."""
+        return _figures(self)
+
+
+@cache
+def _data(boots: Boots) -> tuple[str, ...]:
+    return tuple(records_file.digest_source(record) for record in boots.records)
+
+
+@cache
+def _figures(boots: Boots) -> Sequence[Mapping[str, BootFigure]]:
+    return [boot_figures(record) for record in boots.records]
+
+
+Kernels = Mapping[str, Boots]
+"""What a campaign measured in one case of a board, by kernel."""
+
+
+def measured(directory: Path, seeds: Sequence[int] = (), *, looks: int = 1) -> dict[Place, Kernels]:
+    """Return what was measured, by board and case, then by kernel.
+
+    Args:
+        directory: of the campaign.
+        seeds: these, instead of those that a gate compares at first.
+        looks: 2 for as many boots as a gate has after the second look, of kernels that have them.
+    """
+    found: dict[Place, dict[str, list[Record]]] = {}
+    for name in (UNPATCHED, *changes()):
+        if not (directory / f"{name}.json.xz").exists():
+            continue
+        for record in records(name, directory):
+            first = seeds or _seeds(record.case)
+            if record.seed in range(first[0], first[0] + looks * len(first)):
+                found.setdefault((record.board, record.case), {}).setdefault(name, []).append(_planned(record))
+    return {
+        place: {name: Boots(name, tuple(boots)) for name, boots in kernels.items()}
+        for place, kernels in found.items()
+        if UNPATCHED in kernels
+    }
+
+
+def _planned(record: Record) -> Record:
+    """Return a record with its plan, in place of which the first campaign has none: unknown plans are not compared."""
+    return replace(record, machine={"plan": f"of seed {record.seed}", **record.machine})
+
+
+@cache
+def _seeds(case: str) -> tuple[int, ...]:
+    """Return the boots of a case that a gate compares at first."""
+    suite, _, rest = case.partition("/")
+    tool, _, load = rest.partition(":")
+    return profile("compare", TOOLS).of(tool, suite, load).seeds
+
+
+def by_place(directories: Iterable[Path]) -> dict[Place, list[Kernels]]:
+    """Return what campaigns measured in each case, at the first look."""
+    found: dict[Place, list[Kernels]] = {}
+    for directory in directories:
+        for place, kernels in measured(directory).items():
+            found.setdefault(place, []).append(kernels)
+    return found
+
+
+def placebos_of(kernels: Kernels, without: str = "") -> dict[str, Boots]:
+    """Return the placebos of a case that were measured often enough, but neither `without` nor one with its data."""
+    left_out = kernels.get(without)
+    return {
+        name: boots
+        for name, boots in kernels.items()
+        if name in _harmless() and len(boots.records) >= FEWEST and not (left_out and _twins(boots, left_out))
+    }
+
+
+@cache
+def _harmless() -> frozenset[str]:
+    return frozenset(name for name, change in changes().items() if change.group == "placebos")
+
+
+def _twins(one: Boots, other: Boots) -> bool:
+    return one.kernel == other.kernel or one.data == other.data
+
+
+def distinct(kernels: Kernels, without: str = "") -> int:
+    """Return how many sets of data the placebos of a case have beside the unpatched kernel's."""
+    return len({boots.data for boots in placebos_of(kernels, without).values()} - {kernels[UNPATCHED].data})
