@@ -285,6 +285,12 @@ IN_MID_MEASUREMENT = (
         says="Unable to handle kernel",
     ),
     Fault(name="hang", target=Target(blow=Blow(then="silent")), truths=_DEAD, says="hung"),
+    Fault(
+        name="a plan that does not end",
+        target=Target(tool="exec sleep 60", log=f"[    0.000000] Booting Linux\n{_STALL}"),
+        truths=_DEAD,
+        says="the target hung during the measurement: .*; after Ctrl-C it answers",
+    ),
     Fault(name="machine stops", target=Target(boots=True, blow=Blow(then="ends")), truths=_DEAD, says="without a word"),
     Fault(
         name="console closes", target=Target(blow=Blow(then="breaks")), truths=_NONE, status=Status.MISS, says="closed"

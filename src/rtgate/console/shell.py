@@ -38,7 +38,8 @@ from rtgate.errors import (
 UNKNOWN = -1  # the exit code of a command that the shell knows nothing of
 _CHUNK = 400  # characters a line; a terminal's canonical mode takes 4095
 _ATTEMPTS = 5  # at least, for something that arrives damaged
-_FREE = b"\x11\x03\n"  # Ctrl-Q: go on after a Ctrl-S; Ctrl-C: forget the line
+FREE = b"\x11\x03\n"
+"""Ctrl-Q: go on after a Ctrl-S; Ctrl-C: forget the line."""
 # Times as long as for an answer the questions of a search wait, in turns: a slow shell needs time, a line that damages
 # answers needs many questions.
 _LONGER = (1, 1, 2, 1, 1, 4)
@@ -210,7 +211,7 @@ class Shell:
             asked = self.next()
             every.append(asked)
             self.again += turn > 0
-            begin = b"\n" if turn == 0 else b"\x11\n" if gently else _FREE
+            begin = b"\n" if turn == 0 else b"\x11\n" if gently else FREE
             self.transport.write(begin + asked.question)
             wait = deadline.sooner(self.waits.answer * _LONGER[turn % len(_LONGER)])
             try:

@@ -37,6 +37,8 @@ from rtgate.target.rootfs import RootfsImage
 from rtgate.target.session import Session, check_boot
 
 NO_SHELL = "no shell came up"
+AFTER = "after-ctrl-c"
+"""File of a record: what a target printed that answered only after Ctrl-C, with the end of its kernel's log."""
 _STARTS = 3  # of a plan: the command that starts it may get lost
 _LOGIN = re.compile(rb"(?:login|user ?name|password)(?: for \S+)?: *$|login incorrect", re.IGNORECASE | re.MULTILINE)
 
@@ -150,13 +152,14 @@ class LiveTarget:
         except (KernelFaultError, HangError, EndedError) as error:
             return self._no_shell(shell, error)
         boot = round(time.monotonic() - began, 3)
+        carried = _Carried(Session(shell, self.waits), plan)
         try:
-            outcome = _Carried(Session(shell, self.waits), plan).outcome()
+            try:
+                outcome = carried.outcome()
+            except (HangError, DeadlineError) as error:
+                return carried.hung(error)
         except KernelFaultError as error:
             return Outcome(state=State.FAULT, message=f"the kernel died during the measurement: {error}")
-        except (HangError, DeadlineError) as error:
-            message = f"the target hung during the measurement: {error}; last lines:\n{last_lines(bytes(shell.log))}"
-            return Outcome(state=State.HANG, message=message)
         except Interrupted:
             # The plan puts back what it set and ends what it started.
             with suppress(RtgateError):
@@ -257,6 +260,23 @@ class _Carried:
             check_boot(outcome.files, self._boot_id)
             self.session.sure(f"sh {self._path} clean")
         return outcome
+
+    def hung(self, error: Exception) -> Outcome:
+        """Return the outcome of a plan that does not end; it is ended, to see whether the target lives.
+
+        Raises:
+            KernelFaultError: it has started again.
+            Interrupted: as `Shell.until`.
+        """
+        log = self.session.shell.log
+        lines, end = last_lines(bytes(log)), len(log)
+        lives = self.session.revived(self._boot_id, self.plan.kernel_log)
+        # A file of its own: an old fault in the kernel's log is none of this measurement.
+        files = {AFTER: bytes(log[end:])} if lives else {}
+        del log[end:]
+        then = "; after Ctrl-C it answers" if lives else ""
+        message = f"the target hung during the measurement: {error}{then}; last lines:\n{lines}"
+        return Outcome(state=State.HANG, message=message, files=files)
 
     @property
     def _work(self) -> str:

@@ -6,15 +6,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-from rtgate.console.shell import Shell, Waits
+from rtgate.console.shell import FREE, Shell, Waits
 from rtgate.deadline import Deadline
-from rtgate.errors import InfrastructureError, KernelFaultError
+from rtgate.errors import HangError, InfrastructureError, KernelFaultError
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 _READS = 8  # of the boot's id, which may arrive damaged
+_LOG_LINES = 200  # of a kernel's log: a stall with the traces of two CPUs, 1.5 s at 115 200 baud
 # What a plan and its upload cannot do without.
 PROGRAMS = "base64 cat cksum cut dmesg grep gzip mkdir paste rm sed setsid sleep split tail tar"
 _OTHER_BOOT = "the target started again by itself: it has another boot_id"
@@ -74,6 +76,29 @@ class Session:
         """Check that the target has not started again. Raises KernelFaultError."""
         if boot_id and self.sure(_same_boot(boot_id)) > 0:
             raise KernelFaultError(_OTHER_BOOT)
+
+    def revived(self, boot_id: str, kernel_log: str) -> bool:
+        """End what runs on a target that fell silent; return whether it is known to answer then, in the same boot.
+
+        If it does, the end of the kernel's log is on the console, of which a plan lets it print nothing.
+
+        Raises:
+            KernelFaultError: it died, or has started again.
+            Interrupted: as `Shell.until`.
+        """
+        shell = self.shell
+        try:
+            shell.transport.write(FREE)
+            shell.find(Deadline.after(self.waits.attach))
+            code, _ = shell.run(_same_boot(boot_id), Deadline.after(self.waits.attach))
+        except (HangError, InfrastructureError):
+            return False
+        if code > 0 and boot_id:
+            raise KernelFaultError(_OTHER_BOOT)
+        shell.settled = False  # a boot in the log is no second one
+        with suppress(HangError, KernelFaultError, InfrastructureError):
+            shell.run(f"{kernel_log} | tail -n {_LOG_LINES}", Deadline.after(self.waits.attach))
+        return code == 0
 
     def upload(self, text: str, path: str) -> None:
         """Write a file on the target. Raises as `Shell.upload`."""

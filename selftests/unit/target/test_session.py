@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""A target that fell silent: whether it lives, in the same boot, and what its kernel says then."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rtgate.console.faults import FaultKind, scan
+from rtgate.console.shell import Shell, Waits
+from rtgate.console.transport import ProgramTransport
+from rtgate.deadline import Deadline
+from rtgate.errors import KernelFaultError
+from rtgate.target.session import BOOT_ID, Session
+
+WAITS = Waits(attach=3, answer=0.5, hang=2, spare=5, dying=0.2)
+OTHER = "01234567-89ab-cdef-0123-456789abcdef"
+BOOT = "[    0.000000] Booting Linux on physical CPU 0x0\n"
+LOG = f"{BOOT}[    9.000000] rcu: INFO: rcu_preempt self-detected stall on CPU\n"
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    """Return a target on which something runs that does not end."""
+    transport = ProgramTransport(["sh", "-i"])
+    try:
+        shell = Shell(transport, threading.Event(), waits=WAITS)
+        shell.find(Deadline.after(20))
+        shell.settled = True
+        transport.write(b"sleep 1000; cat >/dev/null\n")
+        yield Session(shell, WAITS)
+    finally:
+        transport.close()
+
+
+def _runs(session: Session, path: Path, script: str) -> None:
+    """Have a script run on the target, and return once it has printed READY."""
+    path.write_text(script)
+    session.shell.find(Deadline.after(20))
+    session.shell.transport.write(f"sh {path}\n".encode())
+    session.shell.until(rb"READY", Deadline.after(20))
+
+
+def _boot_id() -> str:
+    return Path(BOOT_ID).read_text().strip()
+
+
+def test_what_does_not_end_is_ended_and_the_kernel_may_speak(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(LOG)
+    assert session.revived(_boot_id(), f"cat {tmp_path}/log")
+    assert {fault.kind for fault in scan(session.shell.log.decode())} == {FaultKind.RCU_STALL}
+
+
+def test_another_boot_is_not_the_same_target(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(LOG)
+    with pytest.raises(KernelFaultError, match="another boot_id"):
+        session.revived(OTHER, f"cat {tmp_path}/log")
+    assert "stall" not in session.shell.log.decode()
+
+
+def test_a_boot_that_nobody_knows_may_be_another(session: Session) -> None:
+    assert not session.revived("", "true")
+
+
+def test_a_log_that_cannot_be_read_is_no_death(session: Session) -> None:
+    assert session.revived(_boot_id(), "sleep 1000; cat")
+
+
+def test_a_kernel_that_dies_of_it_is_dead(session: Session, tmp_path: Path) -> None:
+    panic = "trap 'echo Kernel panic - not syncing: VFS; sleep 1000' INT"
+    _runs(session, tmp_path / "script", f"{panic}; echo READY; sleep 1000")
+    with pytest.raises(KernelFaultError, match="Kernel panic"):
+        session.revived(_boot_id(), "true")
+
+
+def test_silence_is_silence(session: Session, tmp_path: Path) -> None:
+    _runs(session, tmp_path / "script", "trap '' INT; echo READY; sleep 1000")
+    assert not session.revived(_boot_id(), "true")
