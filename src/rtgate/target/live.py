@@ -270,11 +270,11 @@ class _Carried:
         """
         log = self.session.shell.log
         lines, end = last_lines(bytes(log)), len(log)
-        lives = self.session.revived(self._boot_id, self.plan.kernel_log)
-        # A file of its own: an old fault in the kernel's log is none of this measurement.
-        files = {AFTER: bytes(log[end:])} if lives else {}
-        del log[end:]
-        then = "; after Ctrl-C it answers" if lives else ""
+        files, then = dict[str, bytes](), ""
+        if self.session.revived(self._boot_id, self.plan.kernel_log):
+            # A file of its own: an old fault in the kernel's log is none of this measurement.
+            files, then = {AFTER: bytes(log[end:])}, "; after Ctrl-C it answers"
+            del log[end:]
         message = f"the target hung during the measurement: {error}{then}; last lines:\n{lines}"
         return Outcome(state=State.HANG, message=message, files=files)
 

@@ -90,7 +90,7 @@ class Session:
         try:
             shell.transport.write(FREE)
             shell.find(Deadline.after(self.waits.attach))
-            code, _ = shell.run(_same_boot(boot_id), Deadline.after(self.waits.attach))
+            code, _ = shell.run(_same_boot(boot_id), Deadline.after(self.waits.attach), checked=True)
         except (HangError, InfrastructureError):
             return False
         if code > 0 and boot_id:
