@@ -9,11 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from rtgate import boards
 from rtgate.console.faults import FaultKind, scan
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import ProgramTransport
 from rtgate.deadline import Deadline
-from rtgate.errors import KernelFaultError
+from rtgate.errors import HangError, KernelFaultError
+from rtgate.loads import load
+from rtgate.target.live import AFTER, _Carried
+from rtgate.target.outcome import Outcome, State
+from rtgate.target.plan import Plan
 from rtgate.target.session import BOOT_ID, Session
 
 WAITS = Waits(attach=3, answer=0.5, hang=2, spare=5, dying=0.2)
@@ -52,6 +57,29 @@ def test_what_does_not_end_is_ended_and_the_kernel_may_speak(session: Session, t
     (tmp_path / "log").write_text(LOG)
     assert session.revived(_boot_id(), f"cat {tmp_path}/log")
     assert {fault.kind for fault in scan(session.shell.log.decode())} == {FaultKind.RCU_STALL}
+
+
+def _hung(session: Session, log: Path) -> Outcome:
+    idle = load("idle", boards.board("virt-arm64"))
+    plan = Plan(case="c", argv=("true",), load=idle, seed=1, duration_s=1, kernel_log=f"cat {log}")
+    return _Carried(session, plan, _boot_id()).hung(HangError("silence"))
+
+
+def test_what_the_kernel_says_then_is_a_file_of_its_own_and_no_fault(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(LOG)
+    before = bytes(session.shell.log)
+    found = _hung(session, tmp_path / "log")
+    assert found.state is State.HANG
+    assert found.message.startswith("the target hung during the measurement: silence; after Ctrl-C it answers; last")
+    assert b"detected stall" in found.files[AFTER]
+    assert session.shell.log == before
+
+
+def test_what_a_target_prints_that_does_not_answer_stays_on_its_console(session: Session, tmp_path: Path) -> None:
+    _runs(session, tmp_path / "script", "trap 'echo late words' INT; echo READY; while :; do sleep 1000; done")
+    found = _hung(session, tmp_path / "log")
+    assert (found.state, dict(found.files)) == (State.HANG, {})
+    assert b"late words" in session.shell.log
 
 
 def test_another_boot_is_not_the_same_target(session: Session, tmp_path: Path) -> None:
