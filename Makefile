@@ -48,7 +48,7 @@ bench: bootstrap-dev ## how long a gate takes, what faults on the line do, how o
 bench-kernels: bootstrap-dev ## error rates of comparisons on 66 real kernels: built, booted, explained, judged; two to three hours
 	@.venv/bin/python bench/comparisons.py build
 	@.venv/bin/python bench/comparisons.py measure
-	@.venv/bin/python bench/explain.py --kernels bench/comparisons/kernels --baseline bench/comparisons/kernels/unpatched
+	@.venv/bin/python bench/explain.py --kernels bench/comparisons/kernels --baseline bench/comparisons/kernels/unpatched --least 9
 	@.venv/bin/python bench/rates.py
 
 lab: bootstrap ## a real LAVA lab on this machine: server, worker, docker, two virtual boards (root, Debian 12)
