@@ -175,7 +175,7 @@ def test_it_measures_without_judging_and_judges_what_is_stored(
     )
     assert judge == (
         f"--replay {tmp_path}/report/records --board virt-arm64 --tuning default --profile smoke "
-        f"--verdict {tmp_path}/report/verdict.json --junit-xml {tmp_path}/report/junit.xml "
+        f"--verdict {tmp_path}/report/verdict.json "
         f"--thresholds {tmp_path}/limits.yaml"
     )
 

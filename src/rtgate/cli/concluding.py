@@ -16,8 +16,10 @@ from rtgate.cli.history import keep
 from rtgate.cli.verdicts import compared, ended, limits, planned_in, subjects, write_verdicts
 from rtgate.errors import InfrastructureError
 from rtgate.judge.judging import judge
-from rtgate.judge.verdict import Verdict, exit_code
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
+from rtgate.record import Record
 from rtgate.report import allure, html, junit, terminal
+from rtgate.report.cases import cases
 from rtgate.run import stored
 
 
@@ -41,7 +43,7 @@ class Asked:
 
 
 def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
-    """Judge what `output`/records holds; write `verdict.json`, `junit.xml` and the report there; return the exit code.
+    """Judge what `output`/records holds, write what came of it (see `finish`), and return the exit code.
 
     `others` are verdicts that are not about a case that was asked for.
 
@@ -50,35 +52,79 @@ def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
         InfrastructureError: the directory cannot be written.
     """
     records, found = output / "records", limits(asked.thresholds)
-    cases = stored(records, None)
+    by_case = stored(records, None)
     judged = [
         subject
-        for case in sorted({*cases, *asked.cases})
+        for case in sorted({*by_case, *asked.cases})
         for subject in subjects(
-            case, cases.get(case, []), asked.arms, planned_in(records, case), chain(*cases.values())
+            case, by_case.get(case, []), asked.arms, planned_in(records, case), chain(*by_case.values())
         )
     ]
     verdicts = [verdict for subject in judged for verdict in judge(subject, found)]
     verdicts += compared(judged, asked.history)
     verdicts += others
     write_verdicts(verdicts, output / "verdict.json", judged)
-    code = _report(output, verdicts, allow_unjudged=asked.allow_unjudged)
-    code = code or keep(asked.history, records)
-    lost = any((*subject.missing, *subject.unpaired) for subject in judged)
-    ended(output / "verdict.json", code=code, whole=not lost)
+    whole = not any((*subject.missing, *subject.unpaired) for subject in judged)
+    return finish(output, verdicts, Ending(whole=whole, allow_unjudged=asked.allow_unjudged, history=asked.history))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a measurement ended, beside its verdicts.
+
+    Attributes:
+        whole: whether every boot of every case was carried out.
+        allow_unjudged: exit code 0 although nothing was judged.
+        history: URL of the history that gets the records; None for none.
+    """
+
+    whole: bool
+    allow_unjudged: bool = False
+    history: str | None = None
+
+
+def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
+    """Write Allure's results and page, `junit.xml`, `verdict.json` and the summary from one list; return the exit code.
+
+    What went wrong beside the kernel (the history, the page, boots that are missing) is a MISS of that list, so that
+    none of them is green where another is not. `verdict.json` must be there already.
+
+    Raises:
+        ConfigError: records cannot be read.
+        InfrastructureError: the directory cannot be written.
+    """
+    records = list(records_file.read_all(output / "records"))
+    verdicts = [*judged, *_unjudged(records, judged)]
+    if not ending.whole and not any(verdict.status in _NOT_GREEN for verdict in verdicts):
+        verdicts.append(_lab(f"not everything was measured: see {output / 'measure.log'}"))
+    unstored = keep(ending.history, output / "records")
+    verdicts += [_lab(unstored)] if unstored else []
+    allure.write(records, verdicts, output / "allure-results")
+    page, failure = _page(output)
+    verdicts += [_lab(failure)] if failure else []
+    code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
+    junit.write(records, verdicts, output / "junit.xml")
+    ended(output / "verdict.json", verdicts, code=code, whole=ending.whole)
+    terminal.show(records, verdicts, code, Console(), page)
     return code
 
 
-def _report(output: Path, verdicts: Sequence[Verdict], *, allow_unjudged: bool) -> int:
-    read = list(records_file.read_all(output / "records"))
-    code, made = exit_code(verdicts, allow_unjudged=allow_unjudged), None
-    allure.write(read, verdicts, output / "allure-results")
-    junit.write(read, verdicts, output / "junit.xml")
+_NOT_GREEN = frozenset({Status.FAIL, Status.ERROR, Status.MISS})
+
+
+def _unjudged(records: Sequence[Record], verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Return a MISS for each case that has records and no verdict."""
+    return [one.headline for one in cases(records, verdicts) if not one.verdicts]
+
+
+def _page(output: Path) -> tuple[Path | None, str]:
+    """Return the report page, or why there is none: a verdict must not get lost because its page could not be made."""
     try:
-        made = html.generate(output / "allure-results", output)
+        return html.generate(output / "allure-results", output), ""
     except InfrastructureError as error:
-        # A verdict must not get lost because its page could not be made.
-        print(f"rtgate: no report page: {error}", file=sys.stderr)
-        code = code or InfrastructureError.exit_code
-    terminal.show(read, verdicts, code, Console(), made)
-    return code
+        return None, f"no report page: {error}"
+
+
+def _lab(sentence: str) -> Verdict:
+    print(f"rtgate: {sentence}", file=sys.stderr)
+    return Verdict(status=Status.MISS, kind=Kind.LAB, sentence=sentence, board="", arm="", flavour="", case="")

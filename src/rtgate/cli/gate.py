@@ -10,29 +10,26 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from rtgate import boards, room, site
-from rtgate import record as records_file
 from rtgate.boards import Board
 from rtgate.cli import build, command_options
 from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.budget import DEFAULT, Budget, minutes
-from rtgate.cli.history import keep, named
+from rtgate.cli.concluding import Ending, finish
+from rtgate.cli.history import named
 from rtgate.cli.looking import PROCEDURES, carried_out
 from rtgate.cli.measuring import Suites, step
 from rtgate.cli.report import read_verdicts
 from rtgate.cli.report_directory import check_ours, ours_alone, replaced
 from rtgate.cli.tracing import trace
-from rtgate.cli.verdicts import ended, grounds
+from rtgate.cli.verdicts import grounds
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.thresholds import load_thresholds
-from rtgate.judge.verdict import Verdict, exit_code
+from rtgate.judge.verdict import Verdict
 from rtgate.kernel import source
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.source import Tree
 from rtgate.profiles import profile, seeds
-from rtgate.report import allure, html, terminal
 from rtgate.tools.registry import TOOLS
 
 _DESCRIPTION = """\
@@ -136,15 +133,9 @@ def _concluded(arguments: argparse.Namespace, board: Board, kernels: dict[str, P
             traced = _traced(board, kernels, output)
         if traced:
             suites.judge()
-    code = _report(arguments, output)
-    kept = keep(named(arguments.history), output / "records")
-    code = code or kept
-    # What is there may be good; what is not there was not seen.
-    lost = not whole and code in {0, 5}
-    ended(output / "verdict.json", code=InfrastructureError.exit_code if lost else code, whole=whole)
-    if lost:
-        raise InfrastructureError(f"not everything was measured: see {output / 'measure.log'}")
-    return code
+    room.has_room(output, needed_mib=1)
+    ending = Ending(whole=whole, allow_unjudged=arguments.allow_unjudged, history=named(arguments.history))
+    return finish(output, _verdicts(output), ending)
 
 
 def _check_words(arguments: argparse.Namespace) -> None:
@@ -250,24 +241,3 @@ def _traced(board: Board, kernels: dict[str, Path], output: Path) -> bool:
     except InfrastructureError as error:
         print(f"rtgate: not traced: {error}", file=sys.stderr)
         return False
-
-
-def _report(arguments: argparse.Namespace, output: Path) -> int:
-    if not (output / "verdict.json").exists():
-        room.has_room(output, needed_mib=1)
-    verdicts, _ = read_verdicts(output / "verdict.json", output / "records")
-    records = list(records_file.read_all(output / "records"))
-    results = output / "allure-results"
-    allure.write(records, verdicts, results)
-    code = exit_code(verdicts, allow_unjudged=arguments.allow_unjudged)
-    if {record.case for record in records} - {verdict.case for verdict in verdicts} and code in {0, 5}:
-        code = InfrastructureError.exit_code  # the summary says which
-    made = None
-    try:
-        made = html.generate(results, output)
-    except InfrastructureError as error:
-        # A verdict must not get lost because its page could not be made.
-        print(f"rtgate: no report page: {error}", file=sys.stderr)
-        code = code or InfrastructureError.exit_code
-    terminal.show(records, verdicts, code, Console(), made)
-    return code

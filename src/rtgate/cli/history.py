@@ -104,21 +104,20 @@ def named(option: str | None) -> str | None:
     return option or os.environ.get(VARIABLE) or None
 
 
-def keep(url: str | None, directory: Path) -> int:
-    """Store the records of a directory after they were judged, if there is a history; return an exit code.
+def keep(url: str | None, directory: Path) -> str:
+    """Store the records of a directory after they were judged, if there is a history.
 
-    A verdict must not get lost because a database does not answer: that is said, and no more.
+    A verdict must not get lost because a database does not answer: return why nothing was stored; empty if all is well.
     """
     if not url:
-        return 0
+        return ""
     try:
         records = list(records_file.read_all(directory))
         stored = store_now(url, records, name_of(directory, records)) if records else Stored()
     except RtgateError as error:
-        print(f"rtgate: not stored in the history: {plain(str(error))}", file=sys.stderr)
-        return error.exit_code
+        return f"not stored in the history: {plain(str(error))}"
     print(f"history: {stored.new} records stored, {stored.known} were there already", file=sys.stderr)
-    return 0
+    return ""
 
 
 def store_now(url: str, records: Sequence[Record], run_name: str, *, trusted: bool = False) -> Stored:

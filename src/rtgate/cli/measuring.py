@@ -94,11 +94,11 @@ class Suites:
         return [word for option, value in told if value for word in (f"--{option}", value)]
 
     def judge(self) -> None:
-        """Judge what is stored: verdict.json, junit.xml. Raises as `measure`."""
+        """Judge what is stored: verdict.json. Raises as `measure`."""
         asked = self.asked
         options = ["--replay", str(self.records), "--board", asked.board, "--tuning", asked.tuning]
         options += ["--profile", asked.profile]
-        options += ["--verdict", str(self.output / "verdict.json"), "--junit-xml", str(self.output / "junit.xml")]
+        options += ["--verdict", str(self.output / "verdict.json")]
         if asked.thresholds:
             options += ["--thresholds", str(asked.thresholds.absolute())]
         if named(asked.history):

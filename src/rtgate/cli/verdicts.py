@@ -136,7 +136,7 @@ def _undeclared(board: str) -> dict[str, str]:
     return boards.board(board).undeclared if board in site.names("boards") else {}
 
 
-def _outcome(verdicts: list[Verdict]) -> Status:
+def _outcome(verdicts: Sequence[Verdict]) -> Status:
     """Return the worst status; a run that left something open is not PASS because something else is."""
     found = worst(verdicts)
     return Status.DONE if found is Status.PASS and exit_code(verdicts) else found
@@ -144,36 +144,35 @@ def _outcome(verdicts: list[Verdict]) -> Status:
 
 def write_verdicts(verdicts: list[Verdict], path: Path, judged: Sequence[Subject] = ()) -> None:
     """Write verdict.json, whole or not at all, with what traced boots showed of the cases that were judged."""
-    document = {
+    traced = [
+        {"board": one.board, "case": one.case, **explained.as_json(one.explained)} for one in judged if one.explained
+    ]
+    _write({**_document(verdicts), "explained": traced}, path)
+
+
+def _document(verdicts: Sequence[Verdict]) -> dict[str, object]:
+    return {
         "format": 1,
         "outcome": _outcome(verdicts).value,
         "exit_code": exit_code(verdicts),
         "verdicts": [verdict.as_json() for verdict in verdicts],
-        "explained": [
-            {"board": one.board, "case": one.case, **explained.as_json(one.explained)}
-            for one in judged
-            if one.explained
-        ],
     }
-    _write(document, path)
 
 
-def ended(path: Path, *, code: int, whole: bool) -> None:
-    """Write into verdict.json how the gate ends: its last word may differ from what the verdicts alone come to.
+def ended(path: Path, verdicts: Sequence[Verdict], *, code: int, whole: bool) -> None:
+    """Write into verdict.json how a gate ended: judging wrote it before it was known.
 
     Args:
-        path: the file; one that is not there stays so.
+        path: the file; one that is not there is made.
+        verdicts: all of them.
         code: the exit code.
         whole: whether every boot of every case was carried out.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        before = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return
-    outcome = document["outcome"]
-    if code == InfrastructureError.exit_code and outcome not in {Status.FAIL.value, Status.ERROR.value}:
-        outcome = Status.MISS.value
-    _write({**document, "outcome": outcome, "exit_code": code, "whole": whole}, path)
+        before = {}
+    _write({**before, **_document(verdicts), "exit_code": code, "whole": whole}, path)
 
 
 def _write(document: Mapping[str, object], path: Path) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from rtgate.units import Quantity
+
 
 class Status(Enum):
     """KCIDB's statuses, worst first, with the person who must act."""
@@ -75,12 +77,33 @@ class Verdict:
     def as_json(self) -> dict[str, Any]:
         """Return the verdict as it stands in verdict.json."""
         data = {name: getattr(self, name) for name in self.__slots__}
-        return {**data, "status": self.status.value, "kind": self.kind.value}
+        figures = {"value": _figure(self.value), "limit": _figure(self.limit)}
+        return {**data, **figures, "status": self.status.value, "kind": self.kind.value}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Verdict:
         """Return the verdict of an entry of verdict.json. Raises KeyError, TypeError or ValueError."""
-        return cls(**{**data, "status": Status(data["status"]), "kind": Kind(data["kind"])})
+        texts = {name: data[name]["text"] if data[name] else "" for name in ("value", "limit")}
+        return cls(**{**data, **texts, "status": Status(data["status"]), "kind": Kind(data["kind"])})
+
+
+def quantity(text: str) -> Quantity | None:
+    """Return the quantity of a verdict's `value` or `limit`; None for text that is not one, such as a share.
+
+    Virtual time is shown in instructions too: `69.5 virtual us (8688 instructions)`.
+    """
+    try:
+        return Quantity.parse(text.partition(" (")[0])
+    except ValueError:
+        return None
+
+
+def _figure(text: str) -> dict[str, Any] | None:
+    """Return a figure as programs want it, with the text that people read; None without one."""
+    if not text:
+        return None
+    found = quantity(text)
+    return {"number": found.value if found else None, "unit": found.unit.value if found else None, "text": text}
 
 
 def worst(verdicts: Iterable[Verdict]) -> Status:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Kind, Status, Verdict, quantity
 from rtgate.record import Record
 from rtgate.units import Quantity, Unit
 
@@ -26,6 +26,10 @@ class Figures:
     high: Quantity | None = None
     worst: Record | None = None
     lost: int | None = None
+
+
+OPEN = frozenset({Kind.INCONCLUSIVE, Kind.NOT_EXERCISED, Kind.NOT_COMPARED})
+"""Verdicts that leave a question open, with which a run does not end with exit code 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +74,12 @@ class CaseReport:
         """The verdict that stands for the case: its worst, but one that did not decide is never hidden by a PASS."""
         found = self.verdicts or (self._silent(),)
         lead = min(found, key=lambda verdict: verdict.status.rank)
-        if lead.status is Status.PASS:
-            return next((verdict for verdict in found if verdict.kind is Kind.INCONCLUSIVE), lead)
-        return lead
+        if lead.status is not Status.PASS:
+            return lead
+        # A guarantee that was kept does not make up for figures that nobody judged.
+        alone = all(verdict.kind is Kind.GUARANTEE for verdict in found if verdict.status is Status.PASS)
+        unsaid = (one for one in found if one.kind in OPEN or (alone and one.status is Status.DONE))
+        return next(unsaid, lead)
 
     @property
     def status(self) -> Status:
@@ -93,12 +100,8 @@ class CaseReport:
     def limit(self, measurement: str) -> Quantity | None:
         """Return the limit of a measurement that is a number, as the verdicts have it."""
         for verdict in self.verdicts:
-            if verdict.measurement == measurement and verdict.limit:
-                try:
-                    # Virtual time is shown in instructions too: `69.5 virtual us (8688 instructions)`.
-                    return Quantity.parse(verdict.limit.partition(" (")[0])
-                except ValueError:  # a share: it limits no single value
-                    continue
+            if verdict.measurement == measurement and (found := quantity(verdict.limit)):
+                return found
         return None
 
 

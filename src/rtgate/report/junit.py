@@ -37,6 +37,7 @@ def document(records: Sequence[Record], verdicts: Sequence[Verdict]) -> str:
             suite, "testcase", classname=_text(f"{one.board}.{one.arm}"), name=_text(one.case or "job")
         )
         test.set("time", f"{sum(record.seconds.get('total', 0.0) for record in one.records):.3f}")
+        _properties(test, one)
         name = _element(one)
         if name:
             counts[_ATTRIBUTES[name]] += 1
@@ -52,6 +53,27 @@ def document(records: Sequence[Record], verdicts: Sequence[Verdict]) -> str:
     root.append(suite)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _properties(test: ET.Element, one: CaseReport) -> None:
+    """Add which kernels were measured on which board, and the figures that were judged."""
+    found = {"board": one.board, "flavour": one.flavour}
+    for arm, records in ((one.arm, one.records), (one.other_arm, one.baseline)):
+        if records:
+            kernel = records[0].kernel
+            release = records[0].environment.kernel_release or kernel.release
+            found[f"{arm}.kernel"] = f"{release} ({kernel.source})".strip()
+            found[f"{arm}.image_sha256"] = kernel.image_sha256
+            found[f"{arm}.boots"] = str(len(records))
+    for verdict in one.verdicts:
+        if verdict.measurement and verdict.value:
+            found[verdict.measurement] = verdict.value
+        if verdict.measurement and verdict.limit:
+            found[f"{verdict.measurement}.limit"] = verdict.limit
+    properties = ET.SubElement(test, "properties")
+    for name, value in found.items():
+        if value:
+            ET.SubElement(properties, "property", name=_text(name), value=_text(value))
 
 
 def write(records: Sequence[Record], verdicts: Sequence[Verdict], path: Path) -> None:
