@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from selftests.unit.judge.conftest import number, record, without
 
-from rtgate.cli.progress import Progress, headline
+from rtgate.cli.progress import Progress, estimate, headline
 from rtgate.record import Record
 from rtgate.units import Unit
 
@@ -31,8 +31,8 @@ def test_a_line_per_boot_says_what_is_done_and_how_long_the_rest_takes(shown: io
         progress.seen(_timed(2, 10.0))
     case = "latency/cyclictest:idle"
     assert shown.getvalue().splitlines() == [
-        f"[1/31, 1:30 left] {case} seed 1 candidate: max 30.0 virtual us (3750 instructions)",
-        f"[2/31, 1:56 left] {case} seed 2 candidate: max 30.0 virtual us (3750 instructions)",
+        f"[1/31, about 90 s left] {case} seed 1 candidate: max 30.0 virtual us (3750 instructions)",
+        f"[2/31, about 2 min left] {case} seed 2 candidate: max 30.0 virtual us (3750 instructions)",
     ]
 
 
@@ -40,7 +40,7 @@ def test_the_last_boot_leaves_nothing(shown: io.StringIO) -> None:
     progress = Progress(total=1, workers=4)
     with progress.case("c"):
         progress.seen(_timed(1))
-    assert shown.getvalue().startswith("[1/1, 0:00 left] ")
+    assert shown.getvalue().startswith("[1/1] ")
 
 
 def test_long_lines_and_markup_stay_as_they_are(shown: io.StringIO) -> None:
@@ -78,3 +78,18 @@ def test_the_worst_cpu_stands_for_a_boot() -> None:
     one = record()
     both = replace(one, measurements=(*one.measurements, number("latency.max", 90_000, Unit.VIRTUAL_NS, cpu=1)))
     assert headline(both) == "max 90.0 virtual us (11250 instructions)"
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "done", "total", "text"),
+    [
+        (70.0, 3, 1331, ""),  # 8.6 hours, of a build that took four minutes: the first files waited for others
+        (14.0, 600, 1331, ""),
+        (30.0, 67, 1331, "about 9 min left"),
+        (200.0, 1200, 1331, "about 20 s left"),
+        (200.0, 1331, 1331, ""),
+        (20.0, 0, 0, ""),
+    ],
+)
+def test_an_estimate_waits_until_it_means_something(elapsed_s: float, done: int, total: int, text: str) -> None:
+    assert estimate(elapsed_s, done, total) == text

@@ -380,13 +380,12 @@ def test_a_figure_that_one_boot_lacks_is_no_good_news() -> None:
     assert "not every boot has wakeups" in found[0].sentence
 
 
-def test_a_regression_says_where_the_instructions_went() -> None:
+def test_a_regression_says_once_where_the_instructions_went() -> None:
     assert with_trace(arm("candidate"), AWAKE)[0].kind is Kind.NO_WORSE
-    found = with_trace(arm("candidate", slower=1.1), AWAKE)
-    assert all(
-        one.sentence.endswith("; +90 instructions in hrtimer_wakeup") for one in found if one.status is Status.FAIL
-    )
-    assert any(one.status is Status.FAIL for one in found)
+    regressions = [one for one in with_trace(arm("candidate", slower=1.1), AWAKE) if one.status is Status.FAIL]
+    told = [one.sentence.endswith("; +90 instructions in hrtimer_wakeup") for one in regressions]
+    assert len(told) > 1
+    assert told == [True, *[False] * (len(told) - 1)]
 
 
 def test_a_change_that_did_not_run_and_shows_is_a_regression_all_the_same() -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rtgate import site
 from rtgate.cli import command_options
+from rtgate.cli.progress import estimate
 from rtgate.kernel import build as kernel_build
 from rtgate.kernel import source
 from rtgate.kernel.artefacts import KernelBuild
@@ -122,12 +123,14 @@ def shown(name: str, *, quiet: bool) -> Iterator[kernel_build.Listener]:
 @contextmanager
 def _bar(name: str, console: Console) -> Iterator[kernel_build.Listener]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    left = (TimeRemainingColumn(), TextColumn("{task.fields[file]}"))
+    left = (TextColumn("{task.fields[left]}"), TextColumn("{task.fields[file]}"))
     with Progress(*columns, *left, console=console, transient=True) as bar:
-        task = bar.add_task(name, total=None, file="")
+        task = bar.add_task(name, total=None, file="", left="")
+        began = time.monotonic()
 
         def progress(done: int, total: int | None, file: str) -> None:
-            bar.update(task, completed=done, total=total, file=file)
+            left = "" if total is None else estimate(time.monotonic() - began, done, total)
+            bar.update(task, completed=done, total=total, file=file, left=left)
 
         def notice(text: str) -> None:
             bar.print(text, markup=False, soft_wrap=True)
@@ -154,8 +157,6 @@ class _Lines:
         if now - self._last < _QUIET_INTERVAL_S:
             return
         self._last = now
-        if total is None or done == already:
-            self.notice(f"{done}: {file}")
-        else:
-            left = (now - began) * (total - done) / (done - already)
-            self.notice(f"{done} of {total}, {left:.0f} s left: {file}")
+        count = f"{done}" if total is None else f"{done} of {total}"
+        left = "" if total is None else estimate(now - began, done - already, total - already)
+        self.notice(f"{', '.join(filter(None, (count, left)))}: {file}")

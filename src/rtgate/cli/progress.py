@@ -17,6 +17,29 @@ from rtgate.record import Record
 from rtgate.report.text import plain
 
 
+_TELLING_SHARE = 0.05
+_TELLING_S = 15.0
+
+
+def time_left(seconds: float) -> str:
+    """Return a time that is left, as exactly as it is known: in minutes, or in steps of ten seconds; empty for none."""
+    if seconds < 1:
+        return ""
+    if seconds < 95:
+        return f"about {max(10, round(seconds / 10) * 10)} s left"
+    return f"about {round(seconds / 60)} min left"
+
+
+def estimate(elapsed_s: float, done: int, total: int) -> str:
+    """Return what is left of steps that take about as long as those before.
+
+    Empty as long as it means nothing: the first steps of a build are not like the others.
+    """
+    if not done or elapsed_s < _TELLING_S or done < _TELLING_SHARE * total:
+        return ""
+    return time_left(elapsed_s * (total - done) / done)
+
+
 class Progress:
     """Tells what has been measured and how long the rest takes."""
 
@@ -55,11 +78,12 @@ class Progress:
             self._busy_s += record.seconds.get("total", 0.0)
         # As if none of the rest had been made before.
         left = (self._total - self._done) * self._busy_s / max(1, self._made) / self._workers
-        text = f"{int(left // 60)}:{int(left % 60):02d} left"
+        text = time_left(left)
         made = f" (booted {record.machine['booted']})" if "booted" in record.machine else ""
         line = f"{record.case} {record.boot} {record.arm}: {headline(record)}{made}"
         if self._bar is None:
-            self._console.print(f"[{self._done}/{self._total}, {text}] {line}", markup=False, soft_wrap=True)
+            count = f"{self._done}/{self._total}"
+            self._console.print(f"[{', '.join(filter(None, (count, text)))}] {line}", markup=False, soft_wrap=True)
         else:
             self._bar.print(line, markup=False, soft_wrap=True)
             self._bar.update(self._bar.task_ids[0], completed=self._done, left=text)

@@ -58,8 +58,8 @@ def _findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
     """Yield a finding for each regression; and one for what is open, what was never learnt, and what is no worse."""
     judged = [one for one in found if one.learnt]
     of = {outcome: [one for one in judged if one.outcome is outcome] for outcome in Outcome}
-    for one in of[Outcome.REGRESSION]:
-        yield _regression(case, one)
+    for number, one in enumerate(of[Outcome.REGRESSION]):
+        yield _explained(case, _regression(case, one)) if number == 0 else _regression(case, one)
     blind = [one for one in of[Outcome.INCONCLUSIVE] if one.blind]
     if blind:
         yield _blind(blind)
@@ -102,8 +102,6 @@ def _regression(case: Compared, one: Shift) -> Finding:
             f"{one.figure}: {one.spikes} of {one.boots} boots had one {_beyond(one)} (p = {one.spike_p:.1g}); median "
             f"{old} before, {new} now"
         )
-    if case.explained is not None and case.explained.sentence:
-        sentence += f"; {case.explained.sentence}"
     return Finding(
         status=Status.FAIL,
         kind=Kind.REGRESSION,
@@ -112,6 +110,13 @@ def _regression(case: Compared, one: Shift) -> Finding:
         limit=_shown(case, one, one.baseline + one.practical),
         measurement=one.figure,
     )
+
+
+def _explained(case: Compared, finding: Finding) -> Finding:
+    """Return a regression with where its instructions went: one cause, said at one figure of the case."""
+    if case.explained is None or not case.explained.sentence:
+        return finding
+    return replace(finding, sentence=f"{finding.sentence}; {case.explained.sentence}")
 
 
 def _open(case: Compared, found: Sequence[Shift]) -> Finding:
