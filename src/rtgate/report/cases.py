@@ -10,6 +10,8 @@ from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.record import Record
 from rtgate.units import Quantity, Unit
 
+_OPEN = frozenset({Kind.INCONCLUSIVE, Kind.NOT_EXERCISED})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
@@ -71,7 +73,7 @@ class CaseReport:
         found = self.verdicts or (self._silent(),)
         lead = min(found, key=lambda verdict: verdict.status.rank)
         if lead.status is Status.PASS:
-            return next((verdict for verdict in found if verdict.kind is Kind.INCONCLUSIVE), lead)
+            return next((verdict for verdict in found if verdict.kind in _OPEN), lead)
         return lead
 
     @property
