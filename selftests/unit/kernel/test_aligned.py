@@ -3,9 +3,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rtgate.kernel import aligned
 from rtgate.kernel.aligned import changed_code, differences
 
 from .linked import kernel
@@ -53,6 +55,14 @@ def test_all_of_a_new_function_is_new_and_nothing_of_one_that_moved(tmp_path: Pa
     first, more = changed_code(one, two, {"first", "more"})
     assert (first.function, first.places) == ("first", {})
     assert list(more.places.values()) == ["more+0x0", "more+0x4"]
+
+
+def test_a_change_that_is_everywhere_is_not_located(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(aligned, "_FUNCTIONS", 0)
+    one = kernel("arm64", tmp_path, "one", top=TOP, bottom=BOTTOM)
+    two = kernel("arm64", tmp_path, "two", top=TOP.replace("x * 3", "x * 5"), bottom=BOTTOM)
+    (found,) = changed_code(one, two, {"second"})
+    assert found.places == {}
 
 
 def test_where_an_x86_instruction_begins_is_not_known(tmp_path: Path) -> None:

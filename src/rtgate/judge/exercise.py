@@ -39,7 +39,9 @@ class RunExercise:
             if self.total
             else ""
         )
-        unknown = f"which instructions changed is not known in {', '.join(self.unlocated)}" if self.unlocated else ""
+        names = ", ".join(self.unlocated[:3])
+        more = f" and {len(self.unlocated) - 3} more" if len(self.unlocated) > 3 else ""
+        unknown = f"which instructions changed is not known in {names}{more}" if names else ""
         return "; ".join(filter(None, (figures, unknown)))
 
 

@@ -18,6 +18,7 @@ from rtgate.kernel.moved import Code, Token, same_code
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 _MOST = 3000  # instructions that are left after the common start and end; aligning more takes minutes
+_FUNCTIONS = 500  # that are aligned; of more a change is everywhere, as that of an option
 _REPORTS = re.compile(r"_?printk$|__warn_printk|dump_stack|panic$|_dev_|trace_|__stack_chk_fail|refcount_warn")
 _ONCE = re.compile(r"\.(?:init|exit)\.text")
 
@@ -43,7 +44,10 @@ class ChangedCode:
 def changed_code(baseline: Vmlinux, candidate: Vmlinux, names: Collection[str]) -> tuple[ChangedCode, ...]:
     """Return what is new in each function of the candidate, by name; no places where they could not be located."""
     old, new = (_by_name(kernel, names) for kernel in (baseline, candidate))
-    return tuple(_changed(baseline, old.get(name, []), candidate, new[name]) for name in sorted(new))
+    everywhere = len(new) > _FUNCTIONS
+    return tuple(
+        _changed(baseline, old.get(name, []), candidate, new[name], everywhere=everywhere) for name in sorted(new)
+    )
 
 
 def _by_name(kernel: Vmlinux, names: Collection[str]) -> dict[str, list[Symbol]]:
@@ -55,10 +59,12 @@ def _by_name(kernel: Vmlinux, names: Collection[str]) -> dict[str, list[Symbol]]
     return found
 
 
-def _changed(baseline: Vmlinux, old: Sequence[Symbol], candidate: Vmlinux, new: Sequence[Symbol]) -> ChangedCode:
+def _changed(
+    baseline: Vmlinux, old: Sequence[Symbol], candidate: Vmlinux, new: Sequence[Symbol], *, everywhere: bool
+) -> ChangedCode:
     places: dict[int, str] = {}
     slow: set[int] = set()
-    located = candidate.arch == "arm64"
+    located = candidate.arch == "arm64" and not everywhere
     for mine, theirs in _pairs(baseline, old, candidate, new) if located else ():
         found = _aligned(Code(baseline, mine) if mine else None, Code(candidate, theirs))
         if found is None:
