@@ -9,16 +9,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rtgate.errors import ConfigError, InfrastructureError
 
 _NAME = "explained.json"
-FORMAT = 1
+FORMAT = 2
 # Options that give a kernel its name: nothing that runs decides by it.
 _NAMING = frozenset({"LOCALVERSION", "LOCALVERSION_AUTO", "BUILD_SALT", "DEFAULT_HOSTNAME"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What ran of the instructions of one function that are new or changed.
+
+    Attributes:
+        instructions: how many there are; 0 if they could not be located.
+        times: how often the one ran that ran most.
+        missed: those that did not run, each as function and offset.
+        slow: those of `missed` that call or jump back, as the baseline's function did not: what can take long.
+        boots: the function runs while booting only, so that it cannot run while measuring.
+    """
+
+    function: str
+    instructions: int
+    times: int
+    missed: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
+    boots: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +52,7 @@ class Explained:
         executed: instructions by function that differs and ran while measuring.
         resting: functions that differ and did not run.
         others: differences that are no function: variables, options; nobody can say whether they were exercised.
+        changes: by instruction, of functions that the candidate has; empty if nobody looked.
     """
 
     baseline_image: str
@@ -41,6 +62,7 @@ class Explained:
     executed: Mapping[str, int]
     resting: tuple[str, ...]
     others: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -76,7 +98,8 @@ def _some(names: Sequence[str]) -> str:
 def as_json(explained: Explained) -> dict[str, Any]:
     """Return what was seen as it stands in files."""
     data = {name: getattr(explained, name) for name in Explained.__slots__}
-    return {**data, "executed": dict(explained.executed)}
+    changes = [asdict(change) for change in explained.changes]
+    return {**data, "executed": dict(explained.executed), "changes": changes}
 
 
 def write(directory: Path, explained: Explained) -> None:
@@ -112,4 +135,16 @@ def _decoded(data: dict[str, Any]) -> Explained:
         executed={str(name): int(count) for name, count in data["executed"].items()},
         resting=tuple(str(name) for name in data["resting"]),
         others=tuple(str(name) for name in data["others"]),
+        changes=tuple(_change(each) for each in data["changes"]),
+    )
+
+
+def _change(data: dict[str, Any]) -> Change:
+    return Change(
+        function=str(data["function"]),
+        instructions=int(data["instructions"]),
+        times=int(data["times"]),
+        missed=tuple(str(place) for place in data["missed"]),
+        slow=tuple(str(place) for place in data["slow"]),
+        boots=bool(data["boots"]),
     )

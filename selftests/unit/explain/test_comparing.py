@@ -12,6 +12,7 @@ from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain import comparing
 from rtgate.explain.comparing import Pair, Side, exercise, vmlinux
 from rtgate.explain.explanation import Exercise
+from rtgate.explain.replay import Ran
 from rtgate.kernel.differing import Differences
 
 
@@ -29,13 +30,13 @@ class Traces:
         self.shown = shown
         self.asked: set[tuple[str, int]] = set()
 
-    def __call__(self, order: Any) -> dict[str, int]:
+    def __call__(self, order: Any) -> Ran:
         boot = (order.arm.name, order.seed)
         self.asked.add(boot)
         shown = self.shown[boot]
         if isinstance(shown, Exception):
             raise shown
-        return shown
+        return Ran(functions=shown)
 
 
 def pairs(path: Path, seeds: int) -> list[Pair]:
@@ -58,6 +59,7 @@ def ran(
     monkeypatch.setattr(comparing, "Vmlinux", lambda _: None)
     monkeypatch.setattr(comparing, "differing", lambda *_: differences)
     monkeypatch.setattr(comparing, "watched", traces)
+    monkeypatch.setattr(comparing, "changed_code", lambda *_: ())
     stop = threading.Event()
     try:
         found, each = exercise(pairs(path, seeds), stop, lambda _: None)

@@ -9,14 +9,14 @@ import pytest
 from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, evidence, record, without
 from selftests.unit.report.conftest import Boot, make
 
-from rtgate.explained import Explained
+from rtgate.explained import Change, Explained
 from rtgate.judge.comparing import compare
 from rtgate.judge.grounds import Grounds, NoPast, Past
 from rtgate.judge.judging import Subject
 from rtgate.judge.phases import Placebo
 from rtgate.judge.placebos import Learnt, Placebos
 from rtgate.judge.second_stage import Wanted, Why, choose
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.record import LoadSeen, Record
 from rtgate.schedule import Schedule
@@ -227,8 +227,25 @@ def with_trace(candidate: list[Record], explained: Explained, placebos: Placebos
 def test_a_change_that_did_not_run_is_never_good() -> None:
     (verdict,) = with_trace(arm("candidate"), ASLEEP)
     assert (verdict.status, verdict.kind) == (Status.SKIP, Kind.NOT_EXERCISED)
-    assert "boards needed" in verdict.sentence
+    assert "boards or other loads needed" in verdict.sentence
     assert "nfs_lookup" in verdict.sentence
+
+
+HELD = Change(function="hrtimer_wakeup", instructions=9, times=400, missed=("hrtimer_wakeup+0x24",))
+
+
+@pytest.mark.parametrize("change", [replace(HELD, times=0), replace(HELD, slow=HELD.missed)])
+def test_a_function_that_ran_without_its_changed_branch_is_not_good(change: Change) -> None:
+    """As a raw lock that is held longer in 1 of 500 calls of a function that ran 400 times."""
+    (verdict,) = with_trace(arm("candidate"), replace(AWAKE, changes=(change,)))
+    assert (verdict.status, verdict.kind, exit_code([verdict])) == (Status.SKIP, Kind.NOT_EXERCISED, 5)
+    assert "hrtimer_wakeup+0x24" in verdict.sentence
+
+
+def test_what_ran_of_a_change_is_told_by_instruction() -> None:
+    (verdict,) = with_trace(arm("candidate"), replace(AWAKE, changes=(HELD,)))
+    assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NO_WORSE)
+    assert verdict.sentence.endswith("changed instructions: 8 of 9 ran, 400 times (idle 400)")
 
 
 def test_the_same_image_needs_no_trace() -> None:

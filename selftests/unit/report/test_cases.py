@@ -46,6 +46,12 @@ def test_a_pass_does_not_hide_that_another_limit_was_not_decided(world: World) -
     assert cases([], [world.within_limit(), open_end, world.over_limit()])[0].status is Status.FAIL
 
 
+def test_a_limit_that_was_kept_does_not_hide_that_the_change_did_not_run(world: World) -> None:
+    slept = world.verdict(Status.SKIP, Kind.NOT_EXERCISED, "not exercised here")
+    (case,) = cases([], [world.within_limit(), slept])
+    assert (case.status, case.headline) == (Status.SKIP, slept)
+
+
 def test_figures_over_boots(world: World) -> None:
     records = [world.record(world.boot(seed=seed, high_us=high)) for seed, high in ((1, 61.2), (2, 131.4))]
     found = figures(records)

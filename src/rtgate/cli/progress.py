@@ -16,7 +16,6 @@ from rtgate.judge.limits import shown
 from rtgate.record import Record
 from rtgate.report.text import plain
 
-
 _TELLING_SHARE = 0.05
 _TELLING_S = 15.0
 

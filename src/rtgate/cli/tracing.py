@@ -154,5 +154,6 @@ def _write(boots: _Boots, differences: Differences, ran: Exercise, sentence: str
         executed=ran.executed,
         resting=ran.resting,
         others=(*differences.data, *differences.options),
+        changes=ran.changes,
     )
     explained.write(boots.place.directory, seen)

@@ -8,13 +8,15 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.explanation import Arm as Explained
 from rtgate.explain.explanation import Exercise, Explanation, exercised, explain
-from rtgate.explain.replay import Replay, Tell, replayed, watched
+from rtgate.explain.instructions import changes_run
+from rtgate.explain.replay import Ran, Replay, Tell, replayed, watched
+from rtgate.kernel.aligned import ChangedCode, changed_code
 from rtgate.kernel.differing import Differences, differing
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure import Arm, Case
@@ -121,16 +123,24 @@ def exercise(
             for number in longest
         }
         found = _differences(kernels, sides, tell)
+        code = changed_code(kernels["baseline"], kernels["candidate"], found.functions)
         for number in longest if found.removed else ():
             again = pairs[number].baseline.replay(pairs[number].case, kernels["baseline"], tell)
             boots[number].append(pool.submit(watched, again))
-        return found, [_exercised(found, boots[number]) for number in range(len(pairs))]
+        return found, [_exercised(found, code, boots[number]) for number in range(len(pairs))]
 
 
-def _exercised(found: Differences, boots: Sequence[Future[dict[str, int]]]) -> Exercise | ConfigError | ParseError:
+def _exercised(
+    found: Differences, code: Sequence[ChangedCode], boots: Sequence[Future[Ran]]
+) -> Exercise | ConfigError | ParseError:
     """Wait for a case's boots and return what ran, in either kernel; an error of one of them leaves it unknown."""
     try:
-        return exercised(found.functions, _most([boot.result() for boot in boots]), found.data)
+        ran = [boot.result() for boot in boots]
+        changes = changes_run(code, ran[0])
+        functions = _most([each.functions for each in ran])
+        asleep = {each.function for each in changes if not each.times}
+        functions = {name: count for name, count in functions.items() if name not in asleep}
+        return replace(exercised(found.functions, functions, found.data), changes=changes)
     except (ConfigError, ParseError) as error:
         return error
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rtgate.explain.path import USER, Profile
+from rtgate.explained import Change
 
 _SHARE = 0.2  # of what a wake-up gained, a function must have gained so much to be named
 _KEPT = 50
@@ -187,11 +188,13 @@ class Exercise:
         executed: instructions by differing function.
         resting: differing functions that are built in and were not executed.
         data: variables that differ; whether they were read is not known.
+        changes: what ran of each function's changed instructions; empty if only functions were looked at.
     """
 
     executed: Mapping[str, int] = field(default_factory=dict)
     resting: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
 
     @property
     def nothing(self) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import tempfile
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -122,8 +122,21 @@ def replayed(order: Replay, differing: frozenset[str]) -> Explained:
     return _explained(order, differing, found, (worst, sampled), second)
 
 
-def watched(order: Replay) -> dict[str, int]:
-    """Run a boot again, once, and return what ran while it measured: instructions by function, the most first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What ran while a boot measured.
+
+    Attributes:
+        functions: instructions by function, the most first.
+        blocks: address, number of instructions and executed instructions of each of the kernel's blocks.
+    """
+
+    functions: Mapping[str, int]
+    blocks: tuple[tuple[int, int, int], ...] = ()
+
+
+def watched(order: Replay) -> Ran:
+    """Run a boot again, once, and return what ran while it measured.
 
     Where the measuring began and ended is known afterwards only. So instructions are counted in slices, and those that
     lie wholly between the first wake-up and the last one make the answer.
@@ -140,7 +153,7 @@ def watched(order: Replay) -> dict[str, int]:
         raise ParseError(
             f"{end - start} instructions ran while measuring, in no whole slice of {1 << _SLICE_BITS}: too few"
         )
-    return executed(order.kernel, seen, slices)
+    return Ran(functions=executed(order.kernel, seen, slices), blocks=tuple(_blocks(seen, slices)))
 
 
 def _marks(order: Replay) -> dict[int, int]:
@@ -263,14 +276,26 @@ def _profiles(code: Code, logged: Trace, wakeups: Sequence[WakeUp], differing: f
 
 def executed(kernel: Vmlinux, seen: Trace, slices: range = range(1)) -> dict[str, int]:
     """Return how many instructions of each function were executed in some slices (or the window), the most first."""
+    found: Counter[str] = Counter()
+    for number, instructions in _sums(seen, slices):
+        address = seen.blocks[number].address
+        found[kernel.function_at(address) if address >= _USER_ABOVE else USER] += instructions
+    return dict(found.most_common())
+
+
+def _blocks(seen: Trace, slices: range) -> Iterator[tuple[int, int, int]]:
+    for number, instructions in _sums(seen, slices):
+        block = seen.blocks[number]
+        if block.address >= _USER_ABOVE and instructions:
+            yield block.address, block.instructions, instructions
+
+
+def _sums(seen: Trace, slices: range) -> list[tuple[int, int]]:
+    """Return how many instructions of each block were executed in some slices."""
     assert slices.step == 1
     piece = seen.counts["slice"]
     within = seen.counts[(piece >= slices.start) & (piece < slices.stop)]
     numbers, places = np.unique(within["block"], return_inverse=True)
     # Sums of 64-bit floats: exact up to 2^53 instructions, two years of virtual time.
     sums = np.bincount(places, weights=within["instructions"])
-    found: Counter[str] = Counter()
-    for number, instructions in zip(numbers.tolist(), sums.tolist(), strict=True):
-        address = seen.blocks[number].address
-        found[kernel.function_at(address) if address >= _USER_ABOVE else USER] += int(instructions)
-    return dict(found.most_common())
+    return [(number, int(total)) for number, total in zip(numbers.tolist(), sums.tolist(), strict=True)]

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import mean
 
+from rtgate.explained import Explained
 from rtgate.judge.boot_figures import boot_figures
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
@@ -20,13 +22,29 @@ from rtgate.record import Record
 
 def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
     """Yield what the phases of both kernels show, of every case."""
-    cases = [_compared(subject, placebos) for subject in subjects]
+    cases = [replace(_compared(subject, placebos), run=_run(subject, subjects)) for subject in subjects]
     outcomes = iter(decided([figure for case in cases for figure in case.found]))
     for subject, case in zip(subjects, cases, strict=True):
         decided_here = tuple(next(outcomes) for _ in case.found)
         broken = not_repeated(subject) or unusable(subject) or _overspent(subject)
         for found in (broken,) if broken else findings(case, decided_here):
             yield subject, found
+
+
+def _run(subject: Subject, subjects: Sequence[Subject]) -> dict[str, Explained]:
+    """Return what was traced of the same kernels on the same board, by load; by tool and load if tools differ."""
+    traced = [
+        (one.case, one.explained)
+        for one in subjects
+        if one.board == subject.board and one.explained and _kernels(one) == _kernels(subject)
+    ]
+    one_tool = len({case.partition(":")[0] for case, _ in traced}) == 1
+    return {case.partition(":" if one_tool else "/")[2]: seen for case, seen in traced}
+
+
+def _kernels(subject: Subject) -> tuple[str, str] | None:
+    seen = subject.explained
+    return (seen.baseline_image, seen.candidate_image) if seen else None
 
 
 def _overspent(subject: Subject) -> Finding | None:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from rtgate.explained import Explained
 from rtgate.judge.boot_figures import Part
+from rtgate.judge.exercise import run_exercise
 from rtgate.judge.limits import Finding, shown
 from rtgate.judge.looks import Outcome
 from rtgate.judge.margins import margin_of
@@ -28,6 +29,7 @@ class Compared:
         lost: how many boots of either kernel are not valid in every respect.
         boot_s: how long a boot took this machine.
         explained: what traced boots showed; None without any.
+        run: the same of every case of the run that was traced, by its load.
         same: whether both kernels are one image, from the same source and configuration.
         outside: what else they are, where one image may be two kernels: what differs is not in it; empty if not.
         strange: what the boots were measured with that placebos were not; empty if nothing.
@@ -40,6 +42,7 @@ class Compared:
     instruction_ns: str
     boot_s: float
     explained: Explained | None = None
+    run: Mapping[str, Explained] = field(default_factory=dict)
     same: bool = False
     outside: str = ""
     strange: str = ""
@@ -71,14 +74,41 @@ def _findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
     if len(judged) < len(found) or not found:
         yield _unknown(case, [one for one in found if not one.learnt])
     elif len(of[Outcome.NO_WORSE]) == len(found) and not case.absent:
-        slept = case.explained is not None and not case.explained.exercised and not case.same
-        yield _not_exercised(case, case.explained) if case.explained and slept else _no_worse(case, found)
+        slept = "" if case.same else _slept(case)
+        yield _not_exercised(case, slept) if slept else _no_worse(case, found)
 
 
-def _not_exercised(case: Compared, explained: Explained) -> Finding:
+def _not_exercised(case: Compared, slept: str) -> Finding:
     """Return that equal figures say nothing about a change that did not run."""
-    sentence = f"not exercised here, boards needed: while {case.board} measured, {explained.slept}"
+    sentence = f"not exercised here, boards or other loads needed: while {case.board} measured, {slept}"
     return Finding(status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
+
+
+def _slept(case: Compared) -> str:
+    """Return what of the change ran in no case of the run, in words; empty if all that matters ran."""
+    if case.explained is None:
+        return ""
+    if not case.explained.changes:
+        return "" if case.explained.exercised else case.explained.slept
+    run = run_exercise(case.run)
+    if run.missing:
+        others = f" and {len(run.missing) - 3} more" if len(run.missing) > 3 else ""
+        return "; ".join(filter(None, (f"in no case ran {', '.join(run.missing[:3])}{others}", run.told)))
+    return ""
+
+
+def _ran_here(case: Compared) -> bool:
+    """Return whether something of the change ran in this case; True where nobody can tell by instruction."""
+    seen = case.explained
+    return seen is None or not seen.changes or bool(seen.executed)
+
+
+def _exercise_told(case: Compared) -> str:
+    if case.explained is None:
+        return "nobody looked whether what differs ran"
+    by_instruction = run_exercise(case.run).told if case.explained.changes else ""
+    here = "" if _ran_here(case) else "; nothing of it ran in this case"
+    return "; ".join(filter(None, (case.explained.told, by_instruction))) + here
 
 
 def _elsewhere(case: Compared) -> Finding:
@@ -198,9 +228,9 @@ def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
         f"{limits} {widest.figure} in all boots is ruled out (each at 95 %)"
     )
     if not case.same:
-        sentence += f"; {case.explained.told if case.explained else 'nobody looked whether what differs ran'}"
+        sentence += f"; {_exercise_told(case)}"
     # What may not even have run is not good: boards must say.
-    seen = case.same or case.explained is not None
+    seen = case.same or (case.explained is not None and _ran_here(case))
     return Finding(status=Status.PASS if seen else Status.DONE, kind=Kind.NO_WORSE, sentence=sentence)
 
 

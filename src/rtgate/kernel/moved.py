@@ -32,7 +32,7 @@ def same_code(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> boo
         return False
     if one.arch != "arm64":
         return _same_x86(one, mine, other, theirs)
-    left = _Code(one, mine), _Code(other, theirs)
+    left = Code(one, mine), Code(other, theirs)
     differing = [number for number, (a, b) in enumerate(zip(*(code.tokens for code in left), strict=True)) if a != b]
     if not all(_fits(left, number) for number in differing):
         return False
@@ -41,7 +41,7 @@ def same_code(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> boo
     return all(_agrees(left, number) for number in unused)
 
 
-class _Code:
+class Code:
     """A function of an arm64 kernel.
 
     Attributes:
@@ -100,7 +100,7 @@ class _Code:
         return found if _named(found) else None
 
 
-def _fits(both: tuple[_Code, _Code], number: int) -> bool:
+def _fits(both: tuple[Code, Code], number: int) -> bool:
     """Return whether a low half whose page is not known means the same with a page that the function makes."""
     a, b = (code.words[number] for code in both)
     if not all(isinstance(code.tokens[number], int) for code in both) or (a ^ b) & ~(0xFFF << 10):
@@ -108,7 +108,7 @@ def _fits(both: tuple[_Code, _Code], number: int) -> bool:
     return any(register == a >> 5 & 31 and _same(both, number, made) for made, (register, _) in both[0].made.items())
 
 
-def _agrees(both: tuple[_Code, _Code], made: int) -> bool:
+def _agrees(both: tuple[Code, Code], made: int) -> bool:
     """Return whether a page has the same meaning in both kernels: itself, or with some low half of the function."""
     register, page = both[0].made[made]
     itself = target(both[0].kernel, page)
@@ -124,7 +124,7 @@ def _named(meant: Token) -> bool:
     return isinstance(meant, tuple) and meant[0] not in {"nowhere", "unnamed"}
 
 
-def _same(both: tuple[_Code, _Code], number: int, made: int) -> bool:
+def _same(both: tuple[Code, Code], number: int, made: int) -> bool:
     one, other = (code.meant(number, code.made[made][1]) if made in code.made else None for code in both)
     return one is not None and one == other
 
