@@ -255,7 +255,7 @@ def _harmless(one: Shift) -> str:
 
 def _would_have_seen(case: Compared, found: Sequence[Shift]) -> str:
     """Return the smallest change of the body, of the tail and of a single boot that would not have passed."""
-    told = []
+    told: list[str] = []
     for part, name in ((Part.BODY, "every wake-up"), (Part.TAIL, "the tail"), (Part.NUMBER, "")):
         of = [one for one in found if one.part is part and math.isfinite(one.detectable) and one.baseline]
         if of and (name or not told):
