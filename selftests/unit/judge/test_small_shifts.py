@@ -11,7 +11,7 @@ import pytest
 from rtgate.judge.boot_figures import BootFigure, Part
 from rtgate.judge.limits import Finding
 from rtgate.judge.phase_findings import Compared, findings
-from rtgate.judge.phases import Placebo, Shift, decided, shifts
+from rtgate.judge.phases import Placebo, decided, shifts
 from rtgate.judge.verdict import Kind, Status
 from rtgate.units import Unit
 
@@ -77,7 +77,9 @@ def test_chance_is_not_called_a_shift() -> None:
 
 def test_a_pass_names_what_it_would_have_seen_and_what_it_did_not_look_at() -> None:
     (found,) = told(1.0, not_looked_at=("signals", "devices"))
-    assert "would have seen: every wake-up +2.0% (latency p50), the tail +5.0% (latency p99.9), " in found.sentence
+    assert (
+        "would have seen (95 %): every wake-up +2.0% (latency p50), the tail +5.0% (latency p99.9), " in found.sentence
+    )
     assert "a latency maximum from " in found.sentence
     assert "in a single boot" in found.sentence
     assert "not looked at: signals, devices" in found.sentence
@@ -89,7 +91,7 @@ def test_a_pass_names_what_it_would_have_seen_and_what_it_did_not_look_at() -> N
 
 @pytest.mark.parametrize("noise", [0.002, 0.02])
 def test_what_a_run_says_it_would_have_seen_it_sees(noise: float) -> None:
-    """Nine of ten shifts of that size are found; 80 of 100 here, for the chance of the simulation."""
+    """A change that is there lies beyond what is said to be seen in a twentieth of all runs, and so is missed."""
     chance = random.Random(7)
     known = {"latency p50": Placebo(move=0.001, spike=1.5, kernels=38, boots=12)}
 
@@ -100,14 +102,8 @@ def test_what_a_run_says_it_would_have_seen_it_sees(noise: float) -> None:
             for value in values
         ]
 
-    def one(factor: float) -> Shift:
-        (found,) = decided(shifts(boots(1.0), boots(factor), known))
-        return found
-
-    found = 0
-    for _ in range(100):
-        said = one(1.0)
-        # Exactly what blocks is seen in half of all cases only: a little more than that.
-        factor = 1 + max(said.detectable, 1.25 * said.practical) / said.baseline
-        found += one(factor).outcome.value == "regression"
-    assert found >= 80
+    missed = 0
+    for _ in range(200):
+        (one,) = decided(shifts(boots(1.0), boots(1.05), known))
+        missed += one.ruled_out < 0.05 * 28_800
+    assert missed <= 10

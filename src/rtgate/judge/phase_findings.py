@@ -257,23 +257,28 @@ def _would_have_seen(case: Compared, found: Sequence[Shift]) -> str:
     """Return the smallest change of the body, of the tail and of a single boot that would not have passed."""
     told: list[str] = []
     for part, name in ((Part.BODY, "every wake-up"), (Part.TAIL, "the tail"), (Part.NUMBER, "")):
-        of = [one for one in found if one.part is part and math.isfinite(one.detectable) and one.baseline]
+        of = [one for one in found if one.part is part and math.isfinite(one.ruled_out) and one.baseline]
         if of and (name or not told):
             # Of the body what is seen best, of the tail what is furthest out.
-            best = of[-1] if part is Part.TAIL else min(of, key=lambda one: one.detectable / abs(one.baseline))
-            told.append(f"{name} {_change(best, best.detectable)} ({best.figure})".strip())
+            best = of[-1] if part is Part.TAIL else min(of, key=lambda one: one.ruled_out / abs(one.baseline))
+            told.append(f"{name} {_change(best, best.ruled_out)} ({best.figure})".strip())
     for one in found:
         if one.part is Part.EXTREME and one.spike_from is not None:
             boots = "a single boot" if one.spike_boots == 1 else f"{one.spike_boots} of {one.boots} boots"
             told.append(f"a {one.figure} from {_shown(case, one, one.spike_from)} in {boots}")
-    return f"would have seen: {', '.join(told) or 'nothing smaller'}"
+    return f"would have seen (95 %): {', '.join(told) or 'nothing smaller'}"
 
 
 def _detectable(found: Sequence[Shift]) -> Iterator[Mapping[str, Any]]:
     """Yield for verdict.json what would have been seen: `value` is the shift of all boots, or the level of a spike."""
     for one in found:
-        if math.isfinite(one.detectable):
-            yield {"figure": one.figure, "change": "all boots", "value": one.detectable, "unit": str(one.unit)}
+        if math.isfinite(one.ruled_out):
+            yield {
+                "figure": one.figure,
+                "change": "all boots by more than",
+                "value": one.ruled_out,
+                "unit": str(one.unit),
+            }
         if one.spike_from is not None:
             change = f"{one.spike_boots} of {one.boots} boots from"
             yield {"figure": one.figure, "change": change, "value": one.spike_from, "unit": str(one.unit)}

@@ -40,7 +40,6 @@ _SUSPICIOUS = 0.05  # spikes that are less probable than this leave a figure ope
 _BEYOND_PLACEBOS = 1.5  # a shift must exceed the largest that a placebo showed by this factor
 _HOPELESS = 100  # times as many boots are not proposed
 _CONFIDENCE = 1 - 0.05 / LOOKS
-_POWER = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +83,6 @@ class Shift:
         least: lower bound of the shift, at 95 % over both looks.
         faster_p: how probable so much in the good direction is for equal kernels.
         harmless: the largest shift that a placebo showed.
-        level: the chance below which one test of this run counts as certain.
         certain: whether it lies above or below the baseline for certain, by however little.
         spike_from: a boot with so much counts as a spike; None as `spikes`.
         spike_boots: so many of them leave the figure open at least.
@@ -112,23 +110,9 @@ class Shift:
     least: float = -math.inf
     faster_p: float = 1.0
     harmless: float = 0.0
-    level: float = ERROR / LOOKS
     certain: bool = False
     spike_from: float | None = None
     spike_boots: int = 1
-
-    @property
-    def detectable(self) -> float:
-        """The smallest shift of all boots that this run calls a regression in nine of ten cases; infinite if none.
-
-        The half-width of the shift's interval, taken to the level of this run's tests and to that power by the normal
-        law.
-        """
-        if self.boots < self.fewest or not math.isfinite(self.most):
-            return math.inf
-        normal = NormalDist()
-        wider = (normal.inv_cdf(1 - self.level) + normal.inv_cdf(_POWER)) / normal.inv_cdf(_CONFIDENCE)
-        return max(self.practical, wider * (self.most - self.shift))
 
     @property
     def slower(self) -> bool:
@@ -276,7 +260,6 @@ def _decided(one: Shift, index: int, significant: set[tuple[float, int]], level:
         outcome=outcome,
         by_spikes=spiked and not moved,
         fewest=fewest,
-        level=level,
         # A loss is tested with all others; a gain alarms nobody, so each figure is simply held to the same level.
         certain=(one.p, index) in significant or one.faster_p <= level,
     )
