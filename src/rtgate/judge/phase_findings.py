@@ -266,7 +266,7 @@ def _would_have_seen(case: Compared, found: Sequence[Shift]) -> str:
         if one.part is Part.EXTREME and one.spike_from is not None:
             boots = "a single boot" if one.spike_boots == 1 else f"{one.spike_boots} of {one.boots} boots"
             told.append(f"a {one.figure} from {_shown(case, one, one.spike_from)} in {boots}")
-    return f"would have seen (95 %): {', '.join(told) or 'nothing smaller'}"
+    return f"ruled out (95 %): {', '.join(told) or 'nothing smaller'}"
 
 
 def _detectable(found: Sequence[Shift]) -> Iterator[Mapping[str, Any]]:
