@@ -186,7 +186,7 @@ def make(boot: Boot) -> Record:
 
 
 def verdict(status: Status, kind: Kind, sentence: str, **changes: str) -> Verdict:
-    fields = {
+    fields: dict[str, Any] = {
         "board": "virt-arm64",
         "arm": "candidate",
         "flavour": "preempt_rt",

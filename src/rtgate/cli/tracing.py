@@ -23,7 +23,7 @@ from rtgate.record import Place, Record
 from rtgate.report.text import plain
 from rtgate.tools.cyclictest import Cyclictest
 
-_TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.INCONCLUSIVE})
+_TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.SLOWER, Kind.INCONCLUSIVE})
 _TOOL = f"{Cyclictest().name}:"  # its wake-ups can be found in a trace
 
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rtgate import boards
-from rtgate.cli import command_options
+from rtgate.cli import command_options, drift
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import queries
 from rtgate.history.database import History, chosen
@@ -38,6 +38,10 @@ an hour, body, throughput. Boots of different environments are not put into one 
 examples:
   rtgate trend --board rk3568-evb1 --history sqlite:///history.db
   rtgate trend --board rk3568-evb1 --case latency/cyclictest:idle -o trend/
+  rtgate trend --board virt-arm64 --drift-budget 3% --last 20
+
+With --drift-budget the shifts of the last gates on virtual time are added up instead, from the newest back to the one
+in which its baseline was the candidate, and so on: exit code 1 where they come to more than the budget for certain.
 
 exit codes: 0 nothing got worse for good, 1 a change for the worse that is still there, 5 too few runs to tell.
 """
@@ -53,6 +57,10 @@ def add_parser(commands: Any) -> None:
     )
     command_options.stored(parser)
     parser.add_argument("--arm", metavar="ARM", help="only this arm, for example baseline (default: all)")
+    parser.add_argument("--drift-budget", type=drift.share, metavar="SHARE", help="add up gates; for example 3%%")
+    parser.add_argument(
+        "--last", type=command_options.positive, default=20, metavar="N", help="so many gates (default: %(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print series and changes as JSON")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write a plot of each case there")
 
@@ -78,6 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     boards.board(arguments.board)
     with History.open(chosen(arguments.history)) as history:
+        if arguments.drift_budget is not None:
+            return drift.run(history, replace(command_options.wanted(arguments), good=True), arguments)
         trends = _trends(history, arguments)
     if arguments.json:
         print(json.dumps([_as_json(trend) for trend in trends], indent=1))

@@ -124,6 +124,8 @@ def verdict(subject: Subject, finding: Finding) -> Verdict:
         limit=finding.limit,
         source=finding.source,
         boot=finding.boot,
+        ruled_out=finding.ruled_out,
+        not_looked_at=finding.not_looked_at,
     )
 
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rtgate.judge import distributions, planning
 from rtgate.judge.summaries import minutes
@@ -27,6 +28,8 @@ class Finding:
     boot: str = ""
     measurement: str = ""
     source: str = ""
+    ruled_out: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    not_looked_at: tuple[str, ...] = ()
 
 
 def shown(quantity: Quantity, instruction_ns: str) -> str:

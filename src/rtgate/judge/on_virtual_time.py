@@ -11,6 +11,7 @@ from rtgate.explained import Explained
 from rtgate.judge.boot_figures import boot_figures
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
+from rtgate.judge.looked_at import not_looked_at
 from rtgate.judge.phase_findings import Compared, findings
 from rtgate.judge.phases import LOOKS, decided, shifts
 from rtgate.judge.placebos import Placebos
@@ -22,7 +23,10 @@ from rtgate.record import Record
 
 def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
     """Yield what the phases of both kernels show, of every case."""
-    cases = [replace(_compared(subject, placebos), run=_run(subject, subjects)) for subject in subjects]
+    unseen = not_looked_at([(subject.case, record) for subject in subjects for record in subject.records])
+    cases = [
+        replace(_compared(subject, placebos), run=_run(subject, subjects), not_looked_at=unseen) for subject in subjects
+    ]
     outcomes = iter(decided([figure for case in cases for figure in case.found]))
     for subject, case in zip(subjects, cases, strict=True):
         decided_here = tuple(next(outcomes) for _ in case.found)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rtgate.explained import Explained
 from rtgate.judge.boot_figures import Part
@@ -33,6 +34,7 @@ class Compared:
         same: whether both kernels are one image, from the same source and configuration.
         outside: what else they are, where one image may be two kernels: what differs is not in it; empty if not.
         strange: what the boots were measured with that placebos were not; empty if nothing.
+        not_looked_at: what no case of the run looks at.
     """
 
     board: str
@@ -46,6 +48,7 @@ class Compared:
     same: bool = False
     outside: str = ""
     strange: str = ""
+    not_looked_at: tuple[str, ...] = ()
 
 
 def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
@@ -63,6 +66,7 @@ def _findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
     of = {outcome: [one for one in judged if one.outcome is outcome] for outcome in Outcome}
     for number, one in enumerate(of[Outcome.REGRESSION]):
         yield _explained(case, _regression(case, one)) if number == 0 else _regression(case, one)
+    slower = [] if of[Outcome.REGRESSION] else [one for one in judged if one.slower and one.shift > one.harmless]
     blind = [one for one in of[Outcome.INCONCLUSIVE] if one.blind]
     if blind:
         yield _blind(blind)
@@ -76,6 +80,10 @@ def _findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
     elif len(of[Outcome.NO_WORSE]) == len(found) and not case.absent:
         slept = "" if case.same else _slept(case)
         yield _not_exercised(case, slept) if slept else _no_worse(case, found)
+    elif slower:
+        yield Finding(
+            status=Status.DONE, kind=Kind.SLOWER, sentence=_slower(slower), measurement=_clearest(slower).figure
+        )
 
 
 def _not_exercised(case: Compared, slept: str) -> Finding:
@@ -220,6 +228,26 @@ def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
     if case.lost:
         sentence = f"no regression seen, but {case.lost} boots are not valid in every respect: that is not good enough"
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
+    slower = [one for one in found if one.slower and one.shift > one.harmless]
+    sentence = f"{_slower(slower) if slower else _equal(found)}; {_ruled_out(case, found)}"
+    if case.not_looked_at:
+        sentence += f"; not looked at: {', '.join(case.not_looked_at)}"
+    if not case.same:
+        sentence += f"; {_exercise_told(case)}"
+    # What may not even have run is not good: boards must say.
+    seen = case.same or (case.explained is not None and _ran_here(case))
+    return Finding(
+        status=Status.PASS if seen else Status.DONE,
+        kind=Kind.SLOWER if slower else Kind.NO_WORSE,
+        sentence=sentence,
+        measurement=_clearest(slower).figure if slower else "",
+        ruled_out=tuple(_bounds(found)),
+        not_looked_at=case.not_looked_at,
+    )
+
+
+def _equal(found: Sequence[Shift]) -> str:
+    """Return what is ruled out, and what moved for certain within what harmless changes do."""
     body = next((one for one in found if one.part is Part.BODY), found[0])
     widest = max(found, key=lambda one: one.ruled_out / abs(one.baseline) if one.baseline else 0.0)
     limits = f"{_change(body, body.ruled_out)} of {body.figure} and {_change(widest, widest.ruled_out)} of"
@@ -227,11 +255,68 @@ def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
         f"no worse than the baseline in {len(found)} figures of {body.boots} boots of each kernel; more than "
         f"{limits} {widest.figure} in all boots is ruled out (each at 95 %)"
     )
-    if not case.same:
-        sentence += f"; {_exercise_told(case)}"
-    # What may not even have run is not good: boards must say.
-    seen = case.same or (case.explained is not None and _ran_here(case))
-    return Finding(status=Status.PASS if seen else Status.DONE, kind=Kind.NO_WORSE, sentence=sentence)
+    moved = [one for one in found if one.slower]
+    if moved:
+        sentence += f"; {_certain(_clearest(moved))}, which harmless changes do too{_harmless(_clearest(moved))}"
+    faster = [one for one in found if one.faster]
+    return f"{sentence}; {_certain(_clearest(faster))}" if faster else sentence
+
+
+def _slower(found: Sequence[Shift]) -> str:
+    """Return what is worse for certain, by more than harmless changes showed and by less than blocks: once."""
+    one = _clearest(found)
+    others = ", ".join(f"{other.figure} {_change(other, other.shift)}" for other in found if other is not one)
+    sentence = f"{_certain(one)}, below the {_change(one, one.practical)} that blocks{_harmless(one)}"
+    return f"{sentence}; also {others}" if others else sentence
+
+
+def _clearest(found: Sequence[Shift]) -> Shift:
+    return max(found, key=lambda one: abs(one.shift) / one.practical if one.practical else 0.0)
+
+
+def _certain(one: Shift) -> str:
+    worse = one.shift > 0
+    words = ("slower", "faster") if one.unit.virtual else ("worse", "better")
+    p = one.p if worse else one.faster_p
+    return (
+        f"{one.figure} {words[0] if worse else words[1]} for certain by {_change(one, one.shift)} (between "
+        f"{_change(one, one.least)} and {_change(one, one.most)}, p = {p:.1g})"
+    )
+
+
+def _harmless(one: Shift) -> str:
+    return f" (up to {_change(one, one.harmless)} seen of harmless changes)"
+
+
+def _ruled_out(case: Compared, found: Sequence[Shift]) -> str:
+    """Return which changes of the body and the tail these boots rule out, and from where on a boot is a spike."""
+    told: list[str] = []
+    for part, name in ((Part.BODY, "every wake-up"), (Part.TAIL, "the tail"), (Part.NUMBER, "")):
+        of = [one for one in found if one.part is part and math.isfinite(one.ruled_out) and one.baseline]
+        if of and (name or not told):
+            # Of the body what is seen best, of the tail what is furthest out.
+            best = of[-1] if part is Part.TAIL else min(of, key=lambda one: one.ruled_out / abs(one.baseline))
+            told.append(f"{name} {_change(best, best.ruled_out)} ({best.figure})".strip())
+    for one in found:
+        if one.part is Part.EXTREME and one.spike_from is not None:
+            boots = "a single boot" if one.spike_boots == 1 else f"{one.spike_boots} of {one.boots} boots"
+            told.append(f"a {one.figure} from {_shown(case, one, one.spike_from)} in {boots}")
+    return f"ruled out (95 %): {', '.join(told) or 'nothing smaller'}"
+
+
+def _bounds(found: Sequence[Shift]) -> Iterator[Mapping[str, Any]]:
+    """Yield for verdict.json what is ruled out: `value` is the shift of all boots, or the level of a spike."""
+    for one in found:
+        if math.isfinite(one.ruled_out):
+            yield {
+                "figure": one.figure,
+                "change": "all boots by more than",
+                "value": one.ruled_out,
+                "unit": str(one.unit),
+            }
+        if one.spike_from is not None:
+            change = f"{one.spike_boots} of {one.boots} boots from"
+            yield {"figure": one.figure, "change": change, "value": one.spike_from, "unit": str(one.unit)}
 
 
 def _change(one: Shift, change: float) -> str:

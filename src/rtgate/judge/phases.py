@@ -80,6 +80,12 @@ class Shift:
         fewest: boots of each kernel with which anything can be called a regression in this run.
         learnt: whether placebos showed how much this figure moves for no reason; otherwise it is not judged.
         outcome: decided for all figures of the run together, see `decided`.
+        least: lower bound of the shift, at 95 % over both looks.
+        faster_p: how probable so much in the good direction is for equal kernels.
+        harmless: the largest shift that a placebo showed.
+        certain: whether it lies above or below the baseline for certain, by however little.
+        spike_from: a boot with so much counts as a spike; None as `spikes`.
+        spike_boots: so many of them leave the figure open at least.
     """
 
     figure: str
@@ -101,6 +107,22 @@ class Shift:
     by_spikes: bool = False
     fewest: int = 2
     outcome: Outcome = Outcome.INCONCLUSIVE
+    least: float = -math.inf
+    faster_p: float = 1.0
+    harmless: float = 0.0
+    certain: bool = False
+    spike_from: float | None = None
+    spike_boots: int = 1
+
+    @property
+    def slower(self) -> bool:
+        """Whether it is worse for certain, by less than blocks."""
+        return self.certain and 0 < self.shift < self.practical
+
+    @property
+    def faster(self) -> bool:
+        """Whether it is better for certain, by more than harmless changes showed."""
+        return self.certain and self.shift < -self.harmless
 
     @property
     def blind(self) -> bool:
@@ -137,7 +159,15 @@ def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: P
     margin = margin_of(one.part)
     least = _BEYOND_PLACEBOS * placebo.move_by if placebo else 0.0
     practical = max(max(margin.worth - 1, moved) * abs(middle), least) or _whole(one.unit)
-    spikes, spike_p = _spikes(old, new, placebo, margin.worth) if placebo and middle >= 0 else (None, 1.0)
+    spikes: int | None = None
+    spike_p, spike_from, spike_boots = 1.0, None, 1
+    if placebo and middle >= 0:
+        spike_from = _spike_level(old, placebo, margin.worth)
+        spikes = sum(value > spike_from for value in new)
+        spike_p = _spike_p(spikes, len(new), placebo)
+        spike_boots = next(
+            (few for few in range(1, len(new)) if _spike_p(few, len(new), placebo) <= _SUSPICIOUS), len(new)
+        )
     return Shift(
         figure=one.name,
         part=one.part,
@@ -156,6 +186,11 @@ def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: P
         better=one.better,
         spikes=spikes,
         spike_p=spike_p,
+        least=ranks.at_least(old, new, _CONFIDENCE),
+        faster_p=ranks.worse(new, old),
+        harmless=max(placebo.move * abs(middle), placebo.move_by) if placebo else 0.0,
+        spike_from=spike_from,
+        spike_boots=spike_boots,
     )
 
 
@@ -164,20 +199,24 @@ def _whole(unit: Unit) -> float:
     return 1.0 if unit is Unit.COUNT else 0.0
 
 
-def _spikes(old: Sequence[float], new: Sequence[float], placebo: Placebo, worth: float) -> tuple[int, float]:
-    """Return how many boots lie further out than every boot of every placebo, and how probable that is for another one.
+def _spike_level(old: Sequence[float], placebo: Placebo, worth: float) -> float:
+    """Return what lies further out than every boot of every placebo and of the baseline, by an amount worth blocking.
 
-    Further out: as a multiple of the median of the kernel without the change, beyond that kernel's own boots, and by an
-    amount worth blocking. If the candidate is harmless all boots, the placebos' and its own, are exchangeable: that at
-    least k of S new ones lie above all N old ones has the probability S!/(S-k)! (N+S-k)!/(N+S)!, whatever the
-    distribution. That they lie above them by some amount is less probable still.
+    As a multiple of the median of the kernel without the change.
     """
     middle = median(old)
-    level = worth * max(placebo.spike * middle if middle else placebo.spike_at, *old)
-    beyond = sum(value > level for value in new)
+    return worth * max(placebo.spike * middle if middle else placebo.spike_at, *old)
+
+
+def _spike_p(beyond: int, boots: int, placebo: Placebo) -> float:
+    """Return how probable so many boots beyond all that placebos showed are for another harmless kernel.
+
+    If the candidate is harmless all boots, the placebos' and its own, are exchangeable: that at least k of S new ones
+    lie above all N old ones has the probability S!/(S-k)! (N+S-k)!/(N+S)!, whatever the distribution. That they lie
+    above them by some amount is less probable still.
+    """
     seen = placebo.kernels * placebo.boots
-    p = math.prod((len(new) - index) / (seen + len(new) - index) for index in range(beyond))
-    return beyond, p
+    return math.prod((boots - index) / (seen + boots - index) for index in range(beyond))
 
 
 def decided(found: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift, ...]:
@@ -215,7 +254,15 @@ def _decided(one: Shift, index: int, significant: set[tuple[float, int]], level:
         outcome = Outcome.NO_WORSE
     else:
         outcome = Outcome.INCONCLUSIVE
-    return replace(one, ruled_out=ruled_out, outcome=outcome, by_spikes=spiked and not moved, fewest=fewest)
+    return replace(
+        one,
+        ruled_out=ruled_out,
+        outcome=outcome,
+        by_spikes=spiked and not moved,
+        fewest=fewest,
+        # A loss is tested with all others; a gain alarms nobody, so each figure is simply held to the same level.
+        certain=(one.p, index) in significant or one.faster_p <= level,
+    )
 
 
 def learnt(reference: Boots, harmless: Sequence[Boots]) -> Mapping[str, Placebo]:

@@ -58,6 +58,11 @@ def at_most(baseline: Sequence[float], candidate: Sequence[float], confidence: f
     return math.inf if beyond == 0 else float(differences[len(differences) - beyond])
 
 
+def at_least(baseline: Sequence[float], candidate: Sequence[float], confidence: float) -> float:
+    """Return the lower bound of the shift at a one-sided confidence; as `at_most`."""
+    return -at_most(candidate, baseline, confidence)
+
+
 def least_p(baseline: int, candidate: int) -> float:
     """Return the smallest probability that `worse` can give for so many boots: all of one above all of the other."""
     return 1 / math.comb(baseline + candidate, candidate)

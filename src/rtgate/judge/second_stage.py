@@ -106,4 +106,4 @@ def _why(said: Sequence[Verdict]) -> Why | None:
 def _tells(one: Verdict, why: Why) -> bool:
     if why is Why.FLAGGED:
         return one.status is Status.FAIL
-    return one.kind is Kind.INCONCLUSIVE or one.status in {Status.ERROR, Status.MISS}
+    return one.kind in {Kind.INCONCLUSIVE, Kind.SLOWER} or one.status in {Status.ERROR, Status.MISS}

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -35,6 +35,7 @@ class Kind(Enum):
     SHARE = "share limit"
     REGRESSION = "regression"
     NO_WORSE = "no worse"  # in a comparison with the baseline
+    SLOWER = "slower, below what blocks"  # for certain, and by more than harmless changes showed
     NOT_SUSPICIOUS = "not suspicious"  # against the history; weaker than no worse
     NOT_EXERCISED = "not exercised"  # nothing of what differs ran while measuring
     NOT_COMPARED = "not compared"  # both kernels were measured, and nothing may be said of the difference
@@ -59,6 +60,8 @@ class Verdict:
         value: the figure that decided, with its unit; empty without one.
         limit: the limit with its unit; empty without one.
         boot: the boot that decided, as people name it; empty when all did.
+        ruled_out: which changes the boots rule out at 95 %: figure, change, value, unit.
+        not_looked_at: what no case of the run looks at.
     """
 
     status: Status
@@ -73,18 +76,22 @@ class Verdict:
     limit: str = ""
     source: str = ""
     boot: str = ""
+    ruled_out: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    not_looked_at: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the verdict as it stands in verdict.json."""
         data = {name: getattr(self, name) for name in self.__slots__}
         figures = {"value": _figure(self.value), "limit": _figure(self.limit)}
-        return {**data, **figures, "status": self.status.value, "kind": self.kind.value}
+        lists = {"ruled_out": [dict(one) for one in self.ruled_out], "not_looked_at": list(self.not_looked_at)}
+        return {**data, **figures, **lists, "status": self.status.value, "kind": self.kind.value}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Verdict:
         """Return the verdict of an entry of verdict.json. Raises KeyError, TypeError or ValueError."""
         texts = {name: data[name]["text"] if data[name] else "" for name in ("value", "limit")}
-        return cls(**{**data, **texts, "status": Status(data["status"]), "kind": Kind(data["kind"])})
+        lists = {name: tuple(data.get(name, ())) for name in ("ruled_out", "not_looked_at")}
+        return cls(**{**data, **texts, **lists, "status": Status(data["status"]), "kind": Kind(data["kind"])})
 
 
 def quantity(text: str) -> Quantity | None:

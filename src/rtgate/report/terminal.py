@@ -132,7 +132,7 @@ def _numbers(records: Sequence[Record], limit: Quantity | None) -> tuple[str, ..
 def _sentences(console: Console, case: CaseReport) -> None:
     """Print what is not PASS, and what a comparison rules out: wrapped in a terminal, on one line in a pipe."""
     for verdict in sorted(case.verdicts or (case.headline,), key=lambda verdict: verdict.status.rank):
-        if verdict.status is Status.PASS and verdict.kind not in {Kind.NO_WORSE, Kind.NOT_SUSPICIOUS}:
+        if verdict.status is Status.PASS and verdict.kind not in {Kind.NO_WORSE, Kind.SLOWER, Kind.NOT_SUSPICIOUS}:
             continue
         where = " ".join(part for part in (case.case, case.arm, case.board) if part)
         first, _, rest = plain(verdict.sentence).partition("\n")
@@ -161,6 +161,8 @@ def _meaning(found: Sequence[CaseReport], exit_code: int) -> tuple[str, str]:
     kinds = {verdict.kind for verdict in verdicts}
     if exit_code == 0 and not any(case.status is Status.PASS for case in found):
         return "DONE", "measured, nothing was judged, as asked"
+    if exit_code == 0 and Kind.SLOWER in kinds:
+        return "PASS", "every limit was kept; the kernel is slower for certain, by less than what blocks"
     if exit_code == 0 and Kind.NO_WORSE in kinds:
         return "PASS", "every limit was kept, and the kernel is no worse than the baseline"
     if exit_code == 1 and {verdict.kind for verdict in verdicts if verdict.status is Status.FAIL} == {Kind.REGRESSION}:

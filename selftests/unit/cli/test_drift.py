@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+from selftests.unit.judge.test_drift import CASE, branch
+
+from rtgate import record as records_file
+from rtgate.cli.drift import share
+from rtgate.cli.main import main
+from rtgate.judge.drift import Gate
+
+
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gates: list[Gate]) -> None:
+    monkeypatch.setenv("RTGATE_HISTORY", f"sqlite:///{tmp_path}/history.db")
+    for gate in gates:
+        place = tmp_path / gate.run
+        for one in (*gate.baseline, *gate.candidate):
+            records_file.write(one, {}, b"", place)
+        assert main(["history", "add", str(place), "--run", gate.run]) == 0
+
+
+ASKED = ["trend", "--board", "virt-arm64", "--case", CASE, "--drift-budget", "3%"]
+
+
+def test_a_branch_that_drifts_fails_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(tmp_path, monkeypatch, branch([1.015**merge for merge in range(5)]))
+    capsys.readouterr()
+    assert main(ASKED) == 1
+    told = capsys.readouterr().out
+    assert "latency p50 drifted by +6." in told
+    assert "over 4 gates (between +" in told
+    assert "3.0% is the budget" in told
+    assert all(f"merge-{index}:" in told for index in range(1, 5))
+    assert main([*ASKED, "--last", "1"]) == 0
+
+
+def test_a_gate_of_what_was_not_merged_is_not_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gates = branch([1.0, 1.015, 1.03, 1.045, 1.06])
+    stored(tmp_path, monkeypatch, [gates[0], gates[2]])  # the second gate's baseline was nobody's candidate
+    capsys.readouterr()
+    assert main([*ASKED, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {tuple(step["run"] for step in one["steps"]) for one in found} == {("merge-3",)}
+
+
+def test_a_history_without_gates_is_no_good_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (gate,) = branch([1.0, 1.0])
+    stored(tmp_path, monkeypatch, [Gate(run=gate.run, kernel="", baseline=gate.baseline, candidate=())])
+    assert main(ASKED) == 5
+
+
+def test_a_budget_is_a_share() -> None:
+    assert share("3%") == pytest.approx(0.03)
+    for text in ("3", "x%", "0%", "nan%", "120%"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            share(text)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate trend --drift-budget`: what the small shifts of a branch's merges come to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rtgate.history import queries
+from rtgate.history.database import History
+from rtgate.history.queries import Boot, Wanted
+from rtgate.judge.comparable import differences
+from rtgate.judge.drift import Drift, Gate, drifts
+from rtgate.record import Record
+from rtgate.report.text import plain
+
+
+def share(text: str) -> float:
+    """Read a budget such as `3%`. Raises argparse.ArgumentTypeError."""
+    try:
+        value = float(text.removesuffix("%")) / 100
+    except ValueError:
+        value = math.nan
+    if not (text.endswith("%") and 0 < value < 1):
+        raise argparse.ArgumentTypeError(f"{text!r} is no share between 0% and 100%, such as 3%")
+    return value
+
+
+def run(history: History, wanted: Wanted, arguments: argparse.Namespace) -> int:
+    """Print what the last gates of a branch come to; return the exit code."""
+    by_case: dict[str, list[Boot]] = {}
+    for boot in queries.find(history, wanted):
+        by_case.setdefault(boot.case, []).append(boot)
+    found = [
+        one for case in sorted(by_case) for one in drifts(case, _gates(history, chain(by_case[case], arguments.last)))
+    ]
+    beyond = [one for one in found if one.beyond(arguments.drift_budget)]
+    if arguments.json:
+        print(json.dumps([{**asdict(one), "total": one.total, "low": one.low, "high": one.high} for one in found]))
+    else:
+        _show(found, beyond, arguments.drift_budget)
+    if not found:
+        print("rtgate: no gate on virtual time with both kernels was stored that could be added up", file=sys.stderr)
+        return 5
+    return 1 if beyond else 0
+
+
+def _gates(history: History, found: Sequence[Sequence[Boot]]) -> list[Gate]:
+    return [gate for boots in found if (gate := _gate(history, boots)) is not None]
+
+
+def chain(boots: Sequence[Boot], last: int) -> tuple[tuple[Boot, ...], ...]:
+    """Return the boots of the newest gate and of those before it, oldest first, at most `last`.
+
+    Before it: the gate in which its baseline was the candidate. A gate of what was never merged is in no chain.
+    """
+    by_run: dict[str, list[Boot]] = {}
+    for boot in boots:
+        if boot.comparable == boots[-1].comparable:
+            by_run.setdefault(boot.run, []).append(boot)
+    gates = [one for one in by_run.values() if _image(one, "baseline") and _image(one, "candidate")]
+    found: list[tuple[Boot, ...]] = []
+    for gate in reversed(gates):
+        old, new = _image(gate, "baseline"), _image(gate, "candidate")
+        if old != new and len(found) < last and (not found or new == _image(found[-1], "baseline")):
+            found.append(tuple(gate))
+    return tuple(reversed(found))
+
+
+def _image(gate: Sequence[Boot], arm: str) -> str:
+    """Return the one image of an arm; empty if there are none or several."""
+    images = {boot.image for boot in gate if boot.arm == arm}
+    return images.pop() if len(images) == 1 else ""
+
+
+def _gate(history: History, boots: Sequence[Boot]) -> Gate | None:
+    """Return a gate with its records; None if they are not of virtual time, or may not be compared."""
+    arms: dict[str, list[Record]] = {"baseline": [], "candidate": []}
+    for boot, record in zip(boots, queries.records(history, boots), strict=True):
+        if boot.arm in arms:
+            arms[boot.arm].append(record)
+    before, after = arms["baseline"], arms["candidate"]
+    if not all(record.virtual_time for record in (*before, *after)):
+        return None
+    if why := differences(before, after):
+        print(f"rtgate: {boots[0].run} is not added up: {plain('; '.join(why))}", file=sys.stderr)
+        return None
+    last = next(boot for boot in boots if boot.arm == "candidate")
+    kernel = f"{last.kernel_name} {last.source}".strip() or last.kernel_release
+    return Gate(run=last.run, kernel=kernel, baseline=before, candidate=after)
+
+
+def _show(found: Sequence[Drift], beyond: Sequence[Drift], budget: float) -> None:
+    table = Table("case", "figure", "gates", "drift", "between")
+    for one in found:
+        between = f"{_percent(one.low)} and {_percent(one.high)}"
+        cells = (one.case, one.figure, str(len(one.steps)), _percent(one.total), between)
+        table.add_row(*(Text(plain(cell)) for cell in cells))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    for one in beyond:
+        print(
+            f"{plain(one.case)}: {one.figure} drifted by {_percent(one.total)} over {len(one.steps)} gates (between "
+            f"{_percent(one.low)} and {_percent(one.high)}), and {budget:.1%} is the budget; what contributed:"
+        )
+        for step in one.contributors:
+            print(f"  {_percent(step.change)} {plain(step.run)}: {plain(step.kernel)}")
+
+
+def _percent(change: float) -> str:
+    return f"{math.expm1(change):+.1%}"
