@@ -32,7 +32,7 @@ CHUNK = replace(LIVE, chunk=Chunk(soak="S01234567", number=7))
 
 
 def _same(one: Record) -> Record:
-    return replace(one, directory=None)
+    return replace(one, directory=None, sources={})
 
 
 @pytest.mark.parametrize(
@@ -296,10 +296,10 @@ def _stored(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
     return directory, json.loads((directory / "record.json").read_text())
 
 
-@pytest.mark.parametrize("number", [1, 3, 0, "2", None, 2.5])
+@pytest.mark.parametrize("number", [1, 2, 0, "3", None, 3.5])
 def test_another_format_is_refused(tmp_path: Path, number: object) -> None:
     directory, data = _stored(tmp_path)
-    assert data["format"] == 2
+    assert data["format"] == 3
     (directory / "record.json").write_text(json.dumps({**data, "format": number}))
     with pytest.raises(ConfigError, match=rf"001/record\.json: record format {number}, this rtgate reads 2"):
         records.read(directory)

@@ -6,25 +6,28 @@ needs; `planned.json` beside the boots says which were planned; the raw output i
 so that a better parser can read it again.
 
 Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
-name several groups of threads. If any, `chunk` of a soak, and `evidence.pcie`, `readings`, `suspends`, `rcu_nocbs`.
+name several groups of threads. 3, `sources` and `reading`.
+If any, `chunk` of a soak, and `evidence.pcie`, `readings`, `suspends`, `rcu_nocbs`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rtgate import regular_file
 from rtgate.environment import Environment
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measurement import Measurement
 from rtgate.tools import Bound
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +140,9 @@ class Record:
         seconds: host seconds by step.
         line: bytes received, frames damaged, frames repeated.
         machine: what ran the board.
+        sources: SHA-256 of each file that the record was made from, by its path beside `record.json`.
+        reading: how the tool's output was read (see `rtgate.raw_output`), as a mapping; empty where nothing was.
+        discrepancies: where the record and its files say different things; of those who read it, not in the JSON.
         chunk: which part of a soak it is; None for a measurement of its own.
     """
 
@@ -157,6 +163,9 @@ class Record:
     line: Mapping[str, int]
     seconds: Mapping[str, float]
     machine: Mapping[str, str]
+    sources: Mapping[str, str] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    discrepancies: tuple[str, ...] = ()
     chunk: Chunk | None = None
     directory: Path | None = None
 
@@ -202,14 +211,17 @@ class Place:
 
 def write(record: Record, files: Mapping[str, bytes], console: bytes, records: Path) -> Path:
     """Write a record with its raw output, whole or not at all, and return its directory. Raises InfrastructureError."""
+    raw = {f"raw/{Path(name).name}": data for name, data in files.items()}
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in {**raw, "console.log": console}.items()}
+    record = replace(record, sources=digests)
     case = Place(records=records, board=record.board, arm=record.arm, case=record.case).directory
     try:
         case.mkdir(parents=True, exist_ok=True)
         staged = Path(tempfile.mkdtemp(prefix=".writing-", dir=case))
         try:
             (staged / "raw").mkdir()
-            for name, data in files.items():
-                (staged / "raw" / Path(name).name).write_bytes(data)
+            for name, data in raw.items():
+                (staged / name).write_bytes(data)
             (staged / "console.log").write_bytes(console)
             (staged / "record.json").write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
             staged.chmod(0o755)
@@ -260,11 +272,12 @@ def read(directory: Path) -> Record:
     """
     path = directory / "record.json"
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=int)  # no NaN
+        text = regular_file.read_text(path, regular_file.JSON_LIMIT)
+        data = json.loads(text, parse_constant=int)  # no NaN
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise ConfigError(f"{path}: damaged record: {type(error).__name__} {error}") from error
+        raise ConfigError(_damaged(str(path), error)) from error
     return from_json(data, str(path), directory)
 
 
@@ -275,7 +288,14 @@ def from_json(data: dict[str, Any], origin: str, directory: Path | None = None) 
             raise ConfigError(f"{origin}: record format {data['format']}, this rtgate reads {FORMAT}")
         return _decoded(data, directory)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ConfigError(f"{origin}: damaged record: {type(error).__name__} {error}") from error
+        raise ConfigError(_damaged(origin, error)) from error
+
+
+def _damaged(origin: str, error: Exception) -> str:
+    return (
+        f"{origin}: damaged record: {regular_file.damage(error)}: the file was changed or is of another rtgate; "
+        f"measure again, or remove its directory"
+    )
 
 
 def read_all(records: Path) -> Iterator[Record]:
@@ -324,6 +344,8 @@ def as_json(record: Record) -> dict[str, Any]:
         "line": dict(record.line),
         "seconds": dict(record.seconds),
         "machine": dict(record.machine),
+        "sources": dict(record.sources),
+        "reading": dict(record.reading),
     }
 
 
@@ -390,6 +412,8 @@ def _record(data: dict[str, Any], directory: Path | None) -> Record:
         line=_is((dict,), data["line"]),
         seconds=_is((dict,), data["seconds"]),
         machine=_is((dict,), data["machine"]),
+        sources={name: _is((str,), digest) for name, digest in _is((dict,), data["sources"]).items()},
+        reading=_is((dict,), data["reading"]),
         directory=directory,
     )
 

@@ -61,7 +61,7 @@ def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
     verdicts = [verdict for subject in judged for verdict in judge(subject, found)]
     verdicts += compared(judged, asked.history)
     verdicts += others
-    write_verdicts(verdicts, output / "verdict.json", judged)
+    write_verdicts(verdicts, output / "verdict.json", judged, records=records, thresholds=asked.thresholds)
     code = _report(output, verdicts, allow_unjudged=asked.allow_unjudged)
     code = code or keep(asked.history, records)
     lost = any((*subject.missing, *subject.unpaired) for subject in judged)

@@ -58,7 +58,22 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
         undeclared: reasons, by check, why the board declares a check not applicable.
     """
     made = (
-        *(_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings),
+        *(
+            _record,
+            _figures,
+            _flavour,
+            _kernel,
+            _cpus,
+            _log,
+            _threads,
+            _affinity,
+            _cycles,
+            _counts,
+            _duration,
+            _clock,
+            _load,
+            _settings,
+        ),
         *(isolation_check, suspend_check, temperature_check, firmware_check, _steady, health_check, aer_check),
     )
     found = tuple(check(record) for check in made)
@@ -68,6 +83,38 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
         else check
         for check in found
     )
+
+
+def _record(record: Record) -> Check:
+    """Check that the record says what the files say that it was made from."""
+    there = any(name.startswith("raw/") for name in record.sources)
+    fine = "the raw output says the same" if there else "no raw output: its figures fit its histograms"
+    return judged("record", Spoils.EVERYTHING, "; ".join(record.discrepancies), fine)
+
+
+def _figures(record: Record) -> Check:
+    """Check that no maximum is below what its histogram holds."""
+    highest = {
+        (one.name.removesuffix(".max"), tuple(sorted(one.labels.items()))): one.quantity
+        for one in record.measurements
+        if one.name.endswith(".max") and one.quantity is not None
+    }
+    problems = []
+    for one in record.measurements:
+        maximum = highest.get((one.name, tuple(sorted(one.labels.items()))))
+        if one.histogram is None or maximum is None:
+            continue
+        least = one.histogram.limit if one.histogram.overflow else _highest_bucket(one.histogram)
+        if maximum.to(one.unit).value < least * (1 - 1e-9):
+            problems.append(
+                f"record.json says {one.name}.max {one.label} {maximum}, its histogram has samples of at least "
+                f"{Quantity(least, one.unit)}"
+            )
+    return judged("figures", Spoils.EVERYTHING, "; ".join(problems), "no maximum is below its histogram")
+
+
+def _highest_bucket(histogram: Histogram) -> int:
+    return max((value for value, samples in histogram.counts.items() if samples), default=0)
 
 
 def _flavour(record: Record) -> Check:
