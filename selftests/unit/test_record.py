@@ -301,12 +301,12 @@ def test_another_format_is_refused(tmp_path: Path, number: object) -> None:
     directory, data = _stored(tmp_path)
     assert data["format"] == 3
     (directory / "record.json").write_text(json.dumps({**data, "format": number}))
-    with pytest.raises(ConfigError, match=rf"001/record\.json: record format {number}, this rtgate reads 2"):
+    with pytest.raises(ConfigError, match=rf"001/record\.json: record format {number}, this rtgate reads 3"):
         records.read(directory)
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"{", b"[]", b"3", b"null", b"\xff\xfe", b'{"format": 2}', b'{"format": 1}', b"[" * 100_000]
+    "text", [b"", b"{", b"[]", b"3", b"null", b"\xff\xfe", b'{"format": 3}', b'{"format": 1}', b"[" * 100_000]
 )
 def test_what_is_no_record_is_refused(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "record.json").write_bytes(text)

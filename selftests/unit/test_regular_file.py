@@ -21,7 +21,7 @@ def test_a_fifo_as_a_record_ends_at_once(tmp_path: Path) -> None:
         [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, timeout=60, check=False
     )
     assert "ConfigError" in done.stderr
-    assert "record.json: not a regular file" in done.stderr
+    assert "record.json: cannot be read: not a regular file" in done.stderr
 
 
 def test_a_link_to_an_endless_device_is_refused(tmp_path: Path) -> None:

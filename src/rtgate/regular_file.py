@@ -34,7 +34,7 @@ def read_bytes(path: Path, limit: int) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ConfigError(f"{path}: not a regular file: put a file there, or remove it")
+            raise ConfigError(f"{path}: cannot be read: not a regular file: put a file there, or remove it")
         with os.fdopen(descriptor, "rb", closefd=False) as stream:
             data = stream.read(limit + 1)
     finally:

@@ -250,7 +250,7 @@ def _without_aliases(text: str, path: Path, loader: Any) -> None:
             raise ConfigError("aliases are not allowed: write the value out", _at(path, event.start_mark))
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
-            raise ConfigError(f"not YAML: more than {_DEEPEST} levels", _at(path, event.start_mark))
+            raise ConfigError(f"not YAML: more than {_DEEPEST} levels", Location(path, 1, 1))
 
 
 def data(text: str) -> Any:
