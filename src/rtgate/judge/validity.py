@@ -58,22 +58,7 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
         undeclared: reasons, by check, why the board declares a check not applicable.
     """
     made = (
-        *(
-            _record,
-            _figures,
-            _flavour,
-            _kernel,
-            _cpus,
-            _log,
-            _threads,
-            _affinity,
-            _cycles,
-            _counts,
-            _duration,
-            _clock,
-            _load,
-            _settings,
-        ),
+        *(_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings),
         *(isolation_check, suspend_check, temperature_check, firmware_check, _steady, health_check, aer_check),
     )
     found = tuple(check(record) for check in made)
