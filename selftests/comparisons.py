@@ -155,7 +155,7 @@ def keep(kernel: str, found: Iterable[Mapping[str, Any]], directory: Path) -> Pa
 def _packed(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record's data without what no judgement reads, its histograms as steps and counts."""
     made = copy.deepcopy(dict(data))
-    made["seconds"], made["line"] = {}, {}
+    made["seconds"], made["line"], made["sources"], made["reading"] = {}, {}, {}, {}
     for measurement in made["measurements"]:
         if "histogram" in measurement:
             counts = {int(value): count for value, count in measurement["histogram"]["counts"].items()}

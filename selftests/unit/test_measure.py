@@ -29,13 +29,14 @@ from selftests.fake_target import (
 from rtgate import boards, loads, readings
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.evidence import LoadSeen, Thread
 from rtgate.judge.check import Held
 from rtgate.judge.validity import checks
 from rtgate.measure import Case, measure, plan, setting
 from rtgate.measurement import Better, Measurement
 from rtgate.needs import NEVER, Need, hopeless
 from rtgate.observed import uname_flavour
-from rtgate.record import LoadSeen, Record, Thread
+from rtgate.record import Record
 from rtgate.storage import FileSystem, Overwrite, Storage
 from rtgate.target.outcome import LineQuality, Outcome, State
 from rtgate.target.plan import Plan, script

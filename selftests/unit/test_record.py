@@ -18,8 +18,9 @@ from selftests.unit.report.conftest import OOPS, Boot, make
 from rtgate import planned, room
 from rtgate import record as records
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.evidence import Evidence, LoadSeen, Thread
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.record import Chunk, Evidence, LoadSeen, Place, Record, Thread
+from rtgate.record import Chunk, Place, Record
 from rtgate.target.outcome import State
 from rtgate.tools import Bound
 from rtgate.units import Quantity, Unit
@@ -32,7 +33,7 @@ CHUNK = replace(LIVE, chunk=Chunk(soak="S01234567", number=7))
 
 
 def _same(one: Record) -> Record:
-    return replace(one, directory=None)
+    return replace(one, directory=None, sources={})
 
 
 @pytest.mark.parametrize(
@@ -296,17 +297,17 @@ def _stored(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
     return directory, json.loads((directory / "record.json").read_text())
 
 
-@pytest.mark.parametrize("number", [1, 3, 0, "2", None, 2.5])
+@pytest.mark.parametrize("number", [1, 2, 0, "3", None, 3.5])
 def test_another_format_is_refused(tmp_path: Path, number: object) -> None:
     directory, data = _stored(tmp_path)
-    assert data["format"] == 2
+    assert data["format"] == 3
     (directory / "record.json").write_text(json.dumps({**data, "format": number}))
-    with pytest.raises(ConfigError, match=rf"001/record\.json: record format {number}, this rtgate reads 2"):
+    with pytest.raises(ConfigError, match=rf"001/record\.json: record format {number}, this rtgate reads 3"):
         records.read(directory)
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"{", b"[]", b"3", b"null", b"\xff\xfe", b'{"format": 2}', b'{"format": 1}', b"[" * 100_000]
+    "text", [b"", b"{", b"[]", b"3", b"null", b"\xff\xfe", b'{"format": 3}', b'{"format": 1}', b"[" * 100_000]
 )
 def test_what_is_no_record_is_refused(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "record.json").write_bytes(text)

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rtgate import regular_file
 from rtgate.errors import ConfigError, InfrastructureError
 
 _NAME = "explained.json"
@@ -117,11 +118,12 @@ def read(directory: Path) -> Explained | None:
     """Return what was seen of a case; None if nobody traced it. Raises ConfigError: the file is damaged."""
     path = directory / _NAME
     try:
-        return _decoded(json.loads(path.read_text(encoding="utf-8")))
+        return _decoded(json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path}: damaged: {type(error).__name__} {error}") from error
+        what = regular_file.damage(error)
+        raise ConfigError(f"{path}: damaged: {what}: run the gate again, or remove the file") from error
 
 
 def _decoded(data: dict[str, Any]) -> Explained:

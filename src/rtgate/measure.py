@@ -13,15 +13,17 @@ from rtgate.boards import Board, Qemu
 from rtgate.console.faults import FATAL
 from rtgate.environment import Environment
 from rtgate.errors import ParseError
+from rtgate.evidence import Evidence
 from rtgate.loads import Load
 from rtgate.measurement import Measurement
 from rtgate.needs import NEVER, Need, hopeless
 from rtgate.profiles import Profile
-from rtgate.record import Evidence, KernelIdentity, Record
+from rtgate.raw_output import Reading
+from rtgate.record import KernelIdentity, Record
 from rtgate.target import host
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
-from rtgate.tools import Output, Setting, Tool
+from rtgate.tools import Setting, Tool
 from rtgate.tuning import DEFAULT, Tuning, cpus
 
 
@@ -95,6 +97,11 @@ def setting(case: Case, arm: Arm) -> Setting:
         storage=arm.board.nvme,
         directory=arm.board.work_directory,
     )
+
+
+def reading(case: Case, arm: Arm) -> Reading:
+    """Return how a case's raw output is read."""
+    return Reading(tool=case.tool, load=case.load, setting=setting(case, arm), cpu_classes=arm.board.cpu_classes)
 
 
 def _load(case: Case, arm: Arm) -> Load:
@@ -240,8 +247,7 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
         state, message = State.LAB, f"the storage is refused: {observed.text(outcome.files, 'refused')}"
     elif state is State.MEASURED:
         try:
-            parsed = (*case.tool.parse(_output(outcome, setting(case, arm))), *_companion(case, arm, outcome))
-            measurements = tuple(_classed(measurement, arm.board) for measurement in parsed)
+            measurements = reading(case, arm).measurements(outcome.files)
         except ParseError as error:
             state, message = host.unread(outcome, str(error), arm.time)
             # What was still at work was not left waiting by the kernel.
@@ -266,21 +272,6 @@ class _Result:
     measurements: tuple[Measurement, ...]
 
 
-def _companion(case: Case, arm: Arm, outcome: Outcome) -> tuple[Measurement, ...]:
-    """Return what the load measured, under its name. Raises ParseError."""
-    if case.companion is None:
-        return ()
-    return companions.measured(case.companion, _output(outcome, companions.beside(setting(case, arm))))
-
-
-def _output(outcome: Outcome, made: Setting) -> Output:
-    who, name = ("load", "load.rc") if made.beside else ("tool", "tool.rc")
-    code = outcome.files.get(name, b"").decode("ascii", errors="replace").strip()
-    if not re.fullmatch(r"[0-9]{1,3}", code):
-        raise ParseError(f"the {who}'s exit code is {code!r}: the plan did not see it end")
-    return Output(files=outcome.files, exit_code=int(code), setting=made)
-
-
 def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
     outcome = result.outcome
     return Record(
@@ -301,14 +292,8 @@ def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
         line={"received": outcome.line.received, "damaged": outcome.line.damaged, "repeated": outcome.line.repeated},
         seconds=outcome.seconds,
         machine=outcome.machine,
+        reading=reading(case, arm).as_json() if result.measurements else {},
     )
-
-
-def _classed(measurement: Measurement, board: Board) -> Measurement:
-    """Return the measurement labelled with the kind of its CPU, on a board that has several kinds."""
-    cpu = measurement.labels.get("cpu", "")
-    kinds = [kind for kind, members in board.cpu_classes.items() if cpu.isdigit() and int(cpu) in members]
-    return replace(measurement, labels={**measurement.labels, "class": kinds[0]}) if kinds else measurement
 
 
 def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Environment:

@@ -11,8 +11,9 @@ from rtgate import isolation, links, readings, suspend
 from rtgate.console import traces
 from rtgate.console.faults import STAMP, Fault, scan
 from rtgate.errors import ParseError, UnfinishedError
+from rtgate.evidence import LoadSeen, Thread
 from rtgate.pcie import Function
-from rtgate.record import FaultSeen, LoadSeen, Thread
+from rtgate.record import FaultSeen
 from rtgate.target.outcome import Outcome
 from rtgate.target.soak import LOG_GOES_ON, LOG_LOST
 from rtgate.threads import Seen

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rtgate import regular_file
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.record import Place, Record
 from rtgate.schedule import Schedule, Steps
@@ -142,11 +143,12 @@ def read_in(directory: Path) -> Planned:
     """Return what was planned for the boots in a directory; nothing if nobody planned. Raises ConfigError."""
     path = directory / _PLANNED
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT))
         found = Planned(seeds=tuple(int(seed) for seed in data["seeds"]), boots=int(data["boots"]))
         # Without a word of looks all boots were planned at once.
         return replace(found, schedule=Schedule.from_json(data["looks"])) if "looks" in data else found.grown()
     except (FileNotFoundError, NotADirectoryError):
         return Planned()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path}: damaged: {error}") from error
+        what = regular_file.damage(error)
+        raise ConfigError(f"{path}: damaged: {what}: measure the case again, or remove the file") from error

@@ -309,7 +309,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             sentence = "the test ended without a verdict: see its own output"
             ours.verdicts.append(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
     path = Path(session.config.getoption("--verdict") or ours.records / "verdict.json")
-    write_verdicts(ours.verdicts, path, ours.subjects)
+    named = session.config.getoption("--thresholds")
+    limits_file = Path(named) if named else None
+    write_verdicts(ours.verdicts, path, ours.subjects, records=ours.records, thresholds=limits_file)
     bad = {Status.FAIL, Status.ERROR, Status.MISS}  # as for a test of its own
     if session.exitstatus == pytest.ExitCode.OK and any(one.status in bad for one in ours.compared):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

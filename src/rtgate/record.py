@@ -6,89 +6,28 @@ needs; `planned.json` beside the boots says which were planned; the raw output i
 so that a better parser can read it again.
 
 Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
-name several groups of threads. If any, `chunk` of a soak, and `evidence.pcie`, `readings`, `suspends`, `rcu_nocbs`.
+name several groups of threads. 3, `sources` and `reading`.
+If any, `chunk` of a soak, and `evidence.pcie`, `readings`, `suspends`, `rcu_nocbs`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rtgate import regular_file
 from rtgate.environment import Environment
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.evidence import Evidence, LoadSeen, Thread, of_kind
 from rtgate.measurement import Measurement
-from rtgate.tools import Bound
 
-FORMAT = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
-    """One thread as `/proc/PID/task/TID/stat` showed it: CPU (field 39), real-time priority (40), policy (41)."""
-
-    moment: str
-    name: str
-    policy: int
-    priority: int
-    processor: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadSeen:
-    """The load's processes at one moment: how many there were, and their CPU time in clock ticks."""
-
-    moment: str
-    processes: int
-    ticks: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """What was seen of the measurement itself, for its validity.
-
-    Attributes:
-        asked: what the tool had to do (see `tools.Expected`), as a mapping.
-        load_processes: how many processes the load has at least.
-        settings: settings of the target by path, as read before and after the measurement; empty if they were not.
-        kernel_threads: those whose priority the tuning sets.
-        processes: names of all processes, as read after the measurement.
-        log: what was read of the kernel's log: `whole`; `late`, if a boot of ours lacks its first lines, or any some
-            of the measurement; `some`, of a board that ran before; `new`, since the chunk before; empty for nothing.
-        pcie: what files of PCI functions held, by path, before and after the measurement (see `links`).
-        readings: what the board told of itself by path, before and after the measurement (see `rtgate.readings`).
-        suspends: lines of the kernel's log that tell of a suspend; None where nobody looked for them.
-        rcu_nocbs: the CPUs whose RCU callbacks the kernel offloads, as its log tells; None where it does not.
-        writes: what settings that were written had to read back as, by path, as regular expressions.
-        load_output: the end of what the load printed; `load_ended` its exit code, if it was seen to end by itself.
-    """
-
-    asked: Mapping[str, Any] = field(default_factory=dict)
-    load: str = "idle"
-    load_processes: int = 1
-    threads: tuple[Thread, ...] = ()
-    load_seen: tuple[LoadSeen, ...] = ()
-    elapsed_s: float | None = None
-    settings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    writes: Mapping[str, str] = field(default_factory=dict)
-    processes: tuple[str, ...] = ()
-    kernel_threads: tuple[Thread, ...] = ()
-    log: str = ""
-    pcie: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    readings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    suspends: tuple[str, ...] | None = None
-    rcu_nocbs: str | None = None
-    load_output: str = ""
-    load_ended: int | None = None
-
-    @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """What the board's file demanded of the measurements. Raises TypeError or KeyError if it is damaged."""
-        return tuple(_bound(entry) for entry in self.asked.get("bounds", ()))
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +76,9 @@ class Record:
         seconds: host seconds by step.
         line: bytes received, frames damaged, frames repeated.
         machine: what ran the board.
+        sources: SHA-256 of each file that the record was made from, by its path beside `record.json`.
+        reading: how the tool's output was read (see `rtgate.raw_output`), as a mapping; empty where nothing was.
+        discrepancies: where the record and its files say different things; of those who read it, not in the JSON.
         chunk: which part of a soak it is; None for a measurement of its own.
     """
 
@@ -157,6 +99,9 @@ class Record:
     line: Mapping[str, int]
     seconds: Mapping[str, float]
     machine: Mapping[str, str]
+    sources: Mapping[str, str] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    discrepancies: tuple[str, ...] = ()
     chunk: Chunk | None = None
     directory: Path | None = None
 
@@ -202,14 +147,17 @@ class Place:
 
 def write(record: Record, files: Mapping[str, bytes], console: bytes, records: Path) -> Path:
     """Write a record with its raw output, whole or not at all, and return its directory. Raises InfrastructureError."""
+    raw = {f"raw/{Path(name).name}": data for name, data in files.items()}
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in {**raw, "console.log": console}.items()}
+    record = replace(record, sources=digests)
     case = Place(records=records, board=record.board, arm=record.arm, case=record.case).directory
     try:
         case.mkdir(parents=True, exist_ok=True)
         staged = Path(tempfile.mkdtemp(prefix=".writing-", dir=case))
         try:
             (staged / "raw").mkdir()
-            for name, data in files.items():
-                (staged / "raw" / Path(name).name).write_bytes(data)
+            for name, data in raw.items():
+                (staged / name).write_bytes(data)
             (staged / "console.log").write_bytes(console)
             (staged / "record.json").write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
             staged.chmod(0o755)
@@ -260,11 +208,12 @@ def read(directory: Path) -> Record:
     """
     path = directory / "record.json"
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=int)  # no NaN
+        text = regular_file.read_text(path, regular_file.JSON_LIMIT)
+        data = json.loads(text, parse_constant=int)  # no NaN
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise ConfigError(f"{path}: damaged record: {type(error).__name__} {error}") from error
+        raise ConfigError(_damaged(str(path), error)) from error
     return from_json(data, str(path), directory)
 
 
@@ -275,7 +224,14 @@ def from_json(data: dict[str, Any], origin: str, directory: Path | None = None) 
             raise ConfigError(f"{origin}: record format {data['format']}, this rtgate reads {FORMAT}")
         return _decoded(data, directory)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ConfigError(f"{origin}: damaged record: {type(error).__name__} {error}") from error
+        raise ConfigError(_damaged(origin, error)) from error
+
+
+def _damaged(origin: str, error: Exception) -> str:
+    return (
+        f"{origin}: damaged record: {regular_file.damage(error)}: the file was changed or is of another rtgate; "
+        f"measure again, or remove its directory"
+    )
 
 
 def read_all(records: Path) -> Iterator[Record]:
@@ -324,6 +280,8 @@ def as_json(record: Record) -> dict[str, Any]:
         "line": dict(record.line),
         "seconds": dict(record.seconds),
         "machine": dict(record.machine),
+        "sources": dict(record.sources),
+        "reading": dict(record.reading),
     }
 
 
@@ -341,17 +299,6 @@ def _slots(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__slots__}
 
 
-def _bound(entry: Mapping[str, Any]) -> Bound:
-    labels = _is((dict,), entry["labels"])
-    return Bound(
-        measurement=_is((str,), entry["measurement"]),
-        labels={name: _is((str,), label) for name, label in labels.items()},
-        value=float(_is((int, float), entry["value"])),
-        source=_is((str,), entry["source"]),
-        exact=_is((bool,), entry.get("exact", False)),
-    )
-
-
 def _decoded(data: dict[str, Any], directory: Path | None) -> Record:
     record = _record(data, directory)
     _ = record.evidence.bounds  # damaged ones are no use to anybody
@@ -361,40 +308,38 @@ def _decoded(data: dict[str, Any], directory: Path | None) -> Record:
 def _record(data: dict[str, Any], directory: Path | None) -> Record:
     evidence = data["evidence"]
     return Record(
-        **{name: _is(kind, data[name]) for name, kind in _PLAIN.items()},
+        **{name: of_kind(kind, data[name]) for name, kind in _PLAIN.items()},
         chunk=Chunk(**data["chunk"]) if "chunk" in data else None,
         argv=tuple(data["argv"]),
         kernel=KernelIdentity(**data["kernel"]),
-        environment=Environment.from_mapping({name: _is((str,), text) for name, text in data["environment"].items()}),
+        environment=Environment.from_mapping(
+            {name: of_kind((str,), text) for name, text in data["environment"].items()}
+        ),
         evidence=Evidence(
-            asked=_is((dict,), evidence["asked"]),
+            asked=of_kind((dict,), evidence["asked"]),
             load=evidence["load"],
             load_processes=evidence["load_processes"],
             threads=tuple(Thread(**thread) for thread in evidence["threads"]),
             load_seen=tuple(LoadSeen(**seen) for seen in evidence["load_seen"]),
-            load_output=_is((str,), evidence.get("load_output", "")),
-            load_ended=_is((int, type(None)), evidence.get("load_ended")),
+            load_output=of_kind((str,), evidence.get("load_output", "")),
+            load_ended=of_kind((int, type(None)), evidence.get("load_ended")),
             elapsed_s=evidence["elapsed_s"],
             settings={path: (before, after) for path, (before, after) in evidence["settings"].items()},
             pcie={path: (before, after) for path, (before, after) in evidence.get("pcie", {}).items()},
             readings={path: (before, after) for path, (before, after) in evidence.get("readings", {}).items()},
-            writes=_is((dict,), evidence["writes"]),
+            writes=of_kind((dict,), evidence["writes"]),
             processes=tuple(evidence["processes"]),
-            log=_is((str,), evidence["log"]),
+            log=of_kind((str,), evidence["log"]),
             kernel_threads=tuple(Thread(**thread) for thread in evidence["kernel_threads"]),
-            suspends=tuple(_is((list,), evidence["suspends"])) if "suspends" in evidence else None,
-            rcu_nocbs=_is((str, type(None)), evidence.get("rcu_nocbs")),
+            suspends=tuple(of_kind((list,), evidence["suspends"])) if "suspends" in evidence else None,
+            rcu_nocbs=of_kind((str, type(None)), evidence.get("rcu_nocbs")),
         ),
         measurements=tuple(Measurement.from_json(entry) for entry in data["measurements"]),
         faults=tuple(FaultSeen(**fault) for fault in data["faults"]),
-        line=_is((dict,), data["line"]),
-        seconds=_is((dict,), data["seconds"]),
-        machine=_is((dict,), data["machine"]),
+        line=of_kind((dict,), data["line"]),
+        seconds=of_kind((dict,), data["seconds"]),
+        machine=of_kind((dict,), data["machine"]),
+        sources={name: of_kind((str,), digest) for name, digest in of_kind((dict,), data["sources"]).items()},
+        reading=of_kind((dict,), data["reading"]),
         directory=directory,
     )
-
-
-def _is(kinds: tuple[type, ...], value: Any) -> Any:
-    if isinstance(value, kinds):
-        return value
-    raise TypeError(f"{value!r:.40} is not {kinds[0].__name__}")

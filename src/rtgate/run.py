@@ -14,6 +14,7 @@ from rtgate import planned, room
 from rtgate import record as records_file
 from rtgate.errors import Interrupted
 from rtgate.measure import Arm, Case, measure
+from rtgate.raw_output import verified
 from rtgate.record import Place, Record
 from rtgate.schedule import Steps
 
@@ -158,4 +159,6 @@ def stored(records: Path, board: str | None) -> dict[str, list[Record]]:
 
 
 def _of(records: Path, board: str | None) -> Iterator[Record]:
-    return (record for record in records_file.read_all(records) if board is None or record.board == board)
+    return (
+        record for record in map(verified, records_file.read_all(records)) if board is None or record.board == board
+    )

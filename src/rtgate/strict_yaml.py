@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
 
+from rtgate import regular_file
 from rtgate.errors import ConfigError, Location
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ _TYPE_NAMES = {
     "tag:yaml.org,2002:map": "a mapping",
     "tag:yaml.org,2002:seq": "a list",
 }
+# libyaml's loader reads 120 000 keys in a second, the one in Python in a minute or two.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DEEPEST = 100  # levels; libyaml's composer calls itself for each, and no file here has ten
 _LARGEST = 2**63  # nothing here counts further, and Python does not print a number of thousands of digits
 
 
@@ -202,7 +206,7 @@ def load(path: Path) -> Value:
         ConfigError: the file is missing, unreadable, empty, no YAML, or uses anchors (which hide where a value is).
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = regular_file.read_text(path, regular_file.YAML_LIMIT)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -213,10 +217,7 @@ def load(path: Path) -> Value:
 def parse(text: str, path: Path) -> Value:
     """Read the one document in `text`; `path` is used in messages. Raises ConfigError as `load`."""
     try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            if isinstance(event, yaml.AliasEvent):
-                raise ConfigError("aliases are not allowed: write the value out", _at(path, event.start_mark))
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = _composed(text, path)
     except yaml.MarkedYAMLError as error:
         place = _at(path, error.problem_mark) if error.problem_mark else Location(path, 1, 1)
         raise ConfigError(f"not YAML: {error.problem or error.context}", place) from error
@@ -230,6 +231,26 @@ def parse(text: str, path: Path) -> Value:
     if node is None:
         raise ConfigError("the file is empty", Location(path, 1, 1))
     return Value(path, node)
+
+
+def _composed(text: str, path: Path) -> yaml.Node | None:
+    """Return the document. What libyaml refuses is left to the loader in Python, whose messages are better."""
+    try:
+        _without_aliases(text, path, _LOADER)
+        return yaml.compose(text, Loader=_LOADER)
+    except (yaml.YAMLError, ValueError, OverflowError):
+        _without_aliases(text, path, yaml.SafeLoader)
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+
+
+def _without_aliases(text: str, path: Path, loader: Any) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        if isinstance(event, yaml.AliasEvent):
+            raise ConfigError("aliases are not allowed: write the value out", _at(path, event.start_mark))
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise ConfigError(f"not YAML: more than {_DEEPEST} levels", Location(path, 1, 1))
 
 
 def data(text: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from rtgate import record as records_file
 from rtgate.cli import explain as command
 from rtgate.cli.main import main
 from rtgate.errors import ConfigError
@@ -26,7 +27,9 @@ def record(directory: Path, name: str, **values: Any) -> Path:
     place = directory / name
     place.mkdir(parents=True)
     data: dict[str, Any] = {
-        "format": 2,
+        "format": records_file.FORMAT,
+        "sources": {},
+        "reading": {},
         "case": "latency/cyclictest:idle",
         "board": "virt-arm64",
         "arm": "candidate",

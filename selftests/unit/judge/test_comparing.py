@@ -9,6 +9,7 @@ import pytest
 from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, evidence, record, without
 from selftests.unit.report.conftest import Boot, make
 
+from rtgate.evidence import LoadSeen
 from rtgate.explained import Change, Explained
 from rtgate.judge.comparing import compare
 from rtgate.judge.grounds import Grounds, NoPast, Past
@@ -18,7 +19,7 @@ from rtgate.judge.placebos import Learnt, Placebos
 from rtgate.judge.second_stage import Wanted, Why, choose
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.record import LoadSeen, Record
+from rtgate.record import Record
 from rtgate.schedule import Schedule
 from rtgate.units import Quantity, Unit
 

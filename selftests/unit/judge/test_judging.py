@@ -24,12 +24,13 @@ from selftests.unit.judge.conftest import (
 from selftests.unit.report.conftest import SETTINGS
 
 from rtgate.console.faults import FaultKind
+from rtgate.evidence import LoadSeen, Thread
 from rtgate.judge.check import Held, Spoils
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Threshold, Thresholds
 from rtgate.judge.validity import checks
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
-from rtgate.record import FaultSeen, LoadSeen, Record, Thread
+from rtgate.record import FaultSeen, Record
 from rtgate.units import Unit
 
 STRESS = "scheduling/pi_stress:idle"

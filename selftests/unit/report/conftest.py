@@ -15,9 +15,10 @@ import pytest
 
 from rtgate import record as records
 from rtgate.environment import Environment
+from rtgate.evidence import Evidence, LoadSeen, Thread
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.record import Evidence, FaultSeen, KernelIdentity, LoadSeen, Record, Thread
+from rtgate.record import FaultSeen, KernelIdentity, Record
 from rtgate.threads import Seen, Threads
 from rtgate.tools import Expected
 from rtgate.units import Quantity, Unit

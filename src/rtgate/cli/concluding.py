@@ -63,7 +63,7 @@ def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
     verdicts = [verdict for subject in judged for verdict in judge(subject, found)]
     verdicts += compared(judged, asked.history)
     verdicts += others
-    write_verdicts(verdicts, output / "verdict.json", judged)
+    write_verdicts(verdicts, output / "verdict.json", judged, records=records, thresholds=asked.thresholds)
     whole = not any((*subject.missing, *subject.unpaired) for subject in judged)
     return finish(output, verdicts, Ending(whole=whole, allow_unjudged=asked.allow_unjudged, history=asked.history))
 

@@ -35,6 +35,7 @@ _COMMANDS = {
     "calibrate": "propose limits from past good runs",
     "trend": "show how a board's figures went, and where they changed",
     "qualify": "say how good a judge a board is",
+    "check-records": "tell which files changed since a run was judged",
     "compare-env": "show how the environments of two records differ",
     "where": "say which file a name comes from",
     "check": "validate all YAML files",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rtgate import record
+from rtgate import record, regular_file
 from rtgate.errors import ConfigError
 from rtgate.judge.verdict import Verdict
 from rtgate.report import allure, html, terminal
@@ -87,7 +87,7 @@ def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
         ConfigError: it is missing, damaged, or of another format.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT))
         if data["format"] != FORMAT:
             raise ConfigError(f"{path}: verdict format {data['format']}, this rtgate reads {FORMAT}")
         return [Verdict.from_json(entry) for entry in data["verdicts"]], int(data["exit_code"])
@@ -98,4 +98,4 @@ def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path}: damaged: {type(error).__name__} {error}") from error
+        raise ConfigError(f"{path}: damaged: {regular_file.damage(error)}: judge the records again") from error

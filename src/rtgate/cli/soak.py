@@ -235,7 +235,7 @@ def _judged(records: Path, board: str, found: Thresholds) -> int:
         for subject in subjects(case, mine, arms, planned_in(records, case), chain(*cases.values()))
         for verdict in judge(subject, found)
     ]
-    write_verdicts(verdicts, records / "verdict.json")
+    write_verdicts(verdicts, records / "verdict.json", records=records)
     code = exit_code(verdicts)
     terminal.show(list(records_file.read_all(records)), verdicts, code, Console(), None)
     return code

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from pathlib import Path
 
-from rtgate import boards, explained, planned, site
+from rtgate import boards, explained, planned, regular_file, site
+from rtgate.cli.sealing import seal
 from rtgate.errors import InfrastructureError
 from rtgate.explained import Explained
 from rtgate.history.database import History
@@ -142,12 +143,32 @@ def _outcome(verdicts: Sequence[Verdict]) -> Status:
     return Status.DONE if found is Status.PASS and exit_code(verdicts) else found
 
 
-def write_verdicts(verdicts: list[Verdict], path: Path, judged: Sequence[Subject] = ()) -> None:
-    """Write verdict.json, whole or not at all, with what traced boots showed of the cases that were judged."""
+def write_verdicts(
+    verdicts: list[Verdict],
+    path: Path,
+    judged: Sequence[Subject] = (),
+    *,
+    records: Path | None = None,
+    thresholds: Path | None = None,
+) -> None:
+    """Write verdict.json, whole or not at all, with what traced boots showed of the cases that were judged.
+
+    Args:
+        verdicts: what was judged.
+        path: the file.
+        judged: the cases.
+        records: the run's directory of records: its files are sealed if it is below that of `path`.
+        thresholds: the limits, instead of those of the site and of rtgate.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
     traced = [
         {"board": one.board, "case": one.case, **explained.as_json(one.explained)} for one in judged if one.explained
     ]
-    _write({**_document(verdicts), "explained": traced}, path)
+    document = {**_document(verdicts), "explained": traced}
+    if records is not None and records.resolve().is_relative_to(path.parent.resolve()):
+        files = [*([thresholds] if thresholds else site.files("thresholds.yaml")), *site.files("placebos.yaml")]
+        document["seal"] = seal(path.parent.resolve(), records.resolve(), files)
+    _write(document, path)
 
 
 def _document(verdicts: Sequence[Verdict]) -> dict[str, object]:
@@ -169,7 +190,7 @@ def ended(path: Path, verdicts: Sequence[Verdict], *, code: int, whole: bool) ->
         whole: whether every boot of every case was carried out.
     """
     try:
-        before = json.loads(path.read_text(encoding="utf-8"))
+        before = json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT))
     except (OSError, ValueError):
         before = {}
     _write({**before, **_document(verdicts), "exit_code": code, "whole": whole}, path)

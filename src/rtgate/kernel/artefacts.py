@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rtgate import regular_file
 from rtgate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _load_unknown(directory: Path) -> KernelBuild:
 def _load_ours(directory: Path) -> KernelBuild:
     path = directory / "build.json"
     try:
-        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        stored: dict[str, Any] = json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT))
         if stored["format"] != FORMAT:
             raise ConfigError(f"{path}: format {stored['format']} is not {FORMAT}: made by another version of rtgate")
         files = {kind: _checked(directory, entry) for kind, entry in stored["artefacts"].items()}

@@ -16,6 +16,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from rtgate import regular_file
 from rtgate.errors import ConfigError, Location
 from rtgate.kernel.version import KernelVersion, VersionRange
 
@@ -55,7 +56,7 @@ def load_fragment(path: Path) -> tuple[Option, ...]:
         ConfigError: unreadable, or a line that is no option, comment or `#:` directive; names the line and column.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = regular_file.read_text(path, regular_file.YAML_LIMIT)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     return parse_fragment(text, path)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rtgate import strict_yaml
+from rtgate import regular_file, strict_yaml
 from rtgate.errors import ConfigError
 
 URL = "RTGATE_LAVA_URL"
@@ -134,7 +134,7 @@ def _identities(variables: Mapping[str, str]) -> dict[str, Access]:
     home = variables.get("XDG_CONFIG_HOME") or f"{variables.get('HOME', '')}/.config"
     path = Path(home) / "lavacli.yaml"
     try:
-        found = strict_yaml.data(path.read_text(encoding="utf-8"))
+        found = strict_yaml.data(regular_file.read_text(path, regular_file.YAML_LIMIT))
     except (OSError, UnicodeDecodeError, ConfigError):
         return {}
     entries = found.items() if isinstance(found, dict) else ()

@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from rtgate import regular_file
 from rtgate.errors import ConfigError
 from rtgate.measure import Case
 from rtgate.tools import Tool
@@ -46,7 +47,7 @@ def write(cases: Iterable[Case], path: Path) -> None:
 def read(path: Path) -> tuple[Case, ...]:
     """Return the cases of a file. Raises ConfigError."""
     try:
-        entries = list(json.loads(path.read_text(encoding="utf-8")))
+        entries = list(json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT)))
     except (OSError, ValueError, TypeError) as error:
         raise ConfigError(f"{path}: no list of cases: {error}") from error
     return tuple(from_json(entry) for entry in entries)

@@ -18,7 +18,7 @@ from allure_commons.model2 import Attachment as AllureAttachment
 from allure_commons.model2 import ExecutableItem, Label, Parameter, StatusDetails, TestResult, TestStepResult
 from allure_commons.model2 import Status as AllureStatus
 
-from rtgate import __version__, boards, site
+from rtgate import __version__, boards, regular_file, site
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Status, Verdict
 from rtgate.record import Record
@@ -188,7 +188,8 @@ def _trace(case: CaseReport) -> str:
         parts += [f"{record.boot}: {fault.kind}\n{plain(fault.text)}" for fault in record.faults]
         console = record.directory / "console.log" if record.directory else None
         if record.state not in {"measured", "lab"} and console is not None and console.is_file():
-            parts.append(f"{record.boot}: last lines of the console\n{last_lines(console.read_bytes())}")
+            end = last_lines(regular_file.read_bytes(console, regular_file.RAW_LIMIT))
+            parts.append(f"{record.boot}: last lines of the console\n{end}")
     return "\n\n".join(part for part in parts if part)
 
 

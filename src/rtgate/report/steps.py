@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rtgate import regular_file
 from rtgate.judge.check import Check, Held
 from rtgate.judge.limits import shown
 from rtgate.judge.validity import checks
@@ -289,7 +290,7 @@ def _files(record: Record) -> list[Attachment]:
 
 def _file(record: Record, path: Path) -> Attachment:
     label = {"console.log": "console", _KERNEL_LOG: "kernel log"}.get(path.name, path.name)
-    data = visible(path.read_bytes())
+    data = visible(regular_file.read_bytes(path, regular_file.RAW_LIMIT))
     if len(data) <= _LONGEST:
         return Attachment(name=f"{record.boot}: {label}", suffix="json" if path.suffix == ".json" else "txt", data=data)
     return Attachment(name=f"{record.boot}: {label} (compressed)", suffix="gz", data=gzip.compress(data, mtime=0))

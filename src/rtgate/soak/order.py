@@ -11,7 +11,7 @@ import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rtgate import planned, room
+from rtgate import planned, regular_file, room
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measure import Arm, Case, plan
 from rtgate.record import KernelIdentity, Place
@@ -69,14 +69,14 @@ def read(records: Path) -> Order:
     """
     path = records / _FILE
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT))
         if data.pop("format") != FORMAT:
             raise ConfigError(f"{path}: this rtgate reads format {FORMAT}")
         return Order(**{**data, "kernel": KernelIdentity(**data["kernel"])})
     except FileNotFoundError:
         raise ConfigError(f"{records} has no soak under way: begin one with `rtgate soak --board B --case C`") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path}: damaged: {type(error).__name__} {error}") from error
+        raise ConfigError(f"{path}: damaged: {regular_file.damage(error)}: remove it and begin a soak anew") from error
 
 
 def write(order: Order, records: Path) -> None:

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from selftests.unit.report.conftest import Boot, make
+
+from rtgate import record as records_file
+from rtgate.cli.main import main
+from rtgate.cli.sealing import check
+from rtgate.cli.verdicts import write_verdicts
+
+FILES = {"tool.rc": b"0\n", "cyclictest.json": b"{}\n"}
+
+
+def _sealed(directory: Path) -> list[Path]:
+    records = directory / "records"
+    for seed in (1, 2):
+        records_file.write(make(Boot(seed=seed, samples=5)), FILES, b"console\n", records)
+    write_verdicts([], directory / "verdict.json", records=records)
+    return sorted(path for path in records.rglob("*") if path.is_file())
+
+
+def test_a_run_that_nobody_touched_is_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _sealed(tmp_path)
+    assert main(["check-records", str(tmp_path)]) == 0
+    assert "nothing changed" in capsys.readouterr().out
+
+
+def test_what_changed_is_named_with_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second, *_ = _sealed(tmp_path)
+    first.write_bytes(first.read_bytes() + b" ")
+    second.unlink()
+    (first.parent / "more").write_text("")
+    assert main(["check-records", str(tmp_path)]) == 4
+    said = capsys.readouterr().out
+    assert f"changed: {first.relative_to(tmp_path)}" in said
+    assert f"missing: {second.relative_to(tmp_path)}" in said
+    assert f"added: {first.parent.relative_to(tmp_path) / 'more'}" in said
+
+
+def test_a_list_that_was_written_anew_is_told(tmp_path: Path) -> None:
+    _sealed(tmp_path)
+    (tmp_path / "records.sha256").write_text("")
+    assert check(tmp_path).changed == ("records.sha256",)
+
+
+@pytest.mark.parametrize("content", [None, "{}", "[]", "no JSON"])
+def test_what_is_no_sealed_run_is_a_wrong_argument(content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "verdict.json").write_text(content)
+    assert main(["check-records", str(tmp_path)]) == 2
+
+
+def test_any_changed_byte_of_any_file_is_told(tmp_path_factory: pytest.TempPathFactory) -> None:
+    directory = tmp_path_factory.mktemp("sealed")
+    files = [*_sealed(directory), directory / "records.sha256"]
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.sampled_from(files), st.integers(0, 1 << 20), st.integers(1, 255))
+    def told(path: Path, place: int, flip: int) -> None:
+        before = path.read_bytes()
+        changed = bytearray(before)
+        changed[place % len(before)] ^= flip
+        path.write_bytes(changed)
+        try:
+            assert str(path.relative_to(directory)) in check(directory).changed
+        finally:
+            path.write_bytes(before)
+
+    told()
+    assert not check(directory).lines
+
+
+def test_the_seal_is_in_verdict_json(tmp_path: Path) -> None:
+    _sealed(tmp_path)
+    assert json.loads((tmp_path / "verdict.json").read_text())["seal"]["records"] == "records"

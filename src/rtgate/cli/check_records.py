@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate check-records`: what of a run's files changed since it was judged."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rtgate.cli.sealing import check
+from rtgate.report.text import plain
+
+_CHANGED = 4
+_DESCRIPTION = """\
+Tell which files of a run changed, are missing, or were added since it was judged. DIR is the directory of a report: it
+holds verdict.json, records.sha256 and records/. verdict.json has the digest of records.sha256, and that lists every
+file below records/ with its SHA-256. `cd DIR && sha256sum -c records.sha256` tells changed and missing files, too.
+
+The seal shows that a file was changed by accident or in passing. It is not a signature: who can write verdict.json can
+seal anew. Keep the digest of verdict.json elsewhere where that matters.
+
+exit codes: 0 nothing changed, 2 DIR is not a sealed run, 4 something changed
+
+examples:
+  rtgate check-records report
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "check-records", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("directory", type=Path, metavar="DIR")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command. Raises ConfigError."""
+    found = check(arguments.directory)
+    for line in found.lines:
+        print(plain(line))
+    if not found.lines:
+        print(f"nothing changed since {arguments.directory / 'verdict.json'} was written")
+        return 0
+    print(f"{len(found.lines)} files are not as they were judged: measure again, or fetch the run again")
+    return _CHANGED
