@@ -122,7 +122,11 @@ class LiveTarget:
             with ExitStack() as stack:
                 shell = self.opened(stack, plan, log)
                 outcome = self._on(shell, plan, began)
-                outcome = replace(outcome, host_wait=self._host_wait(shell.transport, began))
+                outcome = replace(
+                    outcome,
+                    host_wait=self._host_wait(shell.transport, began),
+                    host_stopped=self._host_stopped(shell.transport),
+                )
         except InfrastructureError as error:
             outcome = Outcome(state=State.LAB, message=str(error))
         repeated = outcome.line.repeated + (shell.again if shell else 0)
@@ -141,6 +145,12 @@ class LiveTarget:
             return None
         waited = host.waited_s(transport.pid)
         return None if waited is None else waited / max(time.monotonic() - began, 1.0)
+
+    def _host_stopped(self, transport: Transport) -> str:
+        """Return how QEMU is kept from running now, after the last of its silence; empty if it is not, or is none."""
+        if not self.boots or not isinstance(transport, ProgramTransport | _OfProcess):
+            return ""
+        return host.why_stopped(transport.pid)
 
     def opened(self, stack: ExitStack, plan: Plan, log: bytearray) -> Shell:
         """Open the console, until the stack is closed; what it prints goes to `log`. Raises TransportError."""
