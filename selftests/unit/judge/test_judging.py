@@ -663,3 +663,36 @@ def test_every_verdict_has_a_sentence_and_names_the_case(records: list[Record], 
     for one in _judge(records, limits):
         assert re.search(r"\w", one.sentence)
         assert (one.board, one.arm, one.flavour, one.case) == (BOARD, "candidate", FLAVOUR, CASE)
+
+
+def _on_host_time_losing(lost: int, measured: int) -> Record:
+    made = record()
+    counts = {"wakeups": measured, "wakeups.lost": lost}
+    measurements = tuple(
+        replace(one, quantity=replace(one.quantity, value=counts[one.name]))
+        if one.name in counts and one.quantity
+        else one
+        for one in made.measurements
+    )
+    return replace(made, environment=replace(made.environment, time="host"), measurements=measurements)
+
+
+def test_a_host_on_which_most_wake_ups_were_lost_was_too_busy() -> None:
+    found = [one for one in _judge([_on_host_time_losing(9100, 900)]) if one.kind is Kind.LAB]
+    assert [one.status for one in found] == [Status.MISS]
+    assert "host too busy: 91% of the wake-ups were lost (9100 of 10000); measure again" in found[0].sentence
+    assert exit_code(found) == 3
+
+
+def test_wake_ups_that_a_host_lost_stand_in_the_sentence() -> None:
+    found = _judge([_on_host_time_losing(500, 1500)])
+    assert not [one for one in found if one.kind is Kind.LAB]
+    assert any(
+        one.sentence.startswith("measured in 1 boot (25% of the wake-ups were lost (500 of 2000))") for one in found
+    )
+
+
+def test_wake_ups_lost_on_virtual_time_are_the_kernel_s() -> None:
+    made = _on_host_time_losing(9100, 900)
+    virtual = replace(made, environment=replace(made.environment, time="virtual"))
+    assert not [one for one in _judge([virtual]) if one.kind is Kind.LAB]

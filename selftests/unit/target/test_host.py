@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -12,7 +13,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from rtgate.target import host
 from rtgate.target.host import waited_s
+from rtgate.target.outcome import Outcome, State
 
 BUSY = "while True: pass"
 
@@ -49,3 +52,22 @@ def test_nothing_is_known_of_a_process_that_is_gone() -> None:
     with subprocess.Popen(["true"]) as child:
         child.wait()
     assert waited_s(child.pid) is None
+
+
+def test_a_process_that_is_stopped_is_told_from_one_that_waits() -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        assert host.why_stopped(child.pid) == ""
+        child.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, child.pid, os.WSTOPPED)
+        assert host.why_stopped(child.pid) == "state T"
+        child.kill()
+    assert host.why_stopped(child.pid) == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "stopped", "blamed"),
+    [(State.NO_BOOT, "state T", True), (State.HANG, "state T", True), (State.HANG, "", False)],
+)
+def test_a_stopped_board_on_host_time_is_the_host_s(state: State, stopped: str, *, blamed: bool) -> None:
+    outcome = Outcome(state=state, host_wait=0.0, host_stopped=stopped)
+    assert ("this host stopped QEMU (state T)" in host.excuse(state, outcome)) is blamed

@@ -6,11 +6,13 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -284,7 +286,9 @@ def test_a_boot_that_gets_no_processor_is_not_the_kernel_s_fault(lab: Lab, monke
     lab.mode("hang early")
     found = lab.board.run(plan_of())
     assert found.state is State.LAB
-    assert found.message == "this host gave the machine no processor: no sign of life for 3 s while booting"
+    assert (
+        found.message == "this host gave the machine no processor: no sign of life for 3 s while booting; measure again"
+    )
     _nothing_runs(lab)
 
 
@@ -366,3 +370,40 @@ def test_the_end_of_a_process_is_waited_for(monkeypatch: pytest.MonkeyPatch, *, 
         assert child.poll() == 0
         assert time.monotonic() - began < 40
     assert len(list(Path("/proc/self/fd").iterdir())) == open_before
+
+
+def _with_hanging(lab: Lab, act: Callable[[int], None]) -> Outcome:
+    """Return what comes of a boot that hangs early, and whose QEMU something happens to."""
+    lab.mode("hang early")
+    with ThreadPoolExecutor(1) as pool:
+        boot = pool.submit(lab.board.run, plan_of())
+        while not (started := list((lab.directory / "boots").iterdir())):
+            time.sleep(0.02)
+        act(int(started[0].name))
+        return boot.result(timeout=60)
+
+
+def test_a_stopped_qemu_is_the_host_s(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(virtual, "_STALL_S", 2.0)
+    outcome = _with_hanging(lab, lambda pid: os.kill(pid, signal.SIGSTOP))
+    assert (outcome.state, outcome.faults) == (State.LAB, ())
+    assert re.fullmatch(
+        r"this host stopped QEMU \(state T\), not the kernel: no sign of life for \d+ s while booting; measure again",
+        outcome.message,
+    )
+
+
+def test_a_frozen_qemu_is_the_host_s(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frozen container's processes are in no state of their own: they use no time, and do not answer."""
+    monkeypatch.setattr(virtual, "_STALL_S", 2.0)
+    monkeypatch.setattr(qemu.Monitor, "silent", True)
+    outcome = _with_hanging(lab, lambda _: None)
+    assert outcome.state is State.LAB
+    assert re.match(r"this host stopped QEMU \(no processor time used, no answer\), not the kernel: ", outcome.message)
+
+
+def test_the_time_in_which_we_were_frozen_ourselves_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One look after an hour's pause says no more than one look: only time that somebody watched counts."""
+    monkeypatch.setattr(virtual, "_LOOK_S", 16.0)
+    assert virtual.watched_s(3.0, 3600.0) == 19.0
+    assert virtual.watched_s(3.0, 1.0) == 4.0

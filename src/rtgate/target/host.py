@@ -43,6 +43,8 @@ def excuse(state: State, outcome: Outcome) -> str:
     )
     if fatal and _STALE in fatal[0].line and alone:
         return "QEMU ran a breakpoint that the kernel had replaced already"
+    if state in _TOO_LATE and not fatal and outcome.host_stopped:
+        return f"this host stopped QEMU ({outcome.host_stopped}), which is not the kernel's fault; measure again"
     if state in _TOO_LATE and not fatal and outcome.host_wait >= BUSY:
         waited = f"it waited {outcome.host_wait:.0%} of the time for a processor"
         return f"this host was too busy to run the board ({waited})"
@@ -74,6 +76,23 @@ def excuse_unended(outcome: Outcome, time: str) -> str:
         return message
     busy = excuse(state, outcome)
     return f"{busy}: {message}" if busy else ""
+
+
+def why_stopped(pid: int, *, silent: bool = False) -> str:
+    """Return how a process that gives no sign of life was kept from running; empty if it was not.
+
+    Args:
+        pid: the process.
+        silent: it used no processor time and did not answer, as in a frozen container, which has no state of its own.
+            A QEMU whose guest hangs idle uses none either, but its monitor answers.
+    """
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""  # it has just ended
+    if state in "Tt":
+        return f"state {state}"
+    return "no processor time used, no answer" if silent else ""
 
 
 def waited_s(pid: int) -> float | None:

@@ -122,7 +122,8 @@ class LiveTarget:
             with ExitStack() as stack:
                 shell = self.opened(stack, plan, log)
                 outcome = self._on(shell, plan, began)
-                outcome = replace(outcome, host_wait=self._host_wait(shell.transport, began))
+                waited, stopped = self._on_this_host(shell.transport, began)
+                outcome = replace(outcome, host_wait=waited, host_stopped=stopped)
         except InfrastructureError as error:
             outcome = Outcome(state=State.LAB, message=str(error))
         repeated = outcome.line.repeated + (shell.again if shell else 0)
@@ -135,12 +136,16 @@ class LiveTarget:
             machine={**self.machine, **_known(outcome.host_wait)},
         )
 
-    def _host_wait(self, transport: Transport, began: float) -> float | None:
-        """Return the share of the time for which QEMU waited for a processor; None when it is gone, or is none."""
+    def _on_this_host(self, transport: Transport, began: float) -> tuple[float | None, str]:
+        """Return the share of the time for which QEMU waited for a processor, and how it is kept from running now.
+
+        The share is None when QEMU is gone, or is none.
+        """
         if not self.boots or not isinstance(transport, ProgramTransport | _OfProcess):
-            return None
+            return None, ""
         waited = host.waited_s(transport.pid)
-        return None if waited is None else waited / max(time.monotonic() - began, 1.0)
+        share = None if waited is None else waited / max(time.monotonic() - began, 1.0)
+        return share, host.why_stopped(transport.pid)
 
     def opened(self, stack: ExitStack, plan: Plan, log: bytearray) -> Shell:
         """Open the console, until the stack is closed; what it prints goes to `log`. Raises TransportError."""

@@ -56,6 +56,7 @@ class Outcome:
         machine: what ran the board: QEMU's version and command line, or the console of a real one.
         host_wait: share of the time for which a board that is a process on this host waited for a processor; None
             where nobody knows.
+        host_stopped: how that process was kept from running (`state T`); empty if it was not, or nobody knows.
     """
 
     state: State
@@ -67,6 +68,7 @@ class Outcome:
     seconds: Mapping[str, float] = field(default_factory=dict)
     machine: Mapping[str, str] = field(default_factory=dict)
     host_wait: float | None = None
+    host_stopped: str = ""
 
 
 def unpack(reader: FrameReader) -> dict[str, bytes]:

@@ -149,7 +149,13 @@ def process(argv: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
 
 
 class Monitor:
-    """QEMU's monitor (QMP), opened when it is first needed."""
+    """QEMU's monitor (QMP), opened when it is first needed.
+
+    Attributes:
+        silent: the last question had no answer in time, though QEMU is there: it is stopped, or hangs itself.
+    """
+
+    silent = False
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -171,10 +177,17 @@ class Monitor:
             assert self._socket is not None
             request = {"execute": command, "arguments": arguments}
             self._socket.sendall(json.dumps(request).encode() + b"\n")
-            return self._answer()
+            answer = self._answer()
+        except TimeoutError:
+            self.silent = True
+            self.close()
+            return None
         except (OSError, ValueError):
             self.close()
             return None
+        else:
+            self.silent = False
+            return answer
 
     def _connect(self) -> None:
         self._socket = socket.socket(socket.AF_UNIX)

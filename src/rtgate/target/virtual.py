@@ -39,7 +39,8 @@ BOOT_S = 60.0  # virtual seconds that a boot may take; a good one takes 0.8
 _PANIC_GRACE_S = 2.0  # host seconds in which a dying kernel may finish its trace
 _STALL_S = 40.0  # host seconds without a sign of life (clock and console stand) and without waiting for a processor
 _STARVED_S = 600.0  # host seconds without a sign of life, whatever it waited for
-_STARVED = "starved"
+_HOST = "this host "  # how a reason begins that is not the kernel's
+_LOOK_S = 16.0  # host seconds between two looks at most, with QEMU's monitor silent; more: we were stopped ourselves
 _BOOT_CPU_S = 20.0  # host CPU seconds that a boot may use; a good one uses about one
 _CPU_S_PER_S = 4.0  # and for each second of measuring; a loaded one uses about one and a half
 _EPOCH = calendar.timegm((2024, 1, 1, 0, 0, 0))  # -rtc base=2024-01-01
@@ -214,33 +215,49 @@ class _Watch:
 
     def _followed(self, child: subprocess.Popen[bytes], wait: Callable[[float], object]) -> str:
         moved = clock_read = time.monotonic()
-        clock = waited = 0.0
+        clock = waited = still = spent = 0.0
         dying: Deadline | None = None
         while child.poll() is None:
             wait(_POLL_S)
             if self._stop.is_set():
                 raise Interrupted("stopped")
             if self._read():
-                moved, waited = time.monotonic(), host.waited_s(child.pid) or 0.0
+                still, waited = 0.0, host.waited_s(child.pid) or 0.0
+                moved = time.monotonic()
                 if dying is None and self._fatal():
                     dying = Deadline.after(_PANIC_GRACE_S)
             if dying is not None and dying.expired:
                 return "fault"
             if time.monotonic() - clock_read < 1.0:
                 continue
-            clock_read = time.monotonic()
+            clock_read, since = time.monotonic(), max(clock_read, moved)
+            still = watched_s(still, clock_read - since)
             now = virtual_seconds(self._monitor, self._arch)
             if now is not None and now != clock:
-                clock, moved, waited = now, clock_read, host.waited_s(child.pid) or 0.0
-            still = clock_read - moved
+                clock, still, waited = now, 0.0, host.waited_s(child.pid) or 0.0
+                moved = time.monotonic()
+            before, spent = spent, cpu_seconds(child.pid)
             # What waits for a processor gives no sign of life either, and is not the kernel's fault.
             standing = still - max(0.0, (host.waited_s(child.pid) or 0.0) - waited)
-            reason = self._overdue(clock, standing, cpu_seconds(child.pid))
-            if not reason and still > _STARVED_S:
-                return _STARVED
+            silent = self._monitor.silent and spent == before
+            reason = (
+                self._stopped(child.pid, standing, silent=silent)
+                or self._overdue(clock, standing, spent)
+                or self._starved(still)
+            )
             if reason:
                 return reason
         return ""
+
+    @staticmethod
+    def _stopped(pid: int, standing: float, *, silent: bool) -> str:
+        why = host.why_stopped(pid, silent=silent) if standing > _STALL_S else ""
+        return why and f"{_HOST}stopped QEMU ({why}), not the kernel: no sign of life for {standing:.0f} s"
+
+    @staticmethod
+    def _starved(still: float) -> str:
+        gave = f"{_HOST}gave the machine no processor: no sign of life for {_STARVED_S:.0f} s"
+        return gave if still > _STARVED_S else ""
 
     def _read(self) -> bool:
         if not self._console.exists():
@@ -303,8 +320,8 @@ class _Watch:
         if fatal:
             state = State.FAULT if "boot" in self.seconds else State.NO_BOOT
             return state, f"the kernel died {where}: {fatal[0].line}"
-        if ended == _STARVED:
-            return State.LAB, f"this host gave the machine no processor: no sign of life for {_STARVED_S:.0f} s {where}"
+        if ended.startswith(_HOST):
+            return State.LAB, f"{ended} {where}; measure again"
         if ended:
             state = State.HANG if "boot" in self.seconds else State.NO_BOOT
             return state, f"the kernel hung {where}: {ended}; last lines of the console:\n{last_lines(self._log)}"
@@ -332,6 +349,16 @@ def _end(child: subprocess.Popen[bytes]) -> Iterator[Callable[[float], object]]:
         yield lambda seconds: poll.poll(1000 * seconds)
     finally:
         os.close(descriptor)
+
+
+def watched_s(still: float, since: float) -> float:
+    """Return for how many seconds somebody saw a boot stand still, `since` seconds after the last look.
+
+    A look that comes much later than asked for was kept from happening: this process was stopped, and its QEMU with
+    it (a paused container, a frozen virtual machine). CLOCK_MONOTONIC itself leaves a suspended host out
+    (clock_gettime(2)), and no deadline of ours uses a clock that can be set.
+    """
+    return still + min(since, _LOOK_S)
 
 
 def cpu_seconds(pid: int) -> float:
