@@ -37,19 +37,19 @@ def add_parser(commands: Any) -> None:
 
 def run(_: argparse.Namespace) -> int:
     """Run the command."""
-    mistakes: list[tuple[Path, ConfigError]] = []
+    mistakes: dict[str, Path] = {}  # by message: a wrong board is met again where limits name it
     for path, read in _files():
         try:
             read(path)
         except ConfigError as error:
-            mistakes.append((path, error))
+            mistakes.setdefault(str(error), error.location.path if error.location else path)
         else:
             print(f"{path}: ok")
-    for _path, error in mistakes:
-        print(error)
+    for message in mistakes:
+        print(message)
     if not mistakes:
         return 0
-    files = len({path for path, _ in mistakes})
+    files = len(set(mistakes.values()))
     print(f"{_counted(len(mistakes), 'error')} in {_counted(files, 'file')}")
     return ConfigError.exit_code
 
@@ -113,9 +113,8 @@ def _device_type(path: Path) -> object:
                     raise ConfigError(f"unknown base {match['base']!r} (allowed: {', '.join(site_names)})", place)
             if match["word"] in _BLOCKS:
                 opened.append((match["word"], place))
-            elif match["word"].startswith("end"):
-                if not opened or f"end{opened.pop()[0]}" != match["word"]:
-                    raise ConfigError(f"{match['word']} closes nothing that is open here", place)
+            elif match["word"].startswith("end") and (not opened or f"end{opened.pop()[0]}" != match["word"]):
+                raise ConfigError(f"{match['word']} closes nothing that is open here", place)
     if opened:
         raise ConfigError(f"{opened[-1][0]} is not closed (end{opened[-1][0]} is missing)", opened[-1][1])
     return text
