@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 # `make test-all` and people set more moments per command; a seed that failed can be given again.
-MOMENTS = int(os.environ.get("RTGATE_INTERRUPTIONS", "3"))
+MOMENTS = int(os.environ.get("RTGATE_INTERRUPTIONS", "1"))
 SEED = int(os.environ.get("RTGATE_INTERRUPTION_SEED", "0")) or random.randrange(1, 10**9)
 RTGATE = (sys.executable, "-m", "rtgate")
 LAVA_TOOL = (sys.executable, "-c", "from rtgate.__main__ import lava_tool; raise SystemExit(lava_tool())")
