@@ -223,7 +223,7 @@ def read(path: Path) -> Board:
         work_directory=data.text("work_directory", "/run/rtgate"),
         scratch=data.text("scratch", ""),
         tunings={DEFAULT.name: DEFAULT, **({} if "tunings" not in data else tuning.read(data["tunings"]))},
-        cpu_classes=_cpu_classes(data.get("cpu_classes")),
+        cpu_classes=_cpu_classes(data.get("cpu_classes"), data["cpus"].integer()),
         undeclared=_not_applicable(data),
         qemu=qemu,
         cool_to=data["cool_to"].integer(minimum=0, maximum=120) if "cool_to" in data else None,
@@ -274,10 +274,13 @@ def _named(value: Value | None, what: str, kind: str) -> str:
     return value.text()
 
 
-def _cpu_classes(value: Value | None) -> dict[str, tuple[int, ...]]:
-    if value is None:
-        return {}
-    return {name: tuning.cpus(tuning.cpu_list(entry.value)) for name, entry in value.entries().items()}
+def _cpu_classes(value: Value | None, cpus: int) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for name, entry in ({} if value is None else value.entries()).items():
+        found[name] = tuning.cpus(tuning.cpu_list(entry.value))
+        if max(found[name]) >= cpus:
+            entry.value.fail(f"CPU {max(found[name])} is beyond the board's CPUs (allowed: 0 to {cpus - 1})")
+    return found
 
 
 def _console(value: Value) -> Console:
@@ -367,7 +370,7 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
         device_type=_device_type(data["device_type"]),
         boot=_named(data["boot"], "way of booting", "lava-jobs"),
         consoles=_by_family(data.get("consoles")),
-        dtbs=_by_family(data.get("dtbs")),
+        dtbs=_dtbs(data.get("dtbs")),
         prompt=prompt,
         login=data.text("login", ""),
         unconfirmed=_unconfirmed(data.get("unconfirmed")),
@@ -389,6 +392,17 @@ def _by_family(value: Value | None) -> dict[str, str]:
         if not re.fullmatch(r"[A-Za-z0-9/_.,+-]{1,100}", found[name].text()):
             found[name].fail(f"{found[name].text()!r} has characters that no device and no device tree has in its name")
     return {name: found[name].text() for name in found}
+
+
+def _dtbs(value: Value | None) -> dict[str, str]:
+    found = _by_family(value)
+    for name, path in found.items():
+        if not re.fullmatch(r"(?:[A-Za-z0-9_.,+-]+/)*[A-Za-z0-9_,+-][A-Za-z0-9_.,+-]*\.dtb", path) or ".." in path:
+            assert value is not None
+            value.entries()[name].value.fail(
+                f"{path!r} is not a device tree (allowed: a path below arch/ARCH/boot/dts that ends in .dtb)"
+            )
+    return found
 
 
 def _unconfirmed(value: Value | None) -> tuple[Unconfirmed, ...]:

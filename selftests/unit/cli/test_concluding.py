@@ -139,5 +139,5 @@ def test_figures_are_numbers_with_units(tmp_path: Path) -> None:
     assert (found["limit"]["number"], found["limit"]["unit"]) == (86.0, "virtual us")
     properties = ET.parse(tmp_path / "junit.xml").getroot().iter("property")
     named = {one.get("name"): one.get("value") for one in properties}
-    assert named["latency.max"] == "100.8 virtual us (12600 instructions)"
+    assert named["limit: latency.max"] == "100.8 virtual us (12600 instructions)"
     assert named["board"] == "virt-arm64"

@@ -86,7 +86,9 @@ def test_a_lab_that_lacks_nothing(lab: FakeLab, capsys: pytest.CaptureFixture[st
     said = capsys.readouterr().out
     assert "https://lab.example: LAVA 2023.01, gate" in said
     assert "evb-01: Idle, health Good, online" in said
-    assert "    docker: yes\n    board: yes\n" in said
+    assert "    docker: not known from here: only a job shows whether the worker has docker and the image" in said
+    assert "docker: yes" not in said  # nobody looked
+    assert "    board: yes\n" in said
     assert "unconfirmed: load addresses: " in said
     assert "rk3588" not in said
     assert lab.submitted == []

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from dataclasses import replace
 
 import pytest
 from selftests.unit.judge.conftest import number, record, without
 
-from rtgate.cli.progress import Progress, estimate, headline
+from rtgate.cli.progress import _SILENCE_S, Progress, estimate, headline, spoken
 from rtgate.record import Record
 from rtgate.units import Unit
 
@@ -93,3 +94,19 @@ def test_the_worst_cpu_stands_for_a_boot() -> None:
 )
 def test_an_estimate_waits_until_it_means_something(elapsed_s: float, done: int, total: int, text: str) -> None:
     assert estimate(elapsed_s, done, total) == text
+
+
+def test_a_slow_step_is_named_again_while_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    with spoken(silence_s=0.05) as say:
+        say("fetching packages")
+        time.sleep(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "fetching packages"
+    assert "fetching packages ... 0 s" in lines[1:]
+    assert _SILENCE_S < 3
+
+
+def test_a_step_that_says_nothing_is_not_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    with spoken(silence_s=0.05):
+        time.sleep(0.3)
+    assert capsys.readouterr().err.startswith("working ... ")

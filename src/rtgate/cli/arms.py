@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rtgate import boards
 from rtgate.boards import FLAVOURS, Board
+from rtgate.cli.progress import spoken
 from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import KernelBuild
@@ -121,14 +122,16 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
 
 def _images(board: Board) -> Callable[[Plan], RootfsImage]:
     """Return what finds a plan's root filesystem image; the board's own is made now, others when they are needed."""
-    made = {board.rootfs: rootfs.image(board.rootfs, board.arch)}
+    with spoken() as say:
+        made = {board.rootfs: rootfs.image(board.rootfs, board.arch, progress=say)}
     lock = threading.Lock()
 
     def image(plan: Plan) -> RootfsImage:
         name = board.rootfs if plan.image == "core" else plan.image
         with lock:
             if name not in made:
-                made[name] = rootfs.image(name, board.arch)
+                with spoken() as say:
+                    made[name] = rootfs.image(name, board.arch, progress=say)
             return made[name]
 
     return image

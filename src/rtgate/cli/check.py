@@ -4,19 +4,24 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rtgate import boards, profiles, site
-from rtgate.errors import ConfigError
+from rtgate import boards, profiles, site, strict_yaml
+from rtgate.errors import ConfigError, Location
 from rtgate.judge.placebos import load_placebos
 from rtgate.judge.thresholds import load_thresholds
 from rtgate.kernel import configuration
 from rtgate.lava import template
 from rtgate.target import rootfs_recipe
 from rtgate.tools.registry import TOOLS
+
+_DEVICE_TYPES = f"{template.KIND}/device-types"
+_BLOCKS = ("block", "if", "for", "macro", "filter", "call", "raw")
+_STATEMENT = re.compile(r"""\{%[-+]?\s*(?P<word>[a-z]+)(?:\s+['"](?P<base>[^'"]+)['"])?""")
 
 _DESCRIPTION = """\
 Validate all boards, builds, images, job templates, profiles and limits: of the site, of the kernel repository, and the
@@ -32,33 +37,87 @@ def add_parser(commands: Any) -> None:
 
 def run(_: argparse.Namespace) -> int:
     """Run the command."""
-    mistakes = 0
+    mistakes: dict[str, Path] = {}  # by message: a wrong board is met again where limits name it
     for path, read in _files():
         try:
             read(path)
         except ConfigError as error:
-            mistakes += 1
-            print(error)
+            mistakes.setdefault(str(error), error.location.path if error.location else path)
         else:
             print(f"{path}: ok")
-    return ConfigError.exit_code if mistakes else 0
+    for message in mistakes:
+        print(message)
+    if not mistakes:
+        return 0
+    files = len(set(mistakes.values()))
+    print(f"{_counted(len(mistakes), 'error')} in {_counted(files, 'file')}")
+    return ConfigError.exit_code
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _files() -> list[tuple[Path, Callable[[Path], object]]]:
     found: list[tuple[Path, Callable[[Path], object]]] = []
     for layer in site.layers():
         for kind, read in (
-            ("boards", boards.read),
+            ("boards", _board),
             ("kernel-configs", configuration.load_description),
             ("target/rootfs", rootfs_recipe.read),
             (template.KIND, template.read),
         ):
             paths = sorted((layer.directory / kind).glob("*.yaml"))
             found += [(path, read) for path in paths if not path.name.endswith(".lock.yaml")]
+        types = sorted((layer.directory / _DEVICE_TYPES).glob("*.jinja2"))
+        found += [(path, _device_type) for path in types]
     found += [(path, partial(profiles.read, tools=TOOLS)) for path in site.files("profiles.yaml")]
     found += [(path, _limits) for path in site.files("thresholds.yaml")]
     found += [(path, _placebos) for path in site.files("placebos.yaml")]
     return found
+
+
+def _board(path: Path) -> object:
+    """Read a board, and resolve what only the other files tell: its device type, and who builds its device tree."""
+    board = boards.read(path)
+    if board.lava is None:
+        return board
+    data = strict_yaml.load(path).entries()
+    lava = data["lava"].value.entries()
+    known = site.names(_DEVICE_TYPES, ".jinja2")
+    if board.lava.device_type not in known:
+        lava["device_type"].value.fail(
+            f"unknown device type {board.lava.device_type!r} "
+            f"(allowed: those of {_DEVICE_TYPES}/ of rtgate and of the site: {', '.join(known)})"
+        )
+    if board.build and board.lava.dtbs:
+        build = configuration.load_description(site.find("kernel-configs", f"{board.build}.yaml"))
+        if "dtbs" not in build.targets:
+            lava["dtbs"].value.fail(f"{build.path} builds no device tree: add `dtbs` to its `targets`")
+    return board
+
+
+def _device_type(path: Path) -> object:
+    """Look at a LAVA device type: a template whose blocks are closed, and whose base is there if it is rtgate's."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    opened: list[tuple[str, Location]] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        for match in _STATEMENT.finditer(line):
+            place = Location(path, number, match.start() + 1)
+            if match["base"] and match["base"].startswith("base-rtgate"):
+                site_names = site.names(_DEVICE_TYPES, ".jinja2")
+                if match["base"].removesuffix(".jinja2") not in site_names:
+                    raise ConfigError(f"unknown base {match['base']!r} (allowed: {', '.join(site_names)})", place)
+            if match["word"] in _BLOCKS:
+                opened.append((match["word"], place))
+            elif match["word"].startswith("end") and (not opened or f"end{opened.pop()[0]}" != match["word"]):
+                raise ConfigError(f"{match['word']} closes nothing that is open here", place)
+    if opened:
+        raise ConfigError(f"{opened[-1][0]} is not closed (end{opened[-1][0]} is missing)", opened[-1][1])
+    return text
 
 
 def _placebos(path: Path) -> object:

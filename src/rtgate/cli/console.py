@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rtgate import boards
+from rtgate.cli.progress import spoken
 from rtgate.errors import ConfigError
 from rtgate.guard import guarded
 from rtgate.kernel import artefacts
@@ -57,10 +58,12 @@ def run(arguments: argparse.Namespace) -> int:
             f"no kernel in {directory}: make one with `rtgate build {board.build}`, or name one: --kernel DIR"
         )
     version(board.qemu.binary)
+    with spoken() as say:
+        initrd = rootfs.image(board.rootfs, board.arch, progress=say).path
     machine = Machine(
         board=board,
         image=artefacts.load(directory).image,
-        initrd=rootfs.image(board.rootfs, board.arch).path,
+        initrd=initrd,
         serial="mon:stdio",
         devices=tuple(board.qemu.devices),
     )

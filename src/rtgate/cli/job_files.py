@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from rtgate.boards import FAMILIES, Board
 from rtgate.cli.arms import identity
+from rtgate.cli.progress import spoken
 from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts, device_tree
 from rtgate.kernel.artefacts import KernelBuild
@@ -88,7 +89,8 @@ def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) ->
             raise ConfigError(f"--overlay: booting by {way.name} has no use for a device tree ({way.path})")
         files["dtb"] = _overlaid(files.get("dtb", ""), named.overlays, stack)
     if "ramdisk" in way.required and "ramdisk" not in files:
-        files["ramdisk"] = str(rootfs.image(board.rootfs, board.arch).path)
+        with spoken() as say:
+            files["ramdisk"] = str(rootfs.image(board.rootfs, board.arch, progress=say).path)
     return Source(
         kernel=identity(kernel, flavour) if kernel is not None else _unknown(named.kernel, flavour),
         family=family,

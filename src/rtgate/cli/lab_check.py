@@ -37,6 +37,7 @@ examples:
 exit codes: 0 each board can be measured in some way, 2 usage or configuration, 3 one cannot
 """
 _PROBE_S = 900.0
+_UNKNOWN = "not known from here: only a job shows whether the worker has docker and the image (add --probe)"
 
 
 def add_parser(commands: Any) -> None:
@@ -150,7 +151,8 @@ class _Look:
             lacks = list(check.missing(findings, way))
             if way == "docker" and not lacks:
                 lacks += self._docker()
-            print(f"    {way}: {'no' if lacks else 'yes'}")
+            unknown = way == "docker" and not lacks and not self.arguments.probe
+            print(f"    {way}: {_UNKNOWN if unknown else 'no' if lacks else 'yes'}")
             for text in lacks:
                 print(f"      {printable(text, 300)}")
             if not lacks and device.usable:
@@ -159,7 +161,6 @@ class _Look:
     def _docker(self) -> list[str]:
         """Return what docker on the worker lacks: nothing of it shows from outside, only a job can tell."""
         if not self.arguments.probe:
-            print("    note: whether the worker has docker and the image shows in a job only (--probe)")
             return []
         number = self.server.submit(*health.probe(self.device_type, self.arguments.image))
         print(f"    probing docker with job {number}", file=sys.stderr)

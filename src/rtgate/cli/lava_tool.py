@@ -31,7 +31,8 @@ from rtgate.report.text import plain
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = _parser().parse_args(argv)
-    signal.signal(signal.SIGTERM, _stop)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
     try:
         return int(arguments.run(arguments))
     except RtgateError as error:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -37,6 +38,34 @@ def estimate(elapsed_s: float, done: int, total: int) -> str:
     if not done or elapsed_s < _TELLING_S or done < _TELLING_SHARE * total:
         return ""
     return time_left(elapsed_s * (total - done) / done)
+
+
+_SILENCE_S = 2.5
+
+
+@contextmanager
+def spoken(silence_s: float = _SILENCE_S) -> Iterator[Callable[[str], None]]:
+    """Yield what prints a step of slow work on stderr; a step is named again while it goes on, with its time."""
+    ended = threading.Event()
+    steps: list[tuple[str, float]] = []
+
+    def say(text: str) -> None:
+        steps.append((text, time.monotonic()))
+        print(text, file=sys.stderr, flush=True)
+
+    def remind() -> None:
+        while not ended.wait(silence_s):
+            text, began = steps[-1] if steps else ("working", started)
+            print(f"{text} ... {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+
+    started = time.monotonic()
+    reminder = threading.Thread(target=remind, daemon=True)
+    reminder.start()
+    try:
+        yield say
+    finally:
+        ended.set()
+        reminder.join()
 
 
 class Progress:

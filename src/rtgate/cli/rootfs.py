@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 from pathlib import Path
 
+from rtgate.cli.progress import spoken
 from rtgate.errors import InfrastructureError
 from rtgate.target import rootfs, rootfs_recipe
 
@@ -48,9 +48,11 @@ def run(args: argparse.Namespace) -> int:
             print(name)
         return 0
     if args.update_lock:
-        print(rootfs.update_lock(args.name, progress=_say))
+        with spoken() as say:
+            print(rootfs.update_lock(args.name, progress=say))
         return 0
-    image = rootfs.image(args.name, args.arch, progress=_say)
+    with spoken() as say:
+        image = rootfs.image(args.name, args.arch, progress=say)
     if args.output:
         try:
             shutil.copyfile(image.path, args.output)
@@ -69,7 +71,3 @@ def _described(image: rootfs.RootfsImage, path: Path) -> str:
         "  packages",
     ]
     return "\n".join([*lines, *(f"    {name:<20} {version}" for name, version in sorted(image.versions.items()))])
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

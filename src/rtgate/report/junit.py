@@ -57,21 +57,22 @@ def document(records: Sequence[Record], verdicts: Sequence[Verdict]) -> str:
 
 def _properties(test: ET.Element, one: CaseReport) -> None:
     """Add which kernels were measured on which board, and the figures that were judged."""
-    found = {"board": one.board, "flavour": one.flavour}
+    found = [("board", one.board), ("flavour", one.flavour)]
     for arm, records in ((one.arm, one.records), (one.other_arm, one.baseline)):
         if records:
             kernel = records[0].kernel
             release = records[0].environment.kernel_release or kernel.release
-            found[f"{arm}.kernel"] = f"{release} ({kernel.source})".strip()
-            found[f"{arm}.image_sha256"] = kernel.image_sha256
-            found[f"{arm}.boots"] = str(len(records))
+            found += [
+                (f"{arm}.kernel", f"{release} ({kernel.source})".strip()),
+                (f"{arm}.image_sha256", kernel.image_sha256),
+                (f"{arm}.boots", ", ".join(record.boot for record in records)),
+            ]
     for verdict in one.verdicts:
-        if verdict.measurement and verdict.value:
-            found[verdict.measurement] = verdict.value
-        if verdict.measurement and verdict.limit:
-            found[f"{verdict.measurement}.limit"] = verdict.limit
+        if verdict.measurement:
+            name = f"{verdict.kind.value}: {verdict.measurement}"
+            found += [(name, verdict.value), (f"{name}, limit", verdict.limit)]
     properties = ET.SubElement(test, "properties")
-    for name, value in found.items():
+    for name, value in found:
         if value:
             ET.SubElement(properties, "property", name=_text(name), value=_text(value))
 
