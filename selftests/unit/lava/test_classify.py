@@ -205,6 +205,19 @@ def test_whose_fault(parts: tuple[str, ...], kind: str, message: str, blame: Bla
     assert found.line > 0
 
 
+@pytest.mark.parametrize(
+    ("quiet", "emulated", "blame"),
+    [(2, True, Blame.LAB), (2, False, Blame.SILENT), (120, True, Blame.SILENT)],
+    ids=["slow", "hardware", "silent for minutes"],
+)
+def test_an_emulated_board_that_boots_slowly_is_the_hosts(quiet: int, emulated: bool, blame: Blame) -> None:
+    """As a slow tool is there: what the host has left says nothing of the kernel."""
+    parts = (deploy(1), boot(2, *KERNEL, "[   60.0] Run /init"), lava_log.passed(quiet), result("u", "fail"))
+    found = classify(job(), lines(*parts, ended("Job", "auto-login-action timed out")), emulated=emulated)
+    assert found.blame is blame
+    assert ("its host was too busy, look at what else runs there" in found.sentence) is (blame is Blame.LAB)
+
+
 def test_cancelled() -> None:
     found = classify(job("Canceled"), lines(*WHOLE, ended("Canceled", "The job was canceled")))
     assert (found.blame, found.again) == (Blame.CANCELLED, False)

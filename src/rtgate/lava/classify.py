@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
 
 from rtgate.console.faults import FATAL, Fault, FaultKind, scan
@@ -93,10 +94,13 @@ _IMAGE = re.compile(
     r"Bad (?:Data|Header) (?:CRC|Magic)|ERROR: (?:new format )?image (?:overwritten|is corrupt)|zimage: Bad magic",
     re.IGNORECASE,
 )
+_STILL_S = 20.0  # lines of a boot that goes on are no further apart; LAVA's deadline for one is minutes
 _DEADLINE = re.compile(r"timed out|timeout", re.IGNORECASE)
 
 
-def classify(job: Job, lines: Sequence[LogLine], *, queue: bool = False, away: bool = False) -> Ending:
+def classify(
+    job: Job, lines: Sequence[LogLine], *, queue: bool = False, away: bool = False, emulated: bool = False
+) -> Ending:
     """Return how a job ended.
 
     Args:
@@ -104,6 +108,7 @@ def classify(job: Job, lines: Sequence[LogLine], *, queue: bool = False, away: b
         lines: its whole log.
         queue: it was cancelled because no board became free in time.
         away: it was cancelled because no board was fit for work any more.
+        emulated: the board gets what processor time its host has left, so a slow boot says nothing of its kernel.
     """
     found = boots(lines)
     panics = tuple(_panics(found))
@@ -121,7 +126,30 @@ def classify(job: Job, lines: Sequence[LogLine], *, queue: bool = False, away: b
         return Ending(blame=Blame.NOBODY, sentence="", panics=panics)
     if failed is None or not found:
         return _before(job, failed, panics)
-    return _in_boot(found[-1], failed, panics)
+    ending = _in_boot(found[-1], failed, panics)
+    return _slow(ending, found[-1]) if emulated else ending
+
+
+def _slow(ending: Ending, boot: Boot) -> Ending:
+    """Return the ending of an emulated board's boot: one that went on until LAVA's time was over was slow, not hung."""
+    times = [_seconds(line) for line in boot.boot]
+    said = [_seconds(line) for line in boot.boot if line.level == "target" and line.text.strip()]
+    quiet = max(times, default=0.0) - max(said, default=0.0)
+    if ending.blame is not Blame.SILENT or quiet > _STILL_S:
+        return ending
+    sentence = (
+        f"{ending.sentence}; the board is emulated and was still booting {quiet:.0f} s before LAVA gave it up: "
+        "its host was too busy, look at what else runs there"
+    )
+    return replace(ending, blame=Blame.LAB, state="lab", sentence=sentence)
+
+
+def _seconds(line: LogLine) -> float:
+    """Return when a line was logged, 0 for a time that cannot be read."""
+    try:
+        return datetime.fromisoformat(line.time).timestamp()
+    except ValueError:
+        return 0.0
 
 
 def _before(job: Job, failed: _Failed | None, panics: tuple[Panic, ...]) -> Ending:
