@@ -16,9 +16,15 @@ from enum import Enum
 
 from rtgate.console.faults import FATAL, Fault, FaultKind, scan
 from rtgate.lava.client import Job
+from rtgate.lava.frames import collected
 from rtgate.lava.log import LogLine
 from rtgate.lava.phases import Boot, boots
 from rtgate.lava.plain import phrase
+
+IN_JOB = "rtgate.in-job"
+"""The result by which `rtgate in-job` tells LAVA whether it measured everything."""
+SAYS = "rtgate: "
+"""How its own words begin."""
 
 INFRA = "infra:"
 DEAD = "dut-dead:"
@@ -123,7 +129,8 @@ def classify(
         return Ending(blame=Blame.CANCELLED, sentence="the job was cancelled", boot=len(found), panics=panics)
     failed = _failed(lines)
     if job.health == "Complete" and (failed is None or not failed.kind):
-        return Ending(blame=Blame.NOBODY, sentence="", panics=panics)
+        refused = next((boot for boot in found if _refused(boot)), None)
+        return Ending(blame=Blame.NOBODY, sentence="", panics=panics) if refused is None else _cannot(refused, panics)
     if failed is None or not found:
         return _before(job, failed, panics)
     ending = _in_boot(found[-1], failed, panics)
@@ -150,6 +157,24 @@ def _seconds(line: LogLine) -> float:
         return datetime.fromisoformat(line.time).timestamp()
     except ValueError:
         return 0.0
+
+
+def _refused(boot: Boot) -> bool:
+    """Return whether rtgate ended in the container before it announced what it measures."""
+    failed = any(one.result.get("case") == IN_JOB and one.result.get("result") == "fail" for one in boot.test)
+    return failed and all(units.keys() <= {"z"} for units in collected(line.text for line in boot.shell).values())
+
+
+def _cannot(boot: Boot, panics: tuple[Panic, ...]) -> Ending:
+    """Return the ending of a job whose container had not what the job asks for."""
+    said = [line for line in boot.shell if line.text.startswith(SAYS)]
+    why = phrase(said[-1].text.removeprefix(SAYS)) if said else "it does not say why"
+    sentence = (
+        f"rtgate in the worker's container measured nothing: {why}; whoever keeps the lab must load an image of this "
+        "rtgate with the site's suites and profiles (ci/image/build --load), or measure without it: --transport board"
+    )
+    line = said[-1].number if said else -1
+    return Ending(blame=Blame.OURS, sentence=sentence, state="lab", boot=boot.number, line=line, panics=panics)
 
 
 def _before(job: Job, failed: _Failed | None, panics: tuple[Panic, ...]) -> Ending:
