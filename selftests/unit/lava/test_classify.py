@@ -52,7 +52,7 @@ def test_a_job_that_came_to_its_end() -> None:
 def test_a_container_that_lacks_what_the_job_asks_for_is_told(*, came: bool) -> None:
     """LAVA calls the job Complete: what a shell's commands end with is nothing to it."""
     sent = records.encode(Path("/nowhere")) if came else ()
-    printed = [*sent, "rtgate: unknown name 'our-suite' in tests (allowed: latency; searched: /opt/rtgate/tests)"]
+    printed = [*sent, "rtgate: unknown name 'our-suite' in tests (allowed: latency; searched: /usr/tests)"]
     refusal = lava_log.line("results", {"definition": "0_rtgate-1", "case": "rtgate.in-job", "result": "fail"})
     shell = lava_log.shell(3, printed) + refusal
     found = classify(job("Complete"), lines(deploy(1), booted(2), shell, ended()))
