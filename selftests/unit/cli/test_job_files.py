@@ -26,11 +26,13 @@ def kernel(tmp_path: Path) -> Path:
     (tmp_path / "kernel").mkdir()
     (tmp_path / "kernel" / "Image").write_bytes(IMAGE)
     (tmp_path / "ramdisk.cpio.gz").write_bytes(b"\x1f\x8b")
+    (tmp_path / "a.dtb").write_bytes(b"\xd0\x0d\xfe\xed")
     return tmp_path / "kernel"
 
 
 def made(kernel: Path, flavour: str | None = None, **more: object) -> Source:
     """Return what a kernel without a configuration boots, said to be mainline; or one that has a configuration."""
+    more.setdefault("dtb", str(kernel.parent / "a.dtb"))
     if not (kernel / "config").exists():
         more = {"family": "mainline", **more}
     named = Named(kernel=str(kernel), ramdisk=str(kernel.parent / "ramdisk.cpio.gz"), **more)  # type: ignore[arg-type]
@@ -40,7 +42,8 @@ def made(kernel: Path, flavour: str | None = None, **more: object) -> Source:
 
 def test_a_directory(kernel: Path) -> None:
     found = made(kernel)
-    assert found.files == {"kernel": str(kernel / "Image"), "ramdisk": str(kernel.parent / "ramdisk.cpio.gz")}
+    beside = {name: str(kernel.parent / path) for name, path in (("ramdisk", "ramdisk.cpio.gz"), ("dtb", "a.dtb"))}
+    assert found.files == {"kernel": str(kernel / "Image"), **beside}
     assert (found.family, found.local, found.kernel.provenance) == ("mainline", True, "unknown")
 
 
@@ -82,7 +85,7 @@ def test_a_kernel_for_another_architecture(kernel: Path) -> None:
 
 def test_urls_are_taken_as_they_are() -> None:
     with ExitStack() as stack:
-        named = Named(kernel="https://h/a/Image", ramdisk="https://h/r.gz", family="mainline")
+        named = Named(kernel="https://h/a/Image", ramdisk="https://h/r.gz", dtb="https://h/a.dtb", family="mainline")
         found = source(boards.board(BOARD), named, "generic", stack)
     assert (found.local, found.kernel.name, found.kernel.flavour) == (False, "Image", "generic")
 
@@ -156,6 +159,30 @@ def test_the_boards_device_tree_comes_from_the_build(kernel: Path, tmp_path: Pat
     (tmp_path / "broken.tar.xz").write_bytes(b"no archive")
     with pytest.raises(ConfigError, match="cannot be read"):
         job_files._unpacked(tmp_path / "broken.tar.xz", dtb, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("family", "where", "told"),
+    [
+        ("mainline", "", r"boots with rockchip/rk3568-evb1-v10\.dtb, and .*kernel has no device trees: .* --dtb"),
+        ("bsp", "", r"boots with rockchip/rk3568-evb1-ddr4-v10-linux\.dtb, and .*`targets: \[kernel, dtbs\]`"),
+        ("mainline", "https://h/Image", r"rk3568-evb1-v10\.dtb: give its URL beside the kernel's, by --dtb"),
+    ],
+)
+def test_a_kernel_without_the_device_tree_that_its_board_boots_with_is_refused(
+    kernel: Path, family: str, where: str, told: str
+) -> None:
+    """A board would boot it, and say nothing; the kernel would be blamed."""
+    ramdisk = str(kernel.parent / "ramdisk.cpio.gz")
+    named = Named(kernel=where or str(kernel), ramdisk=ramdisk, family=family)
+    with ExitStack() as stack, pytest.raises(ConfigError, match=told):
+        source(boards.board(BOARD), named, None, stack)
+
+
+def test_a_board_that_promises_no_device_tree_needs_none(kernel: Path) -> None:
+    named = Named(kernel=str(kernel), ramdisk=str(kernel.parent / "ramdisk.cpio.gz"))
+    with ExitStack() as stack:
+        assert "dtb" not in source(boards.board("lab-virt-arm64"), named, None, stack).files
 
 
 def test_what_a_build_brings_is_used_where_the_way_of_booting_wants_it(kernel: Path, tmp_path: Path) -> None:

@@ -157,6 +157,8 @@ def test_a_health_check_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab-check", "--health-check", "rk3568-evb1", *files]) == 0
     job = yaml.safe_load(capsys.readouterr().out)
     assert job["device_type"] == "rk3568-evb1"
+    assert main(["lab-check", "--health-check", "rk3568-evb1", *files[:4]]) == 2
+    assert "rk3568-evb1-v10.dtb: give the URL of the kernel's with --dtb" in capsys.readouterr().err
     assert main(["lab-check", "--health-check", "rk3568-evb1"]) == 2
     assert "a kernel that is known to be good" in capsys.readouterr().err
 

@@ -157,6 +157,28 @@ def test_a_kernel_that_hangs_during_the_test_fails(server: LavaServer) -> None:
     assert {(one["status"], one["kind"]) for one in verdicts()} == {("FAIL", "hang")}
 
 
+def silent_second() -> Story:
+    """The baseline boots; the kernel after it begins, and says nothing any more."""
+    parts = [deploy(1), booted(2), lava_log.shell(3), deploy(4), boot(5, *KERNEL) + lava_log.passed(120)]
+    over = result("auto-login-action", "fail") + ended("Job", "auto-login-action timed out")
+    return Story(log=[*parts, over], health="Incomplete")
+
+
+@pytest.mark.parametrize("boots_again", [False, True])
+def test_a_silent_boot_is_proved_by_boots_that_come_after_it(server: LavaServer, *, boots_again: bool) -> None:
+    proof = silent_second()
+    if boots_again:
+        proof = Story(log=[*proof.log[:4], booted(5), lava_log.shell(6), ended()])
+    server.stories += [silent_second(), proof]
+    assert main.main([*WAIT, "--baseline", "kernel", "--boots", "1"]) == (3 if boots_again else 1)
+    asked = strict_yaml.data(server.jobs[2].definition)
+    names = [action["test"]["definitions"][0]["name"] for action in asked["actions"] if "test" in action]
+    assert names == ["rtgate-1-baseline", "rtgate-2-candidate"]
+    assert not any(key.startswith("rtgate.order") for key in asked["metadata"])
+    assert ("FAIL" in {one["status"] for one in verdicts()}) is not boots_again
+    assert sorted(path.name for path in Path("report/lava").glob("*.log")) == ["job-1.log", "job-2.log"]
+
+
 def test_a_lab_whose_power_fails_is_a_miss_after_three_attempts(
     server: LavaServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

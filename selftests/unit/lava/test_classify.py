@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from selftests import lava_log
 from selftests.lava_log import KERNEL, boot, booted, deploy, ended, feedback, result, target
 
-from rtgate.lava import log
+from rtgate.lava import log, records
 from rtgate.lava.classify import Blame, classify
 from rtgate.lava.client import Job
 
@@ -44,6 +46,21 @@ WHOLE = (deploy(1), booted(2), lava_log.shell(3))
 def test_a_job_that_came_to_its_end() -> None:
     found = classify(job("Complete"), lines(*WHOLE, ended()))
     assert (found.blame, found.sentence, found.panics, found.again) == (Blame.NOBODY, "", (), False)
+
+
+@pytest.mark.parametrize("came", [False, True], ids=["nothing was announced", "records came"])
+def test_a_container_that_lacks_what_the_job_asks_for_is_told(*, came: bool) -> None:
+    """LAVA calls the job Complete: what a shell's commands end with is nothing to it."""
+    sent = records.encode(Path("/nowhere")) if came else ()
+    printed = [*sent, "rtgate: unknown name 'our-suite' in tests (allowed: latency; searched: /usr/tests)"]
+    refusal = lava_log.line("results", {"definition": "0_rtgate-1", "case": "rtgate.in-job", "result": "fail"})
+    shell = lava_log.shell(3, printed) + refusal
+    found = classify(job("Complete"), lines(deploy(1), booted(2), shell, ended()))
+    assert found.blame is (Blame.NOBODY if came else Blame.OURS)
+    if not came:
+        assert "in the worker's container measured nothing: unknown name 'our-suite' in tests" in found.sentence
+        assert "whoever keeps the lab must load an image of this rtgate" in found.sentence
+        assert (found.boot, found.again) == (1, False)
 
 
 def test_complete_hides_no_panic() -> None:
@@ -203,6 +220,19 @@ def test_whose_fault(parts: tuple[str, ...], kind: str, message: str, blame: Bla
     assert told in found.sentence
     assert found.again == (blame is Blame.LAB)
     assert found.line > 0
+
+
+@pytest.mark.parametrize(
+    ("quiet", "emulated", "blame"),
+    [(2, True, Blame.LAB), (2, False, Blame.SILENT), (120, True, Blame.SILENT)],
+    ids=["slow", "hardware", "silent for minutes"],
+)
+def test_an_emulated_board_that_boots_slowly_is_the_hosts(quiet: int, emulated: bool, blame: Blame) -> None:
+    """As a slow tool is there: what the host has left says nothing of the kernel."""
+    parts = (deploy(1), boot(2, *KERNEL, "[   60.0] Run /init"), lava_log.passed(quiet), result("u", "fail"))
+    found = classify(job(), lines(*parts, ended("Job", "auto-login-action timed out")), emulated=emulated)
+    assert found.blame is blame
+    assert ("its host was too busy, look at what else runs there" in found.sentence) is (blame is Blame.LAB)
 
 
 def test_cancelled() -> None:

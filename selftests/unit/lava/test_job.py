@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from selftests.conftest import Golden
 
 from rtgate import boards, site
 from rtgate.errors import ConfigError
+from rtgate.lava import health
 from rtgate.lava.job import Files, JobArm, JobRequest, console_device, family_of, printable, render
 
 URL = "http://192.0.2.1:8080/d41d8cd9"
@@ -288,3 +290,43 @@ def test_the_shell_passes_the_kernel_s_identity_on_as_it_is(source: str) -> None
 )
 def test_text_of_others_is_made_printable(text: str, found: str) -> None:
     assert printable(text, 10) == found
+
+
+SITE_BOARD = """\
+description: a board of a site
+soc: none
+arch: arm64
+cpus: 1
+memory: 512 MiB
+build: our-build
+console: {device: ttyS0, baud: 115200}
+lava: {device_type: ours, boot: uboot-ramdisk}
+"""
+
+
+def test_a_board_of_a_site_goes_with_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker's container has rtgate's own boards: the job's shell writes this one, and what it names, beside them."""
+    for kind, name, text in (("boards", "ours", SITE_BOARD), ("kernel-configs", "our-build", "arch: arm64\n")):
+        (tmp_path / "site" / kind).mkdir(parents=True)
+        (tmp_path / "site" / kind / f"{name}.yaml").write_text(text)
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
+    made = steps(job_of(request_for("ours")))
+    check = yaml.safe_load(health.definition(boards.board("ours"), arm("known-good").files))
+    assert steps(check)[: len(made) - 1] == made[:-1]
+    assert " in-job --board ours " in made[-1]
+    tree = tmp_path / "tree"
+    script = "\n".join((*made[:-1], "echo $RTGATE_TREE"))
+    monkeypatch.delenv("RTGATE_SITE")
+    done = subprocess.run(
+        ["sh", "-ec", script.replace("/tmp/rtgate-site", str(tree))], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{tree}\n"
+    with pytest.raises(ConfigError, match="unknown name 'ours' in boards"):
+        boards.board("ours")
+    monkeypatch.setenv("RTGATE_TREE", str(tree))
+    assert boards.board("ours").description == "a board of a site"
+    assert boards.board("ours").build == "our-build"
+
+
+def test_a_shipped_board_is_in_every_image() -> None:
+    assert len(steps(job_of(request_for()))) == 1

@@ -44,7 +44,11 @@ def submission(lava: Lava, **more: object) -> tuple[Submission, Watch]:
     def make(nonce: str, tags: tuple[str, ...]) -> str:
         return job(nonce) + (f"tags: [{', '.join(tags)}]\n" if tags else "")
 
-    made = Submission(lava=lava, device_type="board", make=make, watch=watch, waits=QUICK, **more)  # type: ignore[arg-type]
+    def proof(arms: tuple[str, ...], nonce: str, tags: tuple[str, ...]) -> str:
+        return make(nonce, tags).replace("job_name: ", f"job_name: {'-'.join(arms)} ", 1)
+
+    more = {"make": make, "proof": proof, **more}
+    made = Submission(lava=lava, device_type="board", watch=watch, waits=QUICK, **more)  # type: ignore[arg-type]
     return made, watch
 
 
@@ -258,28 +262,49 @@ def test_a_lost_server_is_an_error_and_no_verdict(lava: Lava, server: LavaServer
 # --- silence after the kernel began
 
 
-def test_silence_is_the_kernels_when_the_health_check_passes(lava: Lava, server: LavaServer) -> None:
+def silent() -> Story:
+    return Story(log=list(SILENCE), health="Incomplete")
+
+
+def test_silence_is_the_kernels_when_the_health_check_passes_and_it_fails_again(lava: Lava, server: LavaServer) -> None:
     server.types["board"] = HEALTH_CHECK
     check = [deploy(1), booted(2), ended()]  # it tests nothing: that it booted is all
-    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=check)]
+    server.stories += [silent(), Story(log=check), silent()]
     made, watch = submission(lava)
     (attempt,) = made.run()
     assert attempt.ending.blame is Blame.PRODUCT
-    assert "a known-good kernel then booted on the same board" in attempt.ending.sentence
+    assert (
+        "a known-good kernel (the lab's health check, job 2) then booted on the same board, and this one failed again "
+        "(job 3)"
+    ) in attempt.ending.sentence
     asked = strict_yaml.data(server.jobs[2].definition)
     assert asked["metadata"]["rtgate.checks"] == "1"
     assert asked["device_type"] == "board"
-    assert any("asking whether a known-good kernel boots on board-01" in text for text in watch.said)
+    assert strict_yaml.data(server.jobs[3].definition)["job_name"].startswith("candidate ")
+    assert any("trying a known-good kernel (the lab's health check) on board-01" in text for text in watch.said)
+    assert [one.job.number for one in attempt.tried] == [2, 3]
+
+
+@pytest.mark.parametrize("arms", [(), ("baseline", "candidate")], ids=["health check", "baseline"])
+def test_a_kernel_that_boots_when_it_is_tried_again_is_not_blamed(
+    lava: Lava, server: LavaServer, arms: tuple[str, ...]
+) -> None:
+    server.types["board"] = HEALTH_CHECK
+    twice = Story(log=[deploy(1), booted(2), lava_log.shell(3), deploy(4), booted(5), lava_log.shell(6), ended()])
+    server.stories += [_silent_second(), twice] if arms else [silent(), again(GOOD), again(GOOD)]
+    made, _ = submission(lava, arms=arms)
+    (attempt,) = made.run()
+    assert attempt.ending.blame is Blame.SILENT
+    assert "it does not fail each time, so nobody is proved at fault; submit it again" in attempt.ending.sentence
 
 
 def test_silence_is_the_labs_when_the_health_check_fails_too(lava: Lava, server: LavaServer) -> None:
     server.types["board"] = HEALTH_CHECK
-    silent, failed = (Story(log=list(SILENCE), health="Incomplete") for _ in range(2))
-    server.stories += [silent, failed, again(GOOD)]
+    server.stories += [silent(), silent(), again(GOOD)]
     made, _ = submission(lava)
     first, second = made.run()
     assert first.ending.blame is Blame.LAB
-    assert "a known-good kernel does not boot there either" in first.ending.sentence
+    assert "a known-good kernel (the lab's health check, job 2) does not boot there either" in first.ending.sentence
     assert second.ending.blame is Blame.NOBODY
 
 
@@ -289,11 +314,11 @@ def test_a_health_check_that_failed_after_its_boot_has_shown_that_the_board_boot
 ) -> None:
     server.types["board"] = HEALTH_CHECK
     check = [deploy(1), booted(2), lava_log.shell(3, ["a disk is full"]), ended("Test", "lava-test-shell timed out")]
-    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=check, health=health)]
+    server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=check, health=health), silent()]
     made, _ = submission(lava)
     (attempt,) = made.run()
     assert attempt.ending.blame is Blame.PRODUCT
-    assert "a known-good kernel then booted on the same board" in attempt.ending.sentence
+    assert "then booted on the same board" in attempt.ending.sentence
 
 
 @pytest.mark.parametrize(
@@ -323,7 +348,7 @@ def test_silence_without_a_health_check_stays_open(lava: Lava, server: LavaServe
     made, _ = submission(lava)
     (attempt,) = made.run()
     assert attempt.ending.blame is Blame.SILENT
-    assert "no health check for board" in attempt.ending.sentence
+    assert "no health check for board: install one (`rtgate lab-check --health-check`)" in attempt.ending.sentence
 
 
 @pytest.mark.parametrize(
@@ -357,10 +382,44 @@ def test_a_health_check_on_another_board_proves_nothing(lava: Lava, server: Lava
     assert "on that very board" in attempt.ending.sentence
 
 
-def test_the_other_arm_has_shown_that_the_board_boots(lava: Lava, server: LavaServer) -> None:
+def _silent_second() -> Story:
     turns = [deploy(1), booted(2), lava_log.shell(3), deploy(4), boot(5, *KERNEL), SILENCE[2]]
-    server.stories += [Story(log=turns, health="Incomplete")]
+    return Story(log=turns, health="Incomplete")
+
+
+def test_a_boot_of_the_baseline_before_proves_nothing(lava: Lava, server: LavaServer) -> None:
+    """The board may have gone bad since: without a later boot of a known-good kernel nobody is blamed."""
+    power = Story(log=list(POWER), health="Incomplete")
+    server.stories += [_silent_second(), power]
+    made, _ = submission(lava, arms=("baseline", "candidate"))
+    (attempt,) = made.run()
+    assert (attempt.ending.blame, attempt.ending.boot) == (Blame.SILENT, 2)
+    assert "whether a known-good kernel boots there is open: the lab failed" in attempt.ending.sentence
+    assert len(server.jobs) == 2
+
+
+def test_a_kernel_that_fails_twice_around_a_boot_of_the_baseline_is_blamed(lava: Lava, server: LavaServer) -> None:
+    server.stories += [_silent_second(), _silent_second()]
     made, _ = submission(lava, arms=("baseline", "candidate"))
     (attempt,) = made.run()
     assert (attempt.ending.blame, attempt.ending.boot) == (Blame.PRODUCT, 2)
-    assert len(server.jobs) == 1
+    assert "(the baseline, job 2) then booted on the same board, and this one failed" in attempt.ending.sentence
+    assert strict_yaml.data(server.jobs[2].definition)["job_name"].startswith("baseline-candidate ")
+
+
+def test_a_baseline_that_does_not_boot_either_blames_the_lab(lava: Lava, server: LavaServer) -> None:
+    server.stories += [_silent_second(), silent(), again(GOOD)]
+    made, _ = submission(lava, arms=("baseline", "candidate"))
+    first, second = made.run()
+    assert (first.ending.blame, second.ending.blame) == (Blame.LAB, Blame.NOBODY)
+    assert "a known-good kernel (the baseline, job 2) does not boot there either" in first.ending.sentence
+
+
+def test_a_kernel_is_tried_again_where_it_failed(lava: Lava, server: LavaServer) -> None:
+    server.tags = {1: "board-01", 2: "board-02"}
+    server.devices[0]["tags"] = [1]
+    server.device("board-02", 2)
+    server.stories += [_silent_second(), _silent_second()]
+    made, _ = submission(lava, arms=("baseline", "candidate"))
+    made.run()
+    assert strict_yaml.data(server.jobs[2].definition)["tags"] == ["board-01"]

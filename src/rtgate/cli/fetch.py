@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from rtgate.boards import Board
 from rtgate.cli import command_options, job_results
 from rtgate.cli.job_watch import JobWatch
 from rtgate.cli.report_directory import check_ours, ours_alone, replaced
@@ -13,10 +14,12 @@ from rtgate.cli.soak import seconds
 from rtgate.errors import ConfigError
 from rtgate.lava import order as orders
 from rtgate.lava.access import access
+from rtgate.lava.blaming import ended, untried
 from rtgate.lava.classify import classify
 from rtgate.lava.client import Lava
 from rtgate.lava.following import Following, Waits, whole
 from rtgate.lava.submission import Attempt
+from rtgate.lava.target import time_of
 
 _DESCRIPTION = """\
 Fetch the records of a job that `rtgate submit` has submitted, judge them, and make the report. All that is needed
@@ -44,25 +47,26 @@ def run(arguments: argparse.Namespace) -> int:
     watch = JobWatch(verbose=arguments.verbose)
     lava = Lava(access(arguments.server), told=watch.say)
     order = orders.read(lava.job(arguments.job).definition, f"job {arguments.job}")
-    attempt = _ended(lava, arguments, watch)
+    attempt = _ended(lava, arguments, watch, order.expected().board)
     with ours_alone(output), replaced(output):
         job_results.keep(order, [attempt], output, watch, arguments.thresholds)
         asked = job_results.asked(order, arguments)
         return job_results.judge([job_results.Carried(order, [attempt])], output, asked)
 
 
-def _ended(lava: Lava, arguments: argparse.Namespace, watch: JobWatch) -> Attempt:
+def _ended(lava: Lava, arguments: argparse.Namespace, watch: JobWatch, board: Board) -> Attempt:
     """Return the job after its end. Raises ConfigError: it has not ended, and nobody said to wait."""
     job = lava.job(arguments.job)
+    emulated = time_of(board) != "real"
     if job.finished:
         lines = whole(lava, job.number)
-        return Attempt(job=job, lines=lines, ending=classify(job, lines))
+        return Attempt(job=job, lines=lines, ending=untried(classify(job, lines, emulated=emulated)))
     if arguments.wait:
         waits = Waits(queue=seconds(arguments.queue_timeout))
         try:
             followed = Following(lava, job.number, waits, watch.seen, watch.state).follow()
         finally:
             watch.close()
-        ending = classify(followed.job, followed.lines, queue=followed.queue, away=followed.away)
+        ending = untried(ended(followed, emulated=emulated))
         return Attempt(job=followed.job, lines=followed.lines, ending=ending)
     raise ConfigError(f"job {job.number} has not ended ({job.state}): add --wait, or come back later")

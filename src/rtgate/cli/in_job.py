@@ -20,6 +20,7 @@ from rtgate.cli import command_options, suites
 from rtgate.errors import InfrastructureError, RtgateError
 from rtgate.guard import guarded
 from rtgate.lava import environment, signals, upload
+from rtgate.lava.classify import IN_JOB, SAYS
 from rtgate.lava.plain import plain
 from rtgate.lava.records import Sender
 from rtgate.profiles import profile
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 0 if whole else InfrastructureError.exit_code
     except RtgateError as error:
         _say(plain(str(error)))
-        _print([signals.result("rtgate.in-job", "fail")])
+        _print([signals.result(IN_JOB, "fail")])
         return error.exit_code
 
 
@@ -139,7 +140,7 @@ class _Job:
             _say(f"not everything was measured (pytest ended with {child.returncode}): {_last(log)}")
         if self.arguments.upload:
             self._upload()
-        _print([signals.result("rtgate.in-job", "pass" if whole else "fail")])
+        _print([signals.result(IN_JOB, "pass" if whole else "fail")])
         return whole
 
     def _argv(self) -> list[str]:
@@ -196,7 +197,7 @@ def _last(log: Path) -> str:
 
 
 def _say(text: str) -> None:
-    _print([f"rtgate: {text}"])
+    _print([f"{SAYS}{text}"])
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -88,6 +88,8 @@ def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) ->
         if "dtb" not in wanted:
             raise ConfigError(f"--overlay: booting by {way.name} has no use for a device tree ({way.path})")
         files["dtb"] = _overlaid(files.get("dtb", ""), named.overlays, stack)
+    if "dtb" in wanted and "dtb" not in files:
+        _check_promise(board, named, family)
     if "ramdisk" in way.required and "ramdisk" not in files:
         with spoken() as say:
             files["ramdisk"] = str(rootfs.image(board.rootfs, board.arch, progress=say).path)
@@ -112,6 +114,20 @@ def _family(board: Board, named: Named, kernel: KernelBuild | None) -> str:
             f"{consoles}: name it with --family"
         )
     return told or named.family or "mainline"
+
+
+def _check_promise(board: Board, named: Named, family: str) -> None:
+    """Raise ConfigError for a kernel without the device tree that the board's file promises: it would boot silently."""
+    promised = lava_of(board).dtbs.get(family)
+    if promised and is_url(named.kernel):
+        raise ConfigError(
+            f"{board.path}: {board.name} boots with {promised}: give its URL beside the kernel's, by --dtb"
+        )
+    if promised:
+        raise ConfigError(
+            f"{board.path}: {board.name} boots with {promised}, and {named.kernel} has no device trees: build it with "
+            "`targets: [kernel, dtbs]`, or name the file with --dtb"
+        )
 
 
 def _overlaid(dtb: str, overlays: tuple[str, ...], stack: ExitStack) -> str:

@@ -28,7 +28,9 @@ from rtgate.record import Place
 def keep(
     order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatch, thresholds: Path | None = None
 ) -> None:
-    """Keep the log of each attempt and the records of the last; those before it failed by the lab's fault.
+    """Keep the log of each attempt, and of jobs that told whose fault it was, and the records of the last attempt.
+
+    Those before it failed by the lab's fault.
 
     Pairs that the lab broke are left out (`without_broken_pairs`), unless something fails the kernel by `thresholds`:
     that must not be left out with them.
@@ -41,9 +43,12 @@ def keep(
         (output / "lava").mkdir(parents=True, exist_ok=True)
         for attempt in attempts:
             where = output / "lava" / f"job-{attempt.job.number}"
-            where.with_suffix(".log").write_text(log.dump(attempt.lines), encoding="utf-8")
             where.with_suffix(".json").write_text(json.dumps(_summary(attempt), indent=1) + "\n", encoding="utf-8")
-            where.with_suffix(".yaml").write_text(attempt.job.definition, encoding="utf-8")
+            followed = ((one.job, one.lines) for one in attempt.tried)
+            for job, lines in ((attempt.job, attempt.lines), *followed):
+                where = output / "lava" / f"job-{job.number}"
+                where.with_suffix(".log").write_text(log.dump(lines), encoding="utf-8")
+                where.with_suffix(".yaml").write_text(job.definition, encoding="utf-8")
     except OSError as error:
         raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
     last = attempts[-1]

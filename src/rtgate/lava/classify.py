@@ -10,14 +10,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
 
 from rtgate.console.faults import FATAL, Fault, FaultKind, scan
 from rtgate.lava.client import Job
+from rtgate.lava.frames import collected
 from rtgate.lava.log import LogLine
 from rtgate.lava.phases import Boot, boots
 from rtgate.lava.plain import phrase
+
+IN_JOB = "rtgate.in-job"
+"""The result by which `rtgate in-job` tells LAVA whether it measured everything."""
+SAYS = "rtgate: "
+"""How its own words begin."""
 
 INFRA = "infra:"
 DEAD = "dut-dead:"
@@ -93,10 +100,13 @@ _IMAGE = re.compile(
     r"Bad (?:Data|Header) (?:CRC|Magic)|ERROR: (?:new format )?image (?:overwritten|is corrupt)|zimage: Bad magic",
     re.IGNORECASE,
 )
+_STILL_S = 20.0  # lines of a boot that goes on are no further apart; LAVA's deadline for one is minutes
 _DEADLINE = re.compile(r"timed out|timeout", re.IGNORECASE)
 
 
-def classify(job: Job, lines: Sequence[LogLine], *, queue: bool = False, away: bool = False) -> Ending:
+def classify(
+    job: Job, lines: Sequence[LogLine], *, queue: bool = False, away: bool = False, emulated: bool = False
+) -> Ending:
     """Return how a job ended.
 
     Args:
@@ -104,6 +114,7 @@ def classify(job: Job, lines: Sequence[LogLine], *, queue: bool = False, away: b
         lines: its whole log.
         queue: it was cancelled because no board became free in time.
         away: it was cancelled because no board was fit for work any more.
+        emulated: the board gets what processor time its host has left, so a slow boot says nothing of its kernel.
     """
     found = boots(lines)
     panics = tuple(_panics(found))
@@ -118,10 +129,52 @@ def classify(job: Job, lines: Sequence[LogLine], *, queue: bool = False, away: b
         return Ending(blame=Blame.CANCELLED, sentence="the job was cancelled", boot=len(found), panics=panics)
     failed = _failed(lines)
     if job.health == "Complete" and (failed is None or not failed.kind):
-        return Ending(blame=Blame.NOBODY, sentence="", panics=panics)
+        refused = next((boot for boot in found if _refused(boot)), None)
+        return Ending(blame=Blame.NOBODY, sentence="", panics=panics) if refused is None else _cannot(refused, panics)
     if failed is None or not found:
         return _before(job, failed, panics)
-    return _in_boot(found[-1], failed, panics)
+    ending = _in_boot(found[-1], failed, panics)
+    return _slow(ending, found[-1]) if emulated else ending
+
+
+def _slow(ending: Ending, boot: Boot) -> Ending:
+    """Return the ending of an emulated board's boot: one that went on until LAVA's time was over was slow, not hung."""
+    times = [_seconds(line) for line in boot.boot]
+    said = [_seconds(line) for line in boot.boot if line.level == "target" and line.text.strip()]
+    quiet = max(times, default=0.0) - max(said, default=0.0)
+    if ending.blame is not Blame.SILENT or quiet > _STILL_S:
+        return ending
+    sentence = (
+        f"{ending.sentence}; the board is emulated and was still booting {quiet:.0f} s before LAVA gave it up: "
+        "its host was too busy, look at what else runs there"
+    )
+    return replace(ending, blame=Blame.LAB, state="lab", sentence=sentence)
+
+
+def _seconds(line: LogLine) -> float:
+    """Return when a line was logged, 0 for a time that cannot be read."""
+    try:
+        return datetime.fromisoformat(line.time).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _refused(boot: Boot) -> bool:
+    """Return whether rtgate ended in the container before it announced what it measures."""
+    failed = any(one.result.get("case") == IN_JOB and one.result.get("result") == "fail" for one in boot.test)
+    return failed and all(units.keys() <= {"z"} for units in collected(line.text for line in boot.shell).values())
+
+
+def _cannot(boot: Boot, panics: tuple[Panic, ...]) -> Ending:
+    """Return the ending of a job whose container had not what the job asks for."""
+    said = [line for line in boot.shell if line.text.startswith(SAYS)]
+    why = phrase(said[-1].text.removeprefix(SAYS)) if said else "it does not say why"
+    sentence = (
+        f"rtgate in the worker's container measured nothing: {why}; whoever keeps the lab must load an image of this "
+        "rtgate with the site's suites and profiles (ci/image/build --load), or measure without it: --transport board"
+    )
+    line = said[-1].number if said else -1
+    return Ending(blame=Blame.OURS, sentence=sentence, state="lab", boot=boot.number, line=line, panics=panics)
 
 
 def _before(job: Job, failed: _Failed | None, panics: tuple[Panic, ...]) -> Ending:

@@ -122,12 +122,3 @@ def merge(part: Path, into: Path) -> None:
         shutil.rmtree(part)
     except OSError as error:
         raise InfrastructureError(f"records could not be moved to {into}: {error}") from error
-
-
-def decided(ending: Ending, *, good: bool) -> Ending:
-    """Return whose fault a silent boot was, once a known-good kernel has been tried on the same board."""
-    if good:
-        sentence = f"{ending.sentence}; a known-good kernel then booted on the same board"
-        return replace(ending, blame=Blame.PRODUCT, sentence=sentence)
-    sentence = f"{ending.sentence}; a known-good kernel does not boot there either"
-    return replace(ending, blame=Blame.LAB, state="lab", sentence=sentence)

@@ -20,8 +20,8 @@ from rtgate import __version__
 from rtgate.boards import Board
 from rtgate.console.shell import Shell
 from rtgate.deadline import Deadline
-from rtgate.errors import InfrastructureError
-from rtgate.lava import boot_media
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.lava import boot_media, template
 from rtgate.lava.job import Files, JobArm, JobRequest, lava_of, render
 from rtgate.lava.proved import Proved
 from rtgate.media import Region, described
@@ -48,7 +48,9 @@ def definition(
     image: str = "",
     media: Sequence[Region] = (),
 ) -> str:
-    """Return a health check as a job definition. Raises ConfigError as `job.render`.
+    """Return a health check as a job definition.
+
+    Raises ConfigError as `job.render`, and without the device tree that the board's file promises.
 
     Args:
         board: whose health check it is.
@@ -57,6 +59,9 @@ def definition(
         image: as `JobRequest` has it.
         media: what must be on the board's boot media.
     """
+    promised = " or ".join(sorted(lava_of(board).dtbs.values()))
+    if promised and not files.dtb and "dtb" in template.find(lava_of(board).boot).optional:
+        raise ConfigError(f"{board.path}: {board.name} boots with {promised}: give the URL of the kernel's with --dtb")
     steps = (_in_container(board, media),) if transport == "docker" else _on_board(media)
     request = JobRequest(
         name=f"rtgate health check of {lava_of(board).device_type}",

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from rtgate import __version__
 from rtgate.boards import FAMILIES, Board, Lava
 from rtgate.errors import ConfigError
-from rtgate.lava import template
+from rtgate.lava import site_board, template
 from rtgate.lava.template import Template
 from rtgate.strict_yaml import dump
 
@@ -242,13 +242,15 @@ def _compression(name: str, url: str | None) -> str | None:
 def _test(request: JobRequest, arm: JobArm, number: int) -> dict[str, object]:
     name = f"rtgate-{number}-{arm.name}"
     docker = request.transport == "docker"
+    begins = site_board.steps(request.board) if docker else ()
+    own = request.steps[number - 1] if request.steps else (_in_job(request, arm, number),)
     definition = {
         "metadata": {
             "format": "Lava-Test Test Definition 1.0",
             "name": name,
             "description": f"boot {number}: {arm.name}",
         },
-        "run": {"steps": list(request.steps[number - 1]) if request.steps else [_in_job(request, arm, number)]},
+        "run": {"steps": [*begins, *own]},
     }
     block: dict[str, object] = {"timeout": {"seconds": request.test_s}}
     if docker:

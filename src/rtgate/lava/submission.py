@@ -18,17 +18,18 @@ from typing import Protocol
 from rtgate import strict_yaml
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
-from rtgate.lava.classify import Blame, Ending, classify
+from rtgate.lava.blaming import Tried, came_up, decided, ended, known_good
+from rtgate.lava.classify import Blame, Ending
 from rtgate.lava.client import Job, Lava
-from rtgate.lava.devices import elsewhere, own_tag
-from rtgate.lava.fetching import decided
+from rtgate.lava.devices import elsewhere, own_tag, same
 from rtgate.lava.following import Followed, Following, Waits
 from rtgate.lava.http import NoAnswer
 from rtgate.lava.log import LogLine
 from rtgate.lava.order import NONCE
-from rtgate.lava.phases import boots
 
 _CANCEL_S = 20.0  # a CI runner that wants to end gives little more
+_OPEN = "whether a known-good kernel boots there is open: "
+_ELSEWHERE = "no known-good kernel could be tried on that very board: give it a tag that no other of its type has"
 _CANCEL_WAIT_S = 0.5  # between two looks for a job that was being submitted
 
 
@@ -47,11 +48,12 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One job of a submission, after its end."""
+    """One job of a submission, after its end; `tried` are the jobs that told whose fault a silent boot of it was."""
 
     job: Job
     lines: tuple[LogLine, ...]
     ending: Ending
+    tried: tuple[Followed, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,9 +62,11 @@ class Submission:
 
     Attributes:
         make: returns the job's definition for a nonce and for tags.
+        proof: returns the definition of a job that only boots these arms, for a nonce and for tags.
         tags: those that every attempt has.
         attempts: at most, the first included.
         arms: of each boot of the job, in order.
+        emulated: the board gets what processor time its host has left.
         server: as the command line names it, for commands that are told; empty if it does not.
         failure: returns why what an attempt measured before the lab failed fails the kernel; empty if it does not.
     """
@@ -70,11 +74,13 @@ class Submission:
     lava: Lava
     device_type: str
     make: Callable[[str, tuple[str, ...]], str]
+    proof: Callable[[tuple[str, ...], str, tuple[str, ...]], str]
     watch: Watch
     tags: tuple[str, ...] = ()
     waits: Waits = field(default_factory=Waits)
     attempts: int = 3
     arms: tuple[str, ...] = ()
+    emulated: bool = False
     server: str = ""
     failure: Callable[[Attempt], str] = lambda _attempt: ""
 
@@ -120,9 +126,9 @@ class Submission:
     def _attempt(self, tags: tuple[str, ...]) -> Attempt:
         nonce = _nonce()
         followed = self._followed(self.checked(nonce, tags), nonce)
-        ending = classify(followed.job, followed.lines, queue=followed.queue, away=followed.away)
+        ending = ended(followed, emulated=self.emulated)
         if ending.blame is Blame.SILENT:
-            ending = self._with_known_good(ending, followed.job, followed.lines)
+            return self._decided(ending, followed)
         return Attempt(job=followed.job, lines=followed.lines, ending=ending)
 
     def _followed(self, definition: str, nonce: str) -> Followed:
@@ -183,34 +189,66 @@ class Submission:
         """Return a client that gives up when the time is over, but asks once in any case."""
         return Lava(self.lava.access, replace(self.lava.patience, connect=5.0, answer=10.0, total=deadline.remaining))
 
-    def _with_known_good(self, ending: Ending, job: Job, lines: tuple[LogLine, ...]) -> Ending:
-        """Find out whose fault a silent boot was: by a boot of this job that worked, or by the lab's health check."""
-        if self._other_booted(ending, lines):
-            return decided(ending, good=True)
-        self.watch.say(f"{ending.told}: asking whether a known-good kernel boots on {job.device}")
+    def _decided(self, ending: Ending, attempt: Followed) -> Attempt:
+        """Find out whose fault a silent boot was.
+
+        A known-good kernel is tried on the same board, then the silent one again: the baseline if there is one, else
+        the kernel of the lab's health check.
+        """
+        job = attempt.job
+        silent = dict(enumerate(self.arms, 1)).get(ending.boot, "candidate")
+        reference = "baseline" if "baseline" in self.arms and silent != "baseline" else "the lab's health check"
+        self.watch.say(f"{ending.told}: trying a known-good kernel ({reference}) on {job.device}, then this one again")
+        jobs: list[Followed] = []
+        try:
+            if reference == "baseline":
+                tried = self._after_baseline(silent, job, jobs)
+            else:
+                tried = self._after_health_check(silent, job, jobs)
+        except InfrastructureError as error:
+            tried = Tried(why=f"nobody could try a known-good kernel: {error}")
+        except ConfigError as error:
+            tried = Tried(why=f"the job that tries {reference} cannot be submitted: {error}")
+        return Attempt(job=job, lines=attempt.lines, ending=decided(ending, tried), tried=tuple(jobs))
+
+    def _after_baseline(self, silent: str, job: Job, jobs: list[Followed]) -> Tried:
+        """Boot the baseline, and the silent kernel after it, in one job."""
+        followed = self._proof(("baseline", silent), job)
+        jobs.append(followed)
+        by = f"the baseline, job {followed.job.number}"
+        if followed.job.device != job.device:
+            return Tried(why=_ELSEWHERE)
+        good, why = came_up(followed, 1, emulated=self.emulated)
+        if not good:
+            return Tried(by=by, good=good, why=f"{_OPEN}{why}")
+        again, why = came_up(followed, 2, emulated=self.emulated)
+        return Tried(by=by, good=True, again=again, why=why, job=followed.job.number)
+
+    def _after_health_check(self, silent: str, job: Job, jobs: list[Followed]) -> Tried:
+        """Run the lab's own health check, and boot the silent kernel in a job after it."""
         try:
             definition, nonce = self._health_check(job)
-            followed = self._followed(definition, nonce)
-        except InfrastructureError as error:
-            return replace(ending, sentence=f"{ending.sentence}; nobody could try a known-good kernel: {error}")
+            jobs.append(self._followed(definition, nonce))
         except ConfigError as error:
-            return replace(ending, sentence=f"{ending.sentence}; the lab's health check cannot be used: {error}")
+            return Tried(why=f"the lab's health check cannot be used: {error}")
+        by = f"the lab's health check, job {jobs[0].job.number}"
+        if jobs[0].job.device != job.device:
+            return Tried(why=_ELSEWHERE)
+        good, why = known_good(jobs[0], emulated=self.emulated)
+        if not good:
+            return Tried(by=by, good=good, why=f"{_OPEN}{why}")
+        followed = self._proof((silent,), job)
+        jobs.append(followed)
         if followed.job.device != job.device:
-            return replace(
-                ending, sentence=f"{ending.sentence}; no known-good kernel could be tried on that very board"
-            )
-        good, why = _known_good(followed)
-        if good is None:
-            return replace(
-                ending, sentence=f"{ending.sentence}; whether a known-good kernel boots there is open: {why}"
-            )
-        return decided(ending, good=good)
+            return Tried(by=by, good=True, why="it could not be tried on that very board")
+        again, why = came_up(followed, 1, emulated=self.emulated)
+        return Tried(by=by, good=True, again=again, why=why, job=followed.job.number)
 
-    def _other_booted(self, ending: Ending, lines: tuple[LogLine, ...]) -> bool:
-        """Return whether the job has booted its other arm before, on the same board, minutes ago."""
-        arms = dict(enumerate(self.arms, 1))
-        others = (boot for boot in boots(lines) if boot.booted and boot.number != ending.boot)
-        return any(arms.get(boot.number) not in {None, arms.get(ending.boot)} for boot in others)
+    def _proof(self, arms: tuple[str, ...], job: Job) -> Followed:
+        """Follow a job that only boots these arms, on the board of another job if there is a way to."""
+        nonce = _nonce()
+        tags = same(self.lava.devices(self.device_type), job.device, self.tags)
+        return self._followed(self.proof(arms, nonce, tags), nonce)
 
     def _health_check(self, job: Job) -> tuple[str, str]:
         """Return the lab's own health check as a job for the same board.
@@ -222,7 +260,10 @@ class Submission:
         text = self.lava.health_check(self.device_type)
         data = strict_yaml.data(text) if text else None
         if not isinstance(data, dict):
-            raise InfrastructureError(f"the lab has no health check for {self.device_type}")
+            raise InfrastructureError(
+                f"the lab has no health check for {self.device_type}: install one (`rtgate lab-check --health-check`), "
+                "or submit with --baseline"
+            )
         devices = self.lava.devices(self.device_type)
         tag = own_tag(devices, job.device) if len(devices) > 1 else None
         nonce = _nonce()
@@ -233,18 +274,6 @@ class Submission:
         if tag:
             data["tags"] = [tag]
         return strict_yaml.dump(data), nonce
-
-
-def _known_good(followed: Followed) -> tuple[bool | None, str]:
-    """Return whether the kernel of a health check booted, None with the reason if the check never came to that."""
-    found = boots(followed.lines)
-    ran = followed.job.health == "Complete" and any(boot.boot for boot in found)
-    if ran or any(boot.booted for boot in found):
-        return True, ""
-    ending = classify(followed.job, followed.lines, queue=followed.queue, away=followed.away)
-    if ending.blame in {Blame.PRODUCT, Blame.SILENT}:
-        return False, ""
-    return None, ending.sentence or "the lab's health check boots nothing"
 
 
 def _nonce() -> str:
