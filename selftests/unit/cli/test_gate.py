@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -170,9 +171,10 @@ def test_it_measures_without_judging_and_judges_what_is_stored(
     words = ("--kernel", "kernel", "--seeds", "1-9", "--console", "host", "--flavour", "generic")
     assert main.main([*COMMON, *words]) == 0
     measure, judge = (" ".join(options) for options in steps.asked)
+    measure = re.sub(rf"={tmp_path}/cache/pinned/\w+/kernel ", "=PINNED/kernel ", measure)
     assert measure == (
         f"--board virt-arm64 --records {tmp_path}/report/records --no-judge --profile smoke --tuning default "
-        f"--arm candidate={tmp_path}/kernel --seeds 1-9 --console host --flavour generic"
+        f"--arm candidate=PINNED/kernel --seeds 1-9 --console host --flavour generic"
     )
     assert judge == (
         f"--replay {tmp_path}/report/records --board virt-arm64 --tuning default --profile smoke "
@@ -427,9 +429,10 @@ def test_a_base_is_built_beside_the_candidate_in_a_directory_named_by_its_conten
     assert candidate[:2] == ("virt-arm64-generic", "/c/candidate/mine")
     assert builds.by_content == [True, True]
     assert (base[3], candidate[3]) == (None, Path("series"))  # patches are the candidate's
-    assert [word for word in steps.asked[0] if "=" in word] == [
-        f"baseline={lab.kernel}",
-        f"candidate={lab.kernel}",
+    arms = [word.partition("=") for word in steps.asked[0] if "=" in word]
+    assert [(arm, Path(directory).name) for arm, _, directory in arms] == [
+        ("baseline", "kernel"),
+        ("candidate", "kernel"),
     ]
 
 

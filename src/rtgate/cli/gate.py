@@ -32,6 +32,7 @@ from rtgate.judge.thresholds import load_thresholds
 from rtgate.judge.verdict import Verdict, exit_code
 from rtgate.kernel import source
 from rtgate.kernel.checkout import checkout
+from rtgate.kernel.pinned import pinned
 from rtgate.kernel.source import Tree
 from rtgate.profiles import profile, seeds
 from rtgate.report import allure, html, terminal
@@ -125,6 +126,7 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
         power_cycle=arguments.power_cycle,
     )
     make_arms(request)  # a mistake shows here, before anything runs
+    kernels = {arm: pinned(directory).directory for arm, directory in kernels.items()}
     with replaced(output):
         return _concluded(arguments, board, kernels, output)
 

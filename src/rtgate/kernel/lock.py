@@ -21,6 +21,7 @@ def waiting_lock(path: Path, what: str = "", notice: Callable[[str], None] = lam
     """Hold a lock; wait for whoever has it. For work that ends by itself, such as unpacking or building.
 
     Args:
+        path: the lock's file; made if it is not there.
         what: what the holder does, as `builds in DIR`.
         notice: told at once who is waited for.
     """
