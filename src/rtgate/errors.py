@@ -12,6 +12,7 @@
         KernelFaultError   it panicked, oopsed, stalled
         HangError          it stopped answering
         BuildError         it does not compile
+      ChangedError         whoever replaced a kernel or QEMU meanwhile     exit 4
       ParseError           a tool's output nobody understands              exit 4
         UnfinishedError    it was stopped, and says that it was at work
       Interrupted          the user pressed Ctrl-C                         exit 130
@@ -85,6 +86,12 @@ class HangError(TargetError):
 
 class BuildError(TargetError):
     """The kernel under test does not compile; the message holds the compiler's first error."""
+
+
+class ChangedError(RtgateError):
+    """What is measured, or what it is measured with, was replaced meanwhile: the run proves nothing."""
+
+    suites_code = 6  # what pytest ends with; its own codes are 0 to 5
 
 
 class ParseError(RtgateError):

@@ -24,7 +24,7 @@ from rtgate import planned
 from rtgate.cli import suite_options
 from rtgate.cli.progress import Progress
 from rtgate.cli.verdicts import compared, harmless, limits, planned_in, subjects, write_verdicts
-from rtgate.errors import ConfigError, InfrastructureError, RtgateError
+from rtgate.errors import ChangedError, ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
@@ -278,6 +278,9 @@ def measure(request: pytest.FixtureRequest) -> Measure:
 def _records(session: Session, case: Case, progress: Progress) -> tuple[Record, ...]:
     try:
         return session.records_of(case, progress)
+    except ChangedError as error:
+        session.verdicts.append(_verdict(Status.ERROR, Kind.VALIDITY, str(error), case.name))
+        pytest.exit(plain(str(error)), returncode=ChangedError.suites_code)
     except InfrastructureError as error:
         session.verdicts.append(_verdict(Status.MISS, Kind.LAB, str(error), case.name))
         pytest.fail(f"MISS: {plain(str(error))}", pytrace=False)

@@ -44,7 +44,10 @@ def test_a_virtual_board_runs_on_virtual_time(lab: Lab) -> None:
     (arm,), stop = make_arms(_request({"candidate": lab.kernel}))
     assert (arm.name, arm.board.name, arm.time, arm.profile.name) == ("candidate", "virt-arm64", "virtual", "smoke")
     assert isinstance(arm.target, VirtualBoard)
-    assert arm.target.image == lab.kernel / "Image"
+    assert arm.target.image.name == "Image"
+    (lab.kernel / "Image").write_bytes(b"another kernel")  # the run has its own
+    assert (arm.kernel.image_sha256, arm.target.image_sha256) == (sha256(arm.target.image),) * 2
+    assert arm.target.image.stat().st_mode & 0o222 == 0
     assert arm.target.stop is stop
     assert arm.target.rootfs(_plan()).name == "core"
 
@@ -125,7 +128,11 @@ def test_a_virtual_board_may_run_on_host_time(lab: Lab, console: str) -> None:
     assert isinstance(arm.target, LiveTarget)
     assert arm.target.boots
     assert arm.target.stop is stop
-    assert arm.target.machine == {"qemu": "QEMU emulator version 0.0 (fake)"}
+    assert arm.target.machine == {
+        "qemu": "QEMU emulator version 0.0 (fake)",
+        "qemu_sha256": sha256(lab.kernel.parent / "bin" / "qemu-system-aarch64"),
+        "image_sha256": arm.kernel.image_sha256,
+    }
 
 
 def test_a_console_has_a_kernel_of_its_own(lab: Lab) -> None:

@@ -3,11 +3,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -170,9 +172,10 @@ def test_it_measures_without_judging_and_judges_what_is_stored(
     words = ("--kernel", "kernel", "--seeds", "1-9", "--console", "host", "--flavour", "generic")
     assert main.main([*COMMON, *words]) == 0
     measure, judge = (" ".join(options) for options in steps.asked)
+    measure = re.sub(rf"={tmp_path}/cache/pinned/\w+/kernel ", "=PINNED/kernel ", measure)
     assert measure == (
         f"--board virt-arm64 --records {tmp_path}/report/records --no-judge --profile smoke --tuning default "
-        f"--arm candidate={tmp_path}/kernel --seeds 1-9 --console host --flavour generic"
+        f"--arm candidate=PINNED/kernel --seeds 1-9 --console host --flavour generic"
     )
     assert judge == (
         f"--replay {tmp_path}/report/records --board virt-arm64 --tuning default --profile smoke "
@@ -386,13 +389,25 @@ class Builds:
 
     def __init__(self, lab: Lab, patch: pytest.MonkeyPatch) -> None:
         self.made: list[tuple[str, str | None, str, Path | None]] = []
+        self.by_content: list[bool] = []
+        self.held: list[str] = []
         self._lab = lab
         patch.setattr(build, "build_kernel", self._build)
-        patch.setattr(gate, "checkout", lambda tree, reference, label: _tree(Path("/c") / label / reference))
+        patch.setattr(gate, "checkout", self._checkout)
         patch.setattr(source, "open_tree", _tree)
 
-    def _build(self, name: str, tree: Tree | None, directory: Path, patches: Path | None) -> SimpleNamespace:
+    @contextmanager
+    def _checkout(self, _: Path, reference: str, label: str, notice: object) -> Iterator[Tree]:
+        self.held.append(label)
+        yield _tree(Path("/c") / label / reference)
+        self.held.remove(label)
+
+    def _build(
+        self, name: str, tree: Tree | None, directory: Path, patches: Path | None, *, by_content: bool
+    ) -> SimpleNamespace:
+        assert self.held == ([tree.path.parent.name] if tree else [])  # nobody else changes it
         self.made.append((name, str(tree.path) if tree else None, str(directory), patches))
+        self.by_content.append(by_content)
         return SimpleNamespace(directory=self._lab.kernel)
 
 
@@ -400,10 +415,11 @@ def test_without_a_kernel_the_board_s_default_is_built(lab: Lab, monkeypatch: py
     builds, steps = Builds(lab, monkeypatch), _steps(monkeypatch, PASSED)
     assert main.main([*COMMON]) == 0
     assert builds.made == [("virt-arm64-preempt_rt", None, "build/virt-arm64-preempt_rt", None)]
+    assert builds.by_content == [False]
     assert "candidate=" in " ".join(steps.asked[0])
 
 
-def test_a_base_is_built_beside_the_candidate_in_a_directory_of_its_own(
+def test_a_base_is_built_beside_the_candidate_in_a_directory_named_by_its_content(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builds, steps = Builds(lab, monkeypatch), _steps(monkeypatch, PASSED)
@@ -412,11 +428,12 @@ def test_a_base_is_built_beside_the_candidate_in_a_directory_of_its_own(
     (base, candidate) = builds.made
     assert base[:2] == ("virt-arm64-generic", "/c/base/v1")
     assert candidate[:2] == ("virt-arm64-generic", "/c/candidate/mine")
-    assert base[2] != candidate[2]
+    assert builds.by_content == [True, True]
     assert (base[3], candidate[3]) == (None, Path("series"))  # patches are the candidate's
-    assert [word for word in steps.asked[0] if "=" in word] == [
-        f"baseline={lab.kernel}",
-        f"candidate={lab.kernel}",
+    arms = [word.partition("=") for word in steps.asked[0] if "=" in word]
+    assert [(arm, Path(directory).name) for arm, _, directory in arms] == [
+        ("baseline", "kernel"),
+        ("candidate", "kernel"),
     ]
 
 
@@ -456,4 +473,5 @@ def test_the_demo_is_good_when_its_slow_kernel_fails_by_a_limit(
     assert patches is not None
     assert (patches / "series").is_file()
     assert made[2] == "build/virt-arm64-preempt_rt-demo-slow-wakeup"
+    assert builds.by_content == [True]
     assert demo.__doc__

@@ -2,14 +2,20 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from rtgate.errors import BuildError, ConfigError, InfrastructureError, Interrupted
-from rtgate.kernel.build import Listener, Options, build, check_config
+from rtgate.kernel import artefacts
+from rtgate.kernel.artefacts import KernelBuild
+from rtgate.kernel.build import Listener, Options, build, build_by_content, check_config
+from rtgate.kernel.checkout import checkout
 from rtgate.kernel.configuration import LostOptionsError
 from rtgate.kernel.source import open_tree
 
@@ -248,18 +254,59 @@ def test_a_build_that_fails_keeps_what_it_made(
     assert seen.files == ["vmlinux", "arch/arm64/boot/Image"]
 
 
-def test_one_build_at_a_time(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
-    tree = open_tree(fake_tree)
-    said: list[str] = []
+@pytest.mark.parametrize("output", ["out", "other"])  # the same output, and the same build directory
+def test_one_build_at_a_time_and_the_other_says_for_whom_it_waits(
+    describe: Describe, fake_tree: Path, tmp_path: Path, output: str
+) -> None:
+    tree, description = open_tree(fake_tree), describe()
+    waits = threading.Event()
+    second = Recorder()
 
-    def again(_notice: str) -> None:
-        for output in ("out", "other"):  # the same output, and the same build directory
-            with pytest.raises(InfrastructureError, match="in use by another rtgate") as caught:
-                build(describe(), tree, tmp_path / output)
-            said.append(str(caught.value))
+    def begin(_notice: str) -> None:
+        if not others:
+            others.append(pool.submit(build, description, tree, tmp_path / output, told))
+            assert waits.wait(20)
 
-    build(describe(), tree, tmp_path / "out", Options(listener=Listener(notice=again)))
-    assert len(said) == 2
+    def notice(text: str) -> None:
+        second.notices.append(text)
+        waits.set()
+
+    others: list[Future[KernelBuild]] = []
+    told = Options(listener=Listener(notice=notice))
+    with ThreadPoolExecutor(1) as pool:
+        first = build(description, tree, tmp_path / "out", Options(listener=Listener(notice=begin)))
+        assert others[0].result().image_sha256 == first.image_sha256
+    assert second.notices[0].startswith(f"waiting for another rtgate (process {os.getpid()}) that builds in ")
+    assert second.notices[1].startswith("nothing changed")
+
+
+def test_a_directory_named_by_content_is_written_once(
+    describe: Describe, fake_tree: Path, git: Git, tmp_path: Path
+) -> None:
+    made = []
+    for text in ("int first;\n", "int second;\n", "int first;\n"):
+        (fake_tree / "kernel/sched.c").write_text(text)
+        git("commit", "--quiet", "--all", "--message=more", "--allow-empty")
+        with checkout(fake_tree, "HEAD", "candidate") as tree:
+            made.append(build_by_content(describe(), tree, tmp_path / "build" / "fake"))
+    first = made[0].directory
+    assert first.name == f"fake-{made[0].inputs[:12]}" if made[0].inputs else False
+    assert len({one.directory for one in made}) == 3  # of three commits, whatever they hold
+    assert [artefacts.load(one.directory).image_sha256 for one in made] == [one.image_sha256 for one in made]
+    before = state(first)
+    with checkout(fake_tree, "HEAD~2", "candidate") as tree:
+        assert build_by_content(describe(), tree, tmp_path / "build" / "fake").directory == first
+    assert state(first) == before
+
+
+def test_what_a_killed_build_left_beside_its_output_is_removed(
+    describe: Describe, fake_tree: Path, tmp_path: Path
+) -> None:
+    for name in (".out.abcdefgh", ".out.somebody"):
+        (tmp_path / name / "new").mkdir(parents=True)
+    (tmp_path / ".out.somebody" / "thesis").touch()
+    build(describe(), open_tree(fake_tree), tmp_path / "out")
+    assert [path.name for path in tmp_path.glob(".out*")] == [".out.somebody"]
 
 
 def test_missing_compiler(describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

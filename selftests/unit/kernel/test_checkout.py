@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,35 +23,64 @@ def test_commits_become_trees_and_the_repository_stays(fake_tree: Path, git: Git
     (fake_tree / "init/main.c").write_text("int not_committed;\n")
     before, status = state(fake_tree), git("status", "--porcelain", "--branch")
 
-    first = checkout(fake_tree, "HEAD~1", "baseline")
-    files = state(first.path)
-    assert not (first.path / "kernel/new.c").exists()
-    second = checkout(fake_tree, "HEAD", "baseline")
-    assert second.path == first.path
+    with checkout(fake_tree, "HEAD~1", "baseline") as first:
+        files = state(first.path)
+        assert not (first.path / "kernel/new.c").exists()
+    with checkout(fake_tree, "HEAD", "baseline") as second:
+        assert second.path == first.path
     changed = {name for name, found in state(second.path).items() if files.get(name) != found}
     assert changed == {"kernel/sched.c", "kernel/new.c"}
-    assert checkout(fake_tree, "HEAD", "candidate").path != second.path
+    with checkout(fake_tree, "HEAD", "candidate") as third:
+        assert third.path != second.path
 
     assert (state(fake_tree), git("status", "--porcelain", "--branch")) == (before, status)
     assert git("worktree", "list").count("\n") == 0
 
 
 def test_identity_is_that_of_a_clean_tree(fake_tree: Path, git: Git) -> None:
-    found = checkout(fake_tree, "main", "baseline")
-    assert found.owned
-    assert found.identity == open_tree(fake_tree).identity
+    with checkout(fake_tree, "main", "baseline") as found:
+        assert found.owned
+        assert found.identity == open_tree(fake_tree).identity
 
 
 def test_damage_in_the_cache_is_mended(fake_tree: Path, git: Git) -> None:
-    place = checkout(fake_tree, "main", "baseline").path
+    with checkout(fake_tree, "main", "baseline") as tree:
+        place = tree.path
     (place / "init/main.c").write_text("damaged")
     (place / "rtgate-build-x").mkdir()
-    checkout(fake_tree, "main", "baseline")
+    (place.parent / f"{place.name}.index.lock").touch()  # git was killed
+    with checkout(fake_tree, "main", "baseline"):
+        pass
     assert (place / "init/main.c").read_text() == (fake_tree / "init/main.c").read_text()
     assert (place / "rtgate-build-x").is_dir()
 
 
 @pytest.mark.parametrize("reference", ["nope", "--all", "HEAD:init"])
 def test_no_such_commit(fake_tree: Path, git: Git, reference: str) -> None:
-    with pytest.raises(ConfigError, match="has no commit"):
-        checkout(fake_tree, reference, "baseline")
+    with pytest.raises(ConfigError, match="has no commit"), checkout(fake_tree, reference, "baseline"):
+        pass
+
+
+def test_two_commits_at_once_wait_for_each_other_and_say_so(fake_tree: Path, git: Git) -> None:
+    """Each builds its own sources: the second commit comes when the first is built."""
+    (fake_tree / "kernel/sched.c").write_text("int second;\n")
+    git("commit", "--quiet", "--all", "--message=second")
+    waits = threading.Event()
+    said: list[str] = []
+
+    def notice(text: str) -> None:
+        said.append(text)
+        waits.set()
+
+    def sources(reference: str) -> str:
+        with checkout(fake_tree, reference, "candidate", notice) as tree:
+            return (tree.path / "kernel/sched.c").read_text()
+
+    with ThreadPoolExecutor(1) as pool:
+        with checkout(fake_tree, "HEAD~1", "candidate") as first:
+            before = (first.path / "kernel/sched.c").read_text()
+            other = pool.submit(sources, "HEAD")
+            waits.wait(5)
+            assert (first.path / "kernel/sched.c").read_text() == before
+        assert other.result() == "int second;\n"
+    assert said == [f"waiting for another rtgate (process {os.getpid()}) that builds the candidate of {fake_tree}"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
@@ -21,12 +22,13 @@ from typing import Any
 import pytest
 
 from rtgate import boards
-from rtgate.errors import InfrastructureError, Interrupted
+from rtgate.errors import ChangedError, InfrastructureError, Interrupted
 from rtgate.loads import Load
 from rtgate.target import cores, qemu, virtual
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan, script
 from rtgate.target.rootfs import RootfsImage, overlay
+from rtgate.target.shared import SharedBoots
 from rtgate.target.virtual import VirtualBoard
 
 SOURCE = str(Path(qemu.__file__).parents[2])
@@ -173,7 +175,17 @@ def test_a_boot_carries_out_its_plan(lab: Lab) -> None:
 def test_the_record_gets_what_ran_the_board_without_names_of_this_boot(lab: Lab) -> None:
     first, second = lab.board.run(plan_of()), lab.board.run(plan_of())
     assert first.machine == second.machine
-    assert set(first.machine) == {"qemu", "rootfs", "command", "plan"}
+    digests = {"image_sha256", "initrd_sha256", "qemu_sha256"}
+    assert set(first.machine) == {"qemu", "rootfs", "command", "plan", *digests}
+    (boot, _) = lab.boots()
+    handed = {
+        "image_sha256": b"kernel",
+        "initrd_sha256": boot["initrd"].encode("latin-1"),
+        "qemu_sha256": QEMU.encode(),
+    }
+    assert {key: first.machine[key] for key in digests} == {
+        key: hashlib.sha256(data).hexdigest() for key, data in handed.items()
+    }
     assert first.machine["qemu"] == "QEMU emulator version 0.0 (fake)"
     assert first.machine["rootfs"] == "c" * 64
     command = first.machine["command"]
@@ -182,6 +194,61 @@ def test_the_record_gets_what_ran_the_board_without_names_of_this_boot(lab: Lab)
     assert "-kernel Image" in command
     assert "isolcpus=1" in command
     assert str(lab.directory) not in command
+
+
+def test_the_device_tree_that_qemu_is_handed_is_told(lab: Lab) -> None:
+    (lab.directory / "board.dtb").write_bytes(b"a tree")
+    qemu_ = lab.board.board.qemu
+    assert qemu_ is not None
+    named = replace(qemu_, arguments=(*qemu_.arguments, "-dtb", str(lab.directory / "board.dtb")))
+    found = replace(lab.board, board=replace(lab.board.board, qemu=named)).run(plan_of())
+    assert found.machine["dtb_sha256"] == hashlib.sha256(b"a tree").hexdigest()
+
+
+@pytest.mark.parametrize("name", ["Image", "bin/qemu-system-aarch64"])
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_what_was_replaced_since_the_run_began_is_an_error_and_no_record(lab: Lab, name: str, when: str) -> None:
+    path = lab.directory / name
+    board = replace(
+        lab.board,
+        image_sha256=hashlib.sha256(b"kernel").hexdigest(),
+        qemu_sha256=hashlib.sha256(QEMU.encode()).hexdigest(),
+    )
+    board.run(plan_of(seed=1))
+    lab.mode("wait")
+    with ThreadPoolExecutor(1) as pool:
+        if when == "before":
+            path.write_bytes(path.read_bytes() + b"# other\n")
+        under_way = pool.submit(board.run, plan_of(seed=2))
+        if when == "meanwhile":
+            while len(lab.boots()) < 2:
+                time.sleep(0.02)
+            other = lab.directory / "other"
+            other.write_bytes(path.read_bytes() + b"# other\n")
+            other.chmod(0o755)
+            other.rename(path)
+        (lab.directory / "go").touch()
+        with pytest.raises(ChangedError, match=r"changed while it was measured: .*(Image|qemu-system-aarch64)"):
+            under_way.result()
+    assert len(lab.boots()) == (1 if when == "before" else 2)
+
+
+def test_arms_of_one_image_share_their_boots(lab: Lab) -> None:
+    board = replace(lab.board, shared=SharedBoots())
+    first = [board.run(plan_of(seed)) for seed in (1, 2)]
+    second = [board.run(plan_of(seed)) for seed in (1, 2)]
+    assert len(lab.boots()) == 2
+    assert ["shared" in one.machine for one in (*first, *second)] == [False, False, True, True]
+    assert [replace(one, machine=first[0].machine) for one in second] == [
+        replace(one, machine=first[0].machine) for one in first
+    ]
+
+
+def test_who_shares_a_boot_that_fails_fails_too(lab: Lab) -> None:
+    board = replace(lab.board, shared=SharedBoots(), image_sha256="0" * 64)
+    for _ in range(2):
+        with pytest.raises(ChangedError):
+            board.run(plan_of())
 
 
 def test_each_plan_has_the_image_that_it_needs(lab: Lab) -> None:

@@ -15,18 +15,20 @@ from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import KernelBuild
 from rtgate.kernel.configuration import read_config
+from rtgate.kernel.pinned import pinned
 from rtgate.lava import environment
 from rtgate.lava.target import JobTarget, time_of
 from rtgate.measure import Arm, Target
 from rtgate.profiles import profile
 from rtgate.record import KernelIdentity
-from rtgate.target import rootfs
+from rtgate.target import handed, rootfs
 from rtgate.target.kept import KeptBoots
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
 from rtgate.target.power import PowerCycle, Revived
 from rtgate.target.qemu import version
 from rtgate.target.rootfs import RootfsImage
+from rtgate.target.shared import SharedBoots
 from rtgate.target.virtual import VirtualBoard
 from rtgate.tools.registry import TOOLS
 
@@ -93,16 +95,29 @@ def _consistent(board: Board, console: str, request: ArmRequest) -> None:
 def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> tuple[Arm, ...]:
     assert board.qemu is not None
     version(board.qemu.binary)
-    kernels = {arm: artefacts.load(directory) for arm, directory in request.kernels.items()}
-    for kernel in kernels.values():
+    kernels = {arm: pinned(directory) for arm, directory in request.kernels.items()}
+    for arm, kernel in kernels.items():
         if kernel.arch and kernel.arch != board.arch:
-            raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
+            raise ConfigError(f"{request.kernels[arm]} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
     images = _images(board)
     chosen = profile(request.profile, TOOLS)
 
+    one_image = len(kernels) > 1 and len({kernel.image_sha256 for kernel in kernels.values()}) == 1
+    shared = SharedBoots() if one_image else None
+    program = handed.program(board.qemu.binary)
+
     def target(kernel: KernelBuild) -> Target:
         if console == "virtual":
-            return VirtualBoard(board=board, image=kernel.image, rootfs=images, stop=stop, kept=request.kept)
+            return VirtualBoard(
+                board=board,
+                image=kernel.image,
+                rootfs=images,
+                stop=stop,
+                kept=request.kept,
+                shared=shared,
+                image_sha256=kernel.image_sha256,
+                qemu_sha256=program,
+            )
         return LiveTarget.started(board, kernel.image, images, stop, pty=console == "host-pty")
 
     return tuple(

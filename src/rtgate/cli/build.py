@@ -64,12 +64,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def build_kernel(name: str, tree: Tree | None, output: Path, patches: Path | None = None) -> KernelBuild:
-    """Build with progress shown; `tree` None is the pinned Debian source. Raises as `kernel.build.build`."""
+def build_kernel(
+    name: str, tree: Tree | None, output: Path, patches: Path | None = None, *, by_content: bool = False
+) -> KernelBuild:
+    """Build with progress shown; `tree` None is the pinned Debian source. Raises as `kernel.build.build`.
+
+    With `by_content` the directory's name is `output` with a digest of all that goes into the build.
+    """
     description = find_description(name)
+    build = kernel_build.build_by_content if by_content else kernel_build.build
     with shown(description.name, quiet=False) as listener:
         options = kernel_build.Options(patches=patches, listener=listener)
-        return kernel_build.build(description, tree or open_tree(None, listener), output, options)
+        return build(description, tree or open_tree(None, listener), output, options)
 
 
 def find_description(name: str) -> BuildDescription:

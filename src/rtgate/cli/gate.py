@@ -7,6 +7,8 @@ import argparse
 import errno
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from rtgate.judge.thresholds import load_thresholds
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel import source
 from rtgate.kernel.checkout import checkout
+from rtgate.kernel.pinned import pinned
 from rtgate.kernel.source import Tree
 from rtgate.profiles import profile, seeds
 from rtgate.tools.registry import TOOLS
@@ -120,6 +123,7 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
         power_cycle=arguments.power_cycle,
     )
     make_arms(request)  # a mistake shows here, before anything runs
+    kernels = {arm: pinned(directory).directory for arm, directory in kernels.items()}
     with replaced(output):
         return _concluded(arguments, board, kernels, output)
 
@@ -186,8 +190,10 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
     name = arguments.build or board.build
     _check_build(name, board)
     if arguments.base:
-        kernels["baseline"] = _built(name, arguments, _at(arguments, "base"), "baseline")
-    kernels["candidate"] = _built(name, arguments, _at(arguments, "candidate"), "candidate")
+        with _at(arguments, "base") as tree:
+            kernels["baseline"] = _built(name, arguments, tree, "baseline")
+    with _at(arguments, "candidate") as tree:
+        kernels["candidate"] = _built(name, arguments, tree, "candidate")
     return kernels
 
 
@@ -203,26 +209,29 @@ def _check_build(name: str, board: Board) -> None:
         )
 
 
-def _at(arguments: argparse.Namespace, label: str) -> Tree | None:
+@contextmanager
+def _at(arguments: argparse.Namespace, label: str) -> Iterator[Tree | None]:
+    """Yield the source of an arm, which no other gate changes until the block is left; None for Debian's."""
     reference = getattr(arguments, label)
     if reference:
-        return checkout(arguments.tree, reference, label)
-    return source.open_tree(arguments.tree) if arguments.tree else None
+        with checkout(arguments.tree, reference, label, _say) as tree:
+            yield tree
+    else:
+        yield source.open_tree(arguments.tree) if arguments.tree else None
+
+
+def _say(text: str) -> None:
+    print(f"rtgate: {text}", file=sys.stderr, flush=True)
 
 
 def _built(name: str, arguments: argparse.Namespace, tree: Tree | None, arm: str) -> Path:
     patches = arguments.patches if arm == "candidate" else None
-    marks = [mark for mark in (patches and patches.resolve().name, tree and f"{arm}-{_short(tree)}") if mark]
+    marks = [patches.resolve().name] if patches else []
     directory = Path("build") / "-".join([name.removesuffix(".yaml").rpartition("/")[2], *marks])
+    # Only the default build has one content in all gates of one release of rtgate.
+    own = tree is not None or patches is not None
     with step(f"building {name}" + (f" ({arm})" if arguments.base else "")):
-        return build.build_kernel(name, tree, directory, patches).directory
-
-
-def _short(tree: Tree) -> str:
-    path = tree.path.resolve()
-    if path.is_relative_to(site.cache().resolve()):
-        return path.name
-    return str(path).strip("/").replace("/", "_")[-40:]
+        return build.build_kernel(name, tree, directory, patches, by_content=own).directory
 
 
 def _traceable(arguments: argparse.Namespace, board: Board, kernels: dict[str, Path]) -> bool:

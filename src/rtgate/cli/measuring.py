@@ -18,7 +18,7 @@ from typing import IO
 from rtgate import schedule
 from rtgate.cli import suites
 from rtgate.cli.history import named
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ChangedError, ConfigError, InfrastructureError
 from rtgate.guard import guarded
 from rtgate.schedule import Steps
 
@@ -136,6 +136,8 @@ def pytest(asked: argparse.Namespace, options: Sequence[str], log: Path) -> int:
         raise
     finally:
         keeping.join(timeout=5)  # something that outlived the suites may hold the pipe
+    if code == ChangedError.suites_code:
+        raise ChangedError(f"{end_of(log)}; see {log}")
     if code == InfrastructureError.exit_code:
         raise InfrastructureError(f"the suites did not run: {end_of(log)}; see {log}")
     if code not in {0, 1}:

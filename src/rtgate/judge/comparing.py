@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from rtgate.judge.booted import mixed
 from rtgate.judge.comparable import differences, reported
 from rtgate.judge.grounds import Grounds
 from rtgate.judge.judging import Subject, verdict
@@ -94,5 +95,7 @@ def _time(subject: Subject) -> str:
     measured = [one for one in (*subject.records, *subject.baseline) if one.state == "measured"]
     times = {one.environment.time for one in measured}
     if len({one.arm for one in measured}) != 2 or len(times) != 1 or differences(subject.baseline, subject.records):
+        return ""
+    if mixed(subject.baseline, subject.records):
         return ""
     return times.pop()

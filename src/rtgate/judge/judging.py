@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from rtgate.explained import Explained
 from rtgate.judge import bounds, faults
+from rtgate.judge.booted import mixed
 from rtgate.judge.check import Check, Held, Spoils
 from rtgate.judge.comparable import differences
 from rtgate.judge.limits import Finding, apply
@@ -72,7 +73,7 @@ class Subject:
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
     limits = _fitting(thresholds.of(subject.board, subject.flavour, subject.case), subject.records)
-    findings = [*_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
+    findings = [*_mixed(subject), *_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
     for record in subject.records:
         if record.state == "skipped":
             findings += _skipped(subject, record, limits)
@@ -134,6 +135,14 @@ def verdict(subject: Subject, finding: Finding) -> Verdict:
         ruled_out=finding.ruled_out,
         not_looked_at=finding.not_looked_at,
     )
+
+
+def _mixed(subject: Subject) -> Iterator[Finding]:
+    """Yield a finding when the records are not of the kernels that they name."""
+    found = mixed(subject.baseline, subject.records)
+    if found:
+        sentence = f"nobody knows which kernel this is about: {'; '.join(found)}: measure again"
+        yield _finding(Status.ERROR, Kind.VALIDITY, sentence)
 
 
 def _boots(subject: Subject) -> Iterator[Finding]:

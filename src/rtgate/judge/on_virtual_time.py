@@ -88,6 +88,7 @@ def _compared(subject: Subject, placebos: Placebos) -> Compared:
         ),
         same=_one_image((*before, *after)) and not outside,
         outside=outside,
+        once=_one_image((*before, *after)) and any("shared" in record.machine for record in (*before, *after)),
         boot_s=mean(record.seconds.get("total", 0.0) for record in (*before, *after)) if before or after else 0.0,
     )
 

@@ -33,6 +33,7 @@ class Compared:
         run: the same of every case of the run that was traced, by its load.
         same: whether both kernels are one image, from the same source and configuration.
         outside: what else they are, where one image may be two kernels: what differs is not in it; empty if not.
+        once: whether both kernels are one image that was booted once for both.
         strange: what the boots were measured with that placebos were not; empty if nothing.
         not_looked_at: what no case of the run looks at.
     """
@@ -47,13 +48,15 @@ class Compared:
     run: Mapping[str, Explained] = field(default_factory=dict)
     same: bool = False
     outside: str = ""
+    once: bool = False
     strange: str = ""
     not_looked_at: tuple[str, ...] = ()
 
 
 def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
     """Yield what is found of a case. What was measured with another QEMU or another series of kernels says so."""
-    for one in (_elsewhere(case),) if case.outside else _findings(case, found):
+    alone = _elsewhere(case) if case.outside else _once(case, found) if case.once else None
+    for one in (alone,) if alone else _findings(case, found):
         # How much harmless kernels move there nobody knows: a regression stands, good news does not.
         status = Status.DONE if case.strange and one.status is Status.PASS else one.status
         sentence = f"{one.sentence}; measured with {case.strange}" if case.strange else one.sentence
@@ -126,6 +129,17 @@ def _elsewhere(case: Compared) -> Finding:
         f"sides: {case.outside}"
     )
     return Finding(status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
+
+
+def _once(case: Compared, found: Sequence[Shift]) -> Finding | None:
+    """Return that nothing can have become worse; None where boots are lost, which the figures then say."""
+    if case.lost or not found:
+        return None
+    sentence = (
+        f"both kernels are one image, built from one source: each of {found[0].boots} boots was made once and stands "
+        "for both, and none can be worse than the other"
+    )
+    return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=sentence)
 
 
 def _regression(case: Compared, one: Shift) -> Finding:

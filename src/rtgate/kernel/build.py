@@ -17,8 +17,8 @@ from rtgate import site
 from rtgate.errors import BuildError, ConfigError
 from rtgate.kernel import artefacts, build_log, publish, tuxmake
 from rtgate.kernel.configuration import LostOption, LostOptionsError, lost_options, read_config
-from rtgate.kernel.lock import exclusive_lock
-from rtgate.kernel.work import Listener, Options, Work, prepare, short_hash
+from rtgate.kernel.lock import waiting_lock
+from rtgate.kernel.work import Listener, Options, Work, prepared, short_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rtgate.kernel.configuration import BuildDescription
     from rtgate.kernel.source import Tree
 
-__all__ = ["Listener", "Options", "build", "check_config", "in_place"]
+__all__ = ["Listener", "Options", "build", "build_by_content", "check_config", "in_place"]
 
 _TYPICAL_STEPS = {"arm64": 1330, "x86_64": 1610}  # the shipped builds
 
@@ -44,23 +44,44 @@ def build(description: BuildDescription, tree: Tree, output: Path, options: Opti
     Raises:
         BuildError: the kernel does not compile, or (LostOptionsError) does not take the configuration.
         ConfigError: a mistake in the description or in a patch series, or `output` holds something else.
-        InfrastructureError: a tool is missing, the disk is full, or a directory is in use.
+        InfrastructureError: a tool is missing, or the disk is full.
         Interrupted: Ctrl-C.
     """
     options = options or Options()
     output = output.absolute()
     publish.check_output(output)
-    work = prepare(description, tree, options)
-    locks = site.cache() / "locks"
-    with exclusive_lock(locks / short_hash(str(output)), str(output)):
+    with prepared(description, tree, options) as work:
+        return _published(work, output, options.listener)
+
+
+def build_by_content(
+    description: BuildDescription, tree: Tree, stem: Path, options: Options | None = None
+) -> KernelBuild:
+    """Build a kernel into `STEM-INPUTS`: what is in a directory of this name never changes. As `build` otherwise."""
+    options = options or Options()
+    with prepared(description, tree, options) as work:
+        output = stem.absolute().with_name(f"{stem.name}-{work.inputs[:12]}")
+        publish.check_output(output)
+        return _published(work, output, options.listener)
+
+
+def _published(work: Work, output: Path, listener: Listener) -> KernelBuild:
+    with _held(output, listener):
         existing = _existing(output, work.inputs)
         if existing is not None:
-            options.listener.notice("nothing changed: this build exists already")
+            listener.notice("nothing changed: this build exists already")
             return existing
-        place = work.job.build_directory
-        with exclusive_lock(locks / short_hash(str(place)), f"the build directory of {description.name}"):
-            made = _make(work, options.listener)
+        with _held(work.job.build_directory, listener):
+            made = _make(work, listener)
             return publish.publish(work, made, output)
+
+
+@contextmanager
+def _held(directory: Path, listener: Listener) -> Iterator[None]:
+    """Keep other builds out of a directory: two at once would destroy each other."""
+    lock = site.cache() / "locks" / short_hash(str(directory))
+    with waiting_lock(lock, f"builds in {directory}", listener.notice):
+        yield
 
 
 @contextmanager
@@ -70,9 +91,7 @@ def in_place(description: BuildDescription, tree: Tree, options: Options) -> Ite
     Raises:
         BuildError, ConfigError, InfrastructureError, Interrupted: as `build`.
     """
-    work = prepare(description, tree, options)
-    place = work.job.build_directory
-    with exclusive_lock(site.cache() / "locks" / short_hash(str(place)), f"the build directory of {description.name}"):
+    with prepared(description, tree, options) as work, _held(work.job.build_directory, options.listener):
         _make(work, options.listener)
         yield work
 
@@ -85,8 +104,10 @@ def check_config(description: BuildDescription, tree: Tree, options: Options | N
         ConfigError: as `build`.
         InfrastructureError: a tool is missing.
     """
-    work = prepare(description, tree, options or Options())
-    with tempfile.TemporaryDirectory(prefix="rtgate-check-") as scratch:
+    with (
+        prepared(description, tree, options or Options()) as work,
+        tempfile.TemporaryDirectory(prefix="rtgate-check-") as scratch,
+    ):
         logs = Path(scratch) / "log"
         job = dataclasses.replace(
             work.job,
@@ -94,9 +115,9 @@ def check_config(description: BuildDescription, tree: Tree, options: Options | N
             log_directory=logs,
             fragment=logs / work.job.fragment.name,
         )
-        work = dataclasses.replace(work, job=job)
-        _configure(work)
-        return _lost(work)
+        aside = dataclasses.replace(work, job=job)
+        _configure(aside)
+        return _lost(aside)
 
 
 def _existing(output: Path, inputs: str) -> KernelBuild | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rtgate import site
@@ -14,14 +15,19 @@ from rtgate.kernel.lock import waiting_lock
 from rtgate.kernel.source import Tree, read_version
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
-def checkout(repository: Path, reference: str, label: str) -> Tree:
-    """Return `reference` of `repository` as a tree.
+@contextmanager
+def checkout(
+    repository: Path, reference: str, label: str, notice: Callable[[str], None] = lambda _: None
+) -> Iterator[Tree]:
+    """Yield `reference` of `repository` as a tree, which is the caller's alone until the block is left.
 
     Trees with one `label` (such as `baseline`) share a place: going from one commit to the next writes only the files
-    that differ, so a build there stays incremental.
+    that differ, so a build there stays incremental. Whoever wants another commit there waits, and is told so by
+    `notice`: it would change the sources below a compiler that is reading them.
 
     Raises:
         ConfigError: no git repository, or no such commit in it.
@@ -37,10 +43,16 @@ def checkout(repository: Path, reference: str, label: str) -> Tree:
     place = site.cache().absolute() / "checkouts" / key
     place.mkdir(parents=True, exist_ok=True)
     index = {"GIT_INDEX_FILE": str(place.with_suffix(".index")), "GIT_WORK_TREE": str(place)}
-    with waiting_lock(place.with_suffix(".lock")):
+    with waiting_lock(place.with_suffix(".lock"), f"builds the {label} of {repository}", notice):
+        # Git's own lock, left by one that was killed: whoever lives waits for ours.
+        place.with_suffix(".index.lock").unlink(missing_ok=True)
         program.output([*git, "read-tree", "--reset", "-u", commit], environment=index)
         # Also files that somebody changed in the cache.
         program.output([*git, "checkout-index", "--all", "--force", "--index", "--quiet"], environment=index)
+        yield _tree(git, place, repository, commit)
+
+
+def _tree(git: list[str], place: Path, repository: Path, commit: str) -> Tree:
     version = read_version(place)
     described = program.attempt([*git, "describe", "--tags", "--always", "--abbrev=12", commit]).stdout.strip()
     source = SourceIdentity(

@@ -87,8 +87,7 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
         ConfigError: a patch does not apply; names the patch, the file and the hunk.
         InfrastructureError: rsync or patch is missing or fails.
     """
-    key = hashlib.sha256(f"{tree.path}\0{series.directory}".encode()).hexdigest()[:16]
-    copy = site.cache().absolute() / "trees" / key
+    copy = copy_of(tree, series)
     stamp = copy.with_suffix(".json")
     state = {"tree": tree.identity.fingerprint, "series": series.sha256}
     with waiting_lock(copy.with_suffix(".lock")):
@@ -107,6 +106,12 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
         identity=dataclasses.replace(tree.identity, fingerprint=both),
         owned=True,
     )
+
+
+def copy_of(tree: Tree, series: Series) -> Path:
+    """Return where `patched_tree` puts its copy: the same for every state of a tree and of a series."""
+    key = hashlib.sha256(f"{tree.path}\0{series.directory}".encode()).hexdigest()[:16]
+    return site.cache().absolute() / "trees" / key
 
 
 def _is(stamp: Path, state: dict[str, str]) -> bool:

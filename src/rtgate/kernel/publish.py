@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import glob
 import json
 import os
 import shutil
@@ -86,6 +87,7 @@ def publish(work: Work, made: Made, output: Path) -> KernelBuild:
     """
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
+        _tidy(output)
         with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as scratch:
             complete = Path(scratch) / "new"
             complete.mkdir()
@@ -101,6 +103,13 @@ def publish(work: Work, made: Made, output: Path) -> KernelBuild:
     except OSError as error:
         raise InfrastructureError(f"cannot write {output}: {error.strerror}") from error
     return artefacts.load(output)
+
+
+def _tidy(output: Path) -> None:
+    """Remove what somebody left beside `output` who was killed while publishing; whoever lives has its lock."""
+    for left in output.parent.glob(f".{glob.escape(output.name)}.????????"):
+        if {path.name for path in left.iterdir()} <= {"new", "old"}:
+            shutil.rmtree(left)
 
 
 def _copy(source: Path, destination: Path) -> dict[str, str]:

@@ -6,17 +6,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rtgate import site
 from rtgate.kernel import kconfig, tuxmake
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX
-from rtgate.kernel.patches import load_series, patched_tree
+from rtgate.kernel.lock import waiting_lock
+from rtgate.kernel.patches import copy_of, load_series, patched_tree
 from rtgate.kernel.source import Tree, check_buildable, source_arch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rtgate.kernel.configuration import BuildDescription
@@ -83,6 +85,18 @@ class Work:
     def steps_file(self) -> Path:
         """Remembers how many files the last full build made."""
         return site.cache() / "steps" / f"{self.description.name}-{self.description.arch}"
+
+
+@contextmanager
+def prepared(description: BuildDescription, source: Tree, options: Options) -> Iterator[Work]:
+    """Yield what `prepare` returns; a patched copy stays as it is until the block is left. Raises as `prepare`."""
+    directory = options.patches or description.patches
+    if directory is None:
+        yield prepare(description, source, options)
+        return
+    copy = copy_of(source, load_series(directory))
+    with waiting_lock(copy.with_suffix(".build.lock"), f"builds {source.path} with patches", options.listener.notice):
+        yield prepare(description, source, options)
 
 
 def prepare(description: BuildDescription, source: Tree, options: Options) -> Work:

@@ -29,7 +29,7 @@ from rtgate.errors import (
     RtgateError,
     TransportError,
 )
-from rtgate.target import host
+from rtgate.target import handed, host
 from rtgate.target.outcome import Outcome, State, collected, last_lines
 from rtgate.target.plan import Plan, measured, script
 from rtgate.target.qemu import Machine, Monitor, process, version
@@ -90,7 +90,10 @@ class LiveTarget:
             )
 
         opener = _pty_opener(machine) if pty else _stdio_opener(machine)
-        return cls(board=board, open=opener, stop=stop, boots=True, machine={"qemu": version(board.qemu.binary)})
+        known = {"qemu": version(board.qemu.binary), "qemu_sha256": handed.program(board.qemu.binary)}
+        return cls(
+            board=board, open=opener, stop=stop, boots=True, machine={**known, "image_sha256": handed.sha256(image)}
+        )
 
     @classmethod
     def attached(cls, board: Board, console: str, stop: threading.Event) -> LiveTarget:

@@ -27,13 +27,14 @@ from rtgate.boards import Board, Qemu
 from rtgate.console.faults import FATAL, Fault, scan
 from rtgate.console.frames import FrameReader
 from rtgate.deadline import Deadline
-from rtgate.errors import InfrastructureError, Interrupted, ParseError
-from rtgate.target import cores, host, kept
+from rtgate.errors import ChangedError, InfrastructureError, Interrupted, ParseError
+from rtgate.target import cores, handed, host, kept
 from rtgate.target.kept import KeptBoots, Known
 from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
 from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.qemu import Machine, Monitor, process, version
 from rtgate.target.rootfs import RootfsImage, overlay
+from rtgate.target.shared import SharedBoots
 
 BOOT_S = 60.0  # virtual seconds that a boot may take; a good one takes 0.8
 _PANIC_GRACE_S = 2.0  # host seconds in which a dying kernel may finish its trace
@@ -44,6 +45,10 @@ _LOOK_S = 16.0  # host seconds between two looks at most, with QEMU's monitor si
 _BOOT_CPU_S = 20.0  # host CPU seconds that a boot may use; a good one uses about one
 _CPU_S_PER_S = 4.0  # and for each second of measuring; a loaded one uses about one and a half
 _EPOCH = calendar.timegm((2024, 1, 1, 0, 0, 0))  # -rtc base=2024-01-01
+_CHANGED = (
+    "the kernel or what boots it changed while it was measured: {}, QEMU or the root filesystem: "
+    "find out who writes there, and measure again"
+)
 _POLL_S = 0.1  # each look at a boot takes time from a core that emulates
 
 
@@ -52,11 +57,14 @@ class VirtualBoard:
     """A virtual board with a kernel and a root filesystem: boots, carries out one plan, and is gone.
 
     Attributes:
-        image: the kernel's Image or bzImage.
+        image: the kernel's Image or bzImage, which nobody writes while this board is used.
         rootfs: returns the root filesystem image of a plan.
         stop: set by whoever wants all boots to end now.
         plugin: a plugin of QEMU's with its arguments, as -plugin takes them; it must not disturb virtual time.
         kept: boots that were made before and need not be made again; None to make every boot.
+        shared: boots of another arm with the same image, which need not be made again; None to make every boot.
+        image_sha256: what `image` is; empty if nobody knows.
+        qemu_sha256: which QEMU the run began with; empty if nobody knows.
     """
 
     board: Board
@@ -65,26 +73,47 @@ class VirtualBoard:
     stop: threading.Event = field(default_factory=threading.Event)
     plugin: str = ""
     kept: KeptBoots | None = None
+    shared: SharedBoots | None = None
+    image_sha256: str = ""
+    qemu_sha256: str = ""
 
     def run(self, plan: Plan) -> Outcome:
         """Boot, carry out the plan, and return what came of it.
 
         Raises:
+            ChangedError: the kernel, or what boots it, is not what the run began with.
             InfrastructureError: this machine cannot do it: no QEMU, no room on the disk.
             Interrupted: `stop` was set.
         """
+        if self.shared is None or self.plugin:
+            return self._run(plan)
+        return self.shared.outcome(plan, self._run)
+
+    def _run(self, plan: Plan) -> Outcome:
         identity = version(self._qemu.binary)
         image = self.rootfs(plan)
         try:
             with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
                 machine = self._machine(plan, Path(name))
                 boot = _Boot(plan, machine, image.archive, Path(name))
+                digests = self._handed(boot)
                 outcome = self._outcome(boot)
+                if self._handed(boot) != digests:
+                    raise ChangedError(_CHANGED.format(boot.machine.image))
         except OSError as error:
             raise InfrastructureError(f"the virtual board could not be prepared: {error}") from error
         ran = {"qemu": identity, "rootfs": image.content_sha256, "command": boot.command}
+        ran |= digests
         ran["plan"] = hashlib.sha256(script(plan).encode()).hexdigest()[:16]  # two kernels are compared on equal ones
         return replace(outcome, machine={**ran, **outcome.machine})
+
+    def _handed(self, boot: _Boot) -> dict[str, str]:
+        """Return the digests of what QEMU is handed. Raises ChangedError: the run began with something else."""
+        image, program = handed.sha256(boot.machine.image), handed.program(self._qemu.binary)
+        handed.unchanged("the kernel", boot.machine.image, self.image_sha256, image)
+        handed.unchanged("QEMU", self._qemu.binary, self.qemu_sha256, program)
+        named = {"image_sha256": image, "initrd_sha256": boot.initrd_sha256, "qemu_sha256": program}
+        return named | handed.device_tree(boot.machine.argv())
 
     def _machine(self, plan: Plan, directory: Path) -> Machine:
         return Machine(
@@ -113,7 +142,7 @@ class VirtualBoard:
         outcome = self._booted(boot)
         whole = outcome.state is State.MEASURED and "ended" not in outcome.machine
         if self._digest(boot) != digest:
-            return outcome  # a kernel that was built anew meanwhile is another one
+            raise ChangedError(_CHANGED.format(boot.machine.image))
         if known is None and whole:
             self.kept.keep(digest, outcome.console, outcome.seconds)
         # What QEMU prints after the results, until it is ended by force, depends on this machine.
@@ -175,6 +204,13 @@ class _Boot:
     def added(self) -> bytes:
         """What the initramfs gets beside the archive."""
         return overlay({"rtgate/plan": script(self.plan).encode()})
+
+    @property
+    def initrd_sha256(self) -> str:
+        """The digest of the initramfs: of the file that was handed over, or of what it would be made from."""
+        if self.machine.initrd.exists():
+            return handed.sha256(self.machine.initrd)
+        return hashlib.sha256(self.archive.read_bytes() + self.added).hexdigest()
 
     @property
     def command(self) -> str:

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""A run's own copy of a kernel build, so that a verdict is about one kernel whoever writes the original meanwhile.
+
+A copy lies below the cache, in a directory that only this user may enter, and is gone when the process ends. While the
+process lives it holds a lock on it; what one that was killed has left, nobody holds, and the next run removes it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from rtgate import site
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.kernel import artefacts
+from rtgate.kernel.artefacts import KernelBuild
+
+_made: dict[tuple[Path, str, str], KernelBuild] = {}
+
+
+def pinned(directory: Path) -> KernelBuild:
+    """Return a kernel build as files that nobody else writes; the directory's name stays.
+
+    What is such a copy already is returned as it is: a gate's suites measure the copy that the gate has made.
+
+    Raises:
+        ConfigError: there is no kernel, or a file of it is missing or has changed since it was built.
+        InfrastructureError: it changes while it is copied, or there is no room for the copy.
+    """
+    directory, store = directory.absolute(), _store()
+    found = artefacts.load(directory)
+    if directory.parent.parent == store:
+        return found
+    key = (directory, found.image_sha256, found.inputs or "")
+    known = _made.get(key) if found.inputs else None
+    if known is not None:
+        return known
+    try:
+        copy = _place(store) / directory.name
+        _copy(found, copy)
+        made = artefacts.load(copy)
+    except (OSError, ConfigError) as error:
+        raise InfrastructureError(f"{directory} cannot be copied into {store}: {error}") from error
+    if made.image_sha256 != found.image_sha256:
+        raise InfrastructureError(f"{directory} changed while it was copied: wait for whoever builds there")
+    _made[key] = made
+    return made
+
+
+def _store() -> Path:
+    return site.cache().absolute() / "pinned"
+
+
+def _copy(build: KernelBuild, copy: Path) -> None:
+    copy.mkdir()
+    named = (build.image, build.config, build.system_map, build.vmlinux, build.modules, build.dtbs)
+    for path in (build.directory / "build.json", *named):
+        if path is not None and path.is_file():
+            # Not a link: who rewrites the original in place would rewrite this.
+            shutil.copyfile(path, copy / path.name)
+            (copy / path.name).chmod(0o444)
+
+
+def _place(store: Path) -> Path:
+    """Return a new directory that is removed when this process ends, or by whoever comes after it was killed."""
+    store.mkdir(parents=True, exist_ok=True)
+    _tidy(store)
+    while True:
+        place = Path(tempfile.mkdtemp(dir=store))
+        lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        if place.exists():  # else somebody tidied before it was locked
+            break
+        os.close(lock)
+    # Not in a child that was forked: the copy is its parent's.
+    atexit.register(_remove, place, os.getpid())
+    return place
+
+
+def _remove(place: Path, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _tidy(store: Path) -> None:
+    """Remove what nobody holds."""
+    for place in store.iterdir():
+        with contextlib.suppress(OSError):  # another tidies as well, or its owner has just come
+            lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(place)
+            finally:
+                os.close(lock)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""What QEMU is handed, by digest: the record says what booted, and not what somebody asked for."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from rtgate.errors import ChangedError, InfrastructureError
+
+
+def sha256(path: Path) -> str:
+    """Return a file's SHA-256; it is read once in each state of its inode.
+
+    That is enough for a file that nobody rewrites, as a run's own copy of a kernel, and for QEMU, which is replaced and
+    not written in place. A size and times prove nothing of a file that anybody may write.
+
+    Raises:
+        InfrastructureError: it cannot be read.
+    """
+    try:
+        found = path.stat()
+        return _of(str(path), (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    except OSError as error:
+        raise InfrastructureError(f"{path} cannot be read: {error.strerror}") from error
+
+
+@functools.lru_cache(maxsize=64)
+def _of(path: str, _unchanged: tuple[int, ...]) -> str:
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def program(binary: str) -> str:
+    """Return the SHA-256 of the QEMU that a name stands for; empty if there is none. Raises as `sha256`."""
+    found = shutil.which(binary)
+    return sha256(Path(found).resolve()) if found else ""
+
+
+def device_tree(argv: Sequence[str]) -> dict[str, str]:
+    """Return the digest of the device tree that QEMU's command line names, if it names one. Raises as `sha256`."""
+    named = dict(itertools.pairwise(argv)).get("-dtb")
+    return {"dtb_sha256": sha256(Path(named))} if named else {}
+
+
+def unchanged(what: str, path: object, expected: str, found: str) -> None:
+    """Check that a boot got what the run began with; nothing is expected where nobody knows.
+
+    Raises:
+        ChangedError: it got something else.
+    """
+    if expected and found != expected:
+        raise ChangedError(
+            f"{what} changed while it was measured: {path} had SHA-256 {expected[:12]} when the run began, and has "
+            f"{found[:12]} now: find out who writes there, and measure again"
+        )
