@@ -51,7 +51,7 @@ def test_control_c_at_any_moment_ends_a_command_in_order(argv: tuple[str, ...], 
         moment_s = chance.uniform(0, length_s)
         code, said = _run(argv, moment_s, environment)
         told = f"seed {SEED}, after {moment_s:.3f} s: exit code {code}\n{said}"
-        if "Traceback" in said and "rtgate/" not in said.replace("rtgate/__main__.py\", line 8, in <module>", ""):
+        if "Traceback" in said and "rtgate/" not in said.replace('rtgate/__main__.py", line 8, in <module>', ""):
             continue  # the interpreter was starting: none of rtgate's code had run but its first line
         assert "Traceback" not in said, told
         assert "Exception ignored" not in said, told
