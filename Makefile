@@ -11,7 +11,7 @@ tell := || { code=$$?; echo "rtgate ended with exit code $$code"; exit $$code; }
 # Not every shell expands ~ in TREE=~/linux.
 option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
 
-.PHONY: help gate demo test test-lab check fuzz bench bench-kernels lab lab-down lab-status clean bootstrap bootstrap-dev
+.PHONY: help gate demo test test-lab check fuzz bench bench-kernels bench-concurrency lab lab-down lab-status clean bootstrap bootstrap-dev
 
 help: ## list these targets
 	@echo 'make gate [TREE=DIR [BASE=REF] [CANDIDATE=REF]] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
@@ -50,6 +50,9 @@ bench-kernels: bootstrap-dev ## error rates of comparisons on 66 real kernels: b
 	@.venv/bin/python bench/comparisons.py measure
 	@.venv/bin/python bench/explain.py --kernels bench/comparisons/kernels --baseline bench/comparisons/kernels/unpatched --least 9
 	@.venv/bin/python bench/rates.py
+
+bench-concurrency: bootstrap-dev ## gates beside each other, some killed, for SECONDS=30: each must say what it says alone
+	@.venv/bin/python bench/concurrency.py "$(SECONDS)"
 
 lab: bootstrap ## a real LAVA lab on this machine: server, worker, docker, two virtual boards (root, Debian 12)
 	@ci/lab/lab up $(tell)

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,6 +75,31 @@ def test_seeds_are_phases(good_report: Path) -> None:
     assert [1, 2, 3, 4] == [record["seed"] for record in found]
     assert 4 == len({json.dumps(record["measurements"]) for record in found})
     assert {"virtual ns"} == {record["measurements"][0]["unit"] for record in found}
+
+
+def test_who_replaces_the_kernel_meanwhile_changes_nothing(kernel: Path, good_report: Path, tmp_path: Path) -> None:
+    """After the first record the directory holds a kernel that does not even boot."""
+    copy, report = tmp_path / kernel.name, tmp_path / "report"
+    shutil.copytree(kernel, copy)
+
+    def replace_it() -> None:
+        while not list(report.rglob("record.json")):
+            time.sleep(0.05)
+        for path in copy.iterdir():
+            path.write_bytes(b"no kernel")
+        copy.rename(tmp_path / "away")
+
+    replacing = threading.Thread(target=replace_it)
+    replacing.start()
+    done = rtgate("gate", "--board", "virt-arm64", "--kernel", copy, "-k", "idle", "-o", report, RTGATE_KEEP_BOOTS="no")
+    replacing.join(timeout=60)
+    assert done.returncode == 0
+    assert not copy.exists()
+    assert [one["sentence"] for one in verdicts(report)] == [one["sentence"] for one in verdicts(good_report)]
+    image = json.loads((kernel / "build.json").read_text())["artefacts"]["image"]["sha256"]
+    found = records(report)
+    assert {(one["kernel"]["image_sha256"], one["machine"]["image_sha256"]) for one in found} == {(image, image)}
+    assert [one["measurements"] for one in found] == [one["measurements"] for one in records(good_report)]
 
 
 def test_records_are_judged_again_without_a_board(good_report: Path, tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ from rtgate.target import cpio, qemu, rootfs, rootfs_recipe
 from rtgate.target.rootfs_build import MANIFEST_FORMAT
 
 # It finds the plan's nonce and seed in the initrd, as a target would, and frames the captured files. FAKE_QEMU is a
-# directory; its `slow-SEED` makes one wake-up of that seed late, `skip-SEED` lacks what the tool needs.
-_QEMU = """\
+# directory; its `slow-SEED` makes one wake-up of that seed late, `skip-SEED` lacks what the tool needs. A kernel whose
+# image has the word "slow" in it is late with every seed.
+QEMU = """\
 #!{python}
 import gzip, io, os, pathlib, re, sys, tarfile
 sys.path.insert(0, {source!r})
@@ -33,7 +34,7 @@ initrd = pathlib.Path(words["-initrd"]).read_bytes()
 nonce, seed = (part.decode() for part in re.search(rb"# rtgate plan (F\\w+): \\S+, seed (\\d+)", initrd).groups())
 files = {{path.name: path.read_bytes() for path in pathlib.Path({capture!r}).iterdir()}}
 fake = pathlib.Path(os.environ["FAKE_QEMU"])
-if (fake / f"slow-{{seed}}").exists():
+if (fake / f"slow-{{seed}}").exists() or b"slow" in pathlib.Path(words["-kernel"]).read_bytes():
     text = files["cyclictest.json"].replace(b'"45360": 1', b'"99000": 1')
     files["cyclictest.json"] = text.replace(b'"max": 45360', b'"max": 99000')
 if (fake / f"die-{{seed}}").exists():
@@ -68,7 +69,7 @@ class Lab:
             (self.fake / name).touch()
 
 
-def _rootfs(cache: Path) -> None:
+def write_rootfs(cache: Path) -> None:
     directory = cache / "rootfs" / f"core-arm64-{rootfs_recipe.key(rootfs_recipe.find('core'), 'arm64')}"
     directory.mkdir(parents=True)
     archive = cpio.pack([cpio.file("init", b"#!/bin/sh\n", 0o755)])
@@ -99,10 +100,10 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
         (captured / name).write_bytes(data)
     program = programs / "qemu-system-aarch64"
     source = str(Path(rootfs.__file__).parents[2])
-    program.write_text(_QEMU.format(python=sys.executable, source=source, capture=str(captured)))
+    program.write_text(QEMU.format(python=sys.executable, source=source, capture=str(captured)))
     program.chmod(0o755)
     (kernel / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(8))
-    _rootfs(tmp_path / "cache")
+    write_rootfs(tmp_path / "cache")
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("RTGATE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("FAKE_QEMU", str(fake))

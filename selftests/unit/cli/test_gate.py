@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import signal
 import sys
 import threading
+import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,6 +96,34 @@ def test_a_slow_candidate_fails_and_its_baseline_is_measured_too(lab: Lab, tmp_p
     assert {one["arm"] for one in found["verdicts"]} == {"candidate"}
     arms = {path.name for path in (tmp_path / "out" / "records" / "virt-arm64").iterdir()}
     assert arms == {"baseline", "candidate"}
+
+
+def test_who_replaces_the_kernel_meanwhile_changes_nothing(lab: Lab, tmp_path: Path) -> None:
+    """From the second record on, the directory holds a kernel that is late with every seed."""
+    began = (lab.kernel / "Image").read_bytes()
+
+    def replace_it() -> None:
+        while not list((tmp_path / "report").rglob("record.json")):
+            time.sleep(0.01)
+        (lab.kernel / "Image").write_bytes(began + b"slow")
+
+    replacing = threading.Thread(target=replace_it)
+    replacing.start()
+    assert main.main([*COMMON, "--kernel", "kernel", "--seeds", "1-12"]) == 0
+    replacing.join()
+    records = [json.loads(path.read_text()) for path in (tmp_path / "report").rglob("record.json")]
+    digests = {(one["kernel"]["image_sha256"], one["machine"]["image_sha256"]) for one in records}
+    assert (len(records), digests) == (12, {(hashlib.sha256(began).hexdigest(),) * 2})
+
+
+def test_one_image_in_both_arms_is_booted_once(lab: Lab, tmp_path: Path) -> None:
+    words = ("--kernel", "kernel", "--baseline", "kernel", "--seeds", "1-4")
+    main.main([*COMMON, *words])
+    records = [json.loads(path.read_text()) for path in sorted((tmp_path / "report").rglob("record.json"))]
+    assert [(one["arm"], "shared" in one["machine"]) for one in records] == [
+        *[("baseline", False)] * 4,
+        *[("candidate", True)] * 4,
+    ]
 
 
 def test_suites_that_ran_no_test_are_a_mistake(

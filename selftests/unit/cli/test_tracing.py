@@ -57,6 +57,7 @@ class Named:
 
     def __init__(self, name: str, **more: Any) -> None:
         self.name, self.seed, self.profile, self.tuning = name, 3, "compare", "default"
+        self.machine: dict[str, str] = {}
         self.kernel: Any = type("Kernel", (), {"image_sha256": "ab"})
         vars(self).update(more)
 

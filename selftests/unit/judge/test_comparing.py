@@ -255,6 +255,27 @@ def test_the_same_image_needs_no_trace() -> None:
     assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NO_WORSE)
 
 
+def once(records: Sequence[Record]) -> list[Record]:
+    """Return the candidate's records of boots that were made for a baseline with the same image."""
+    return [replace(one, arm="candidate", machine={**one.machine, "shared": "yes"}) for one in records]
+
+
+@pytest.mark.parametrize("boots", [3, 12])
+def test_one_image_that_was_booted_once_is_no_worse_than_itself(boots: int) -> None:
+    (verdict,) = told(once(arm("baseline", boots=boots)), arm("baseline", boots=boots))
+    assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NO_WORSE)
+    assert verdict.sentence.startswith(
+        f"both kernels are one image, built from one source: each of {boots} boots was made once and stands for both"
+    )
+
+
+def test_one_image_whose_boots_are_lost_is_not_good() -> None:
+    whole = arm("baseline")
+    both = [replace(whole[0], state="hang", measurements=()), *whole[1:]]
+    (verdict,) = told(once(both), both)
+    assert verdict.status is not Status.PASS
+
+
 @pytest.mark.parametrize(
     ("kernel", "told"),
     [

@@ -41,7 +41,7 @@ def trace(board: str, kernels: Mapping[str, Path], records: Path, verdicts: Sequ
     compared = [one for one in verdicts if one.kind in _TRACED and one.case.partition("/")[2].startswith(_TOOL)]
     regressions = [one.case for one in compared if one.kind is Kind.REGRESSION]
     cases = [_clearest(regressions)] if regressions else list(dict.fromkeys(one.case for one in compared))
-    found = [one for case in cases if (one := _boots(records, board, case)) is not None]
+    found = [one for case in cases if (one := _boots(records, board, case)) is not None and not one.once]
     traced = [_alike(board, kernels, group, regressed=bool(regressions)) for group in _grouped(found)]
     return any(traced)
 
@@ -75,6 +75,11 @@ class _Boots:
     place: Place
     candidate: Record
     baseline: Record
+
+    @property
+    def once(self) -> bool:
+        """Whether both kernels are one image, which was booted once: nothing in it differs."""
+        return "shared" in self.candidate.machine
 
 
 def _boots(records: Path, board: str, case: str) -> _Boots | None:

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+"""A short run of `bench/concurrency.py`: gates beside each other, some of them killed."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from selftests.concurrency import KINDS, World
+
+
+def test_gates_beside_each_other_say_what_each_says_alone(tmp_path: Path) -> None:
+    world = World.made(tmp_path / "world")
+    world.learn()
+    chosen = random.Random(19)
+    assert world.round(chosen, [*KINDS, *KINDS], kill=3) == []
+    assert world.round(chosen, [KINDS[0], KINDS[1]], kill=0) == []
