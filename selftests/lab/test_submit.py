@@ -152,6 +152,29 @@ def test_a_kernel_that_panics_at_boot(submit: Callable[..., Run], tmp_path: Path
     assert all("Kernel panic - not syncing: VFS" in one["sentence"] for one in run.verdicts())
 
 
+@pytest.mark.long
+def test_a_kernel_that_says_nothing_is_blamed_by_boots_that_come_after_it(
+    submit: Callable[..., Run], kernel: Path, tmp_path: Path
+) -> None:
+    subprocess.run([PROGRAM, "health-check", BOARD, str(kernel)], check=True, timeout=300)
+    hung = ramdisk(tmp_path / "hung.cpio.gz", "init", "while :; do /bin/sleep 1000; done")
+    run = submit("--ramdisk", str(hung))
+    assert run.child.wait(timeout=1500) == 1
+    said = {(one["status"], one["kind"]) for one in run.verdicts()}
+    assert said == {("FAIL", "boot")}
+    assert "trying a known-good kernel (the lab's health check)" in run.said.read_text()
+    assert len(list((run.output / "lava").glob("*.log"))) == 3
+
+
+def test_a_board_that_the_container_does_not_have(submit: Callable[..., Run], tmp_path: Path) -> None:
+    (tmp_path / "site" / "boards").mkdir(parents=True)
+    text = (ROOT / "boards" / f"{BOARD}.yaml").read_text()
+    (tmp_path / "site" / "boards" / "ours.yaml").write_text(text)
+    run = submit("--board", "ours", RTGATE_SITE=str(tmp_path / "site"))
+    assert run.code() == 5
+    assert {(one["case"], one["status"]) for one in run.verdicts()} == {(case, "DONE") for case in CASES}
+
+
 def test_a_target_that_stops_answering_during_a_test(
     submit: Callable[..., Run], brisk: dict[str, str], tmp_path: Path
 ) -> None:

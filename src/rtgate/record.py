@@ -25,6 +25,7 @@ from rtgate import regular_file
 from rtgate.environment import Environment
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.evidence import Evidence, LoadSeen, Thread, of_kind
+from rtgate.kernel_identity import KernelIdentity as KernelIdentity  # noqa: PLC0414 - a part of a record
 from rtgate.measurement import Measurement
 
 FORMAT = 3
@@ -37,18 +38,6 @@ class FaultSeen:
     kind: str
     line: str
     text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelIdentity:
-    """Which kernel it was. `flavour` is the one that was asked for; the environment has the one that ran."""
-
-    name: str
-    flavour: str
-    release: str
-    image_sha256: str
-    source: str
-    provenance: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ class Images:
         self._real = rootfs.image("core", "arm64")
         patch.setattr(rootfs, "image", self._image)
 
-    def _image(self, name: str, arch: str) -> RootfsImage:
+    def _image(self, name: str, arch: str, progress: object = None) -> RootfsImage:
         self.made.append((name, arch))
         return replace(self._real, name=name)
 

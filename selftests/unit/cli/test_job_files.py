@@ -198,6 +198,13 @@ def test_what_a_build_brings_is_used_where_the_way_of_booting_wants_it(kernel: P
     assert not Path(found["dtb"]).exists()
 
 
+def test_a_kernel_that_was_replaced_since_it_was_looked_at_is_not_published(kernel: Path) -> None:
+    found = made(kernel)
+    (kernel / "Image").write_bytes(IMAGE + b"another")
+    with ExitStack() as stack, pytest.raises(ConfigError, match="Image changed since rtgate looked at it"):
+        publish({"candidate": found}, Way(server="http://127.0.0.1:1"), stack)
+
+
 def test_publishing_equal_files_once(kernel: Path) -> None:
     sources = {"baseline": made(kernel), "candidate": made(kernel)}
     with ExitStack() as stack:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -338,6 +339,29 @@ def test_a_board_that_no_lab_has(server: LavaServer, capsys: pytest.CaptureFixtu
 def test_what_nobody_confirmed_is_said(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
     main.main([*COMMON, "--dry-run"])
     assert "unconfirmed: load addresses" in capsys.readouterr().err
+
+
+def test_what_this_lab_cannot_tell_apart_is_said_before_anything_is_submitted(
+    server: LavaServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.main([*COMMON, "--dry-run"])
+    said = capsys.readouterr().err
+    assert f"no health check for {BOARD} is installed: a kernel that hangs silently" in said
+    assert f"install one: rtgate lab-check --health-check {BOARD} --kernel URL --ramdisk URL > {BOARD}.yaml" in said
+    main.main([*COMMON, "--dry-run", "--baseline", "kernel"])
+    assert "no health check" not in capsys.readouterr().err
+    server.types[BOARD] = "job_name: check\n"
+    main.main([*COMMON, "--dry-run"])
+    assert "no health check" not in capsys.readouterr().err
+
+
+def test_the_worker_boots_no_other_bytes_than_those_that_were_named(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([*COMMON, "--dry-run"]) == 0
+    deploy_action = strict_yaml.data(capsys.readouterr().out)["actions"][0]["deploy"]
+    for name, path in (("kernel", "kernel/Image"), ("ramdisk", "ramdisk.cpio.gz")):
+        assert deploy_action[name]["sha256sum"] == hashlib.sha256((tmp_path / path).read_bytes()).hexdigest()
 
 
 def test_both_arms_in_turns(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, evidence, record, without
@@ -141,9 +142,11 @@ def on_a_board(name: str, *, slower: float = 1.0, boots: int = 12) -> list[Recor
             counts[value] = counts.get(value, 0) + 1
         histogram = Histogram(unit=Unit.US, counts=dict(sorted(counts.items())), overflow=0, limit=1000)
         one = make(Boot(board="rk3568-evb1", seed=None, arm=name, samples=20_000))
-        kept = tuple(
-            replace(each, histogram=histogram) if each.name == "latency" else each for each in one.measurements
-        )
+        changed: dict[str, Any] = {
+            "latency": {"histogram": histogram},
+            "latency.max": {"quantity": Quantity(max(counts), Unit.US)},
+        }
+        kept = tuple(replace(each, **changed.get(each.name, {})) for each in one.measurements)
         found.append(replace(one, measurements=kept, boot_id=f"{name} {number}"))
     return found
 

@@ -106,6 +106,27 @@ def test_a_kernel_of_another_release_is_not_the_one_that_is_judged() -> None:
     assert f"the kernel to measure is {good.kernel.release}, and 6.1.0-old was running" in _failed("kernel", other)
 
 
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("version", "the kernel to measure is version #2 SMP, and version #1 SMP was running"),
+        (
+            "config_sha256",
+            "the kernel to measure is configuration aaaaaaaaaaaa, and configuration bbbbbbbbbbbb was running",
+        ),
+    ],
+)
+def test_a_kernel_of_equal_release_that_is_another_one_is_not_judged(what: str, told: str) -> None:
+    """Two builds of one tree have one release: what the image and its configuration say tells them apart."""
+    good = record()
+    ran = replace(good.environment, kernel_version="#1 SMP", config_sha256="b" * 64)
+    named = replace(good.kernel, **{what: {"version": "#2 SMP", "config_sha256": "a" * 64}[what]})
+    assert told in _failed("kernel", replace(good, environment=ran, kernel=named))
+    same = replace(good.kernel, version="#1 SMP", config_sha256="b" * 64)
+    held = {check.name: check.held for check in checks(replace(good, environment=ran, kernel=same), {})}
+    assert held["kernel"] is Held.OK
+
+
 @pytest.mark.parametrize("online", ["", "0-3", "0,2", "junk"])
 def test_cpus_that_are_not_the_board_s(online: str) -> None:
     good = record()

@@ -12,8 +12,8 @@ from rtgate import boards
 from rtgate.boards import FLAVOURS, Board
 from rtgate.cli.progress import spoken
 from rtgate.errors import ConfigError
-from rtgate.kernel import artefacts
-from rtgate.kernel.artefacts import KernelBuild
+from rtgate.kernel import artefacts, banner
+from rtgate.kernel.artefacts import KernelBuild, sha256
 from rtgate.kernel.configuration import read_config
 from rtgate.kernel.pinned import pinned
 from rtgate.lava import environment
@@ -197,6 +197,9 @@ def identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
         image_sha256=kernel.image_sha256,
         source=_source(kernel),
         provenance=kernel.provenance,
+        version=banner.version(kernel.image),
+        # A configuration that lies beside somebody's image may be another one's.
+        config_sha256=sha256(kernel.config) if kernel.config and kernel.provenance == "rtgate" else "",
     )
 
 

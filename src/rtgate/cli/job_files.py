@@ -17,7 +17,7 @@ from rtgate.cli.arms import identity
 from rtgate.cli.progress import spoken
 from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts, device_tree
-from rtgate.kernel.artefacts import KernelBuild
+from rtgate.kernel.artefacts import KernelBuild, sha256
 from rtgate.lava import template
 from rtgate.lava.access import Token
 from rtgate.lava.artefacts import Storage, Store, check, given, is_url, serving, storage
@@ -236,10 +236,22 @@ def publish(sources: Mapping[str, Source], way: Way, stack: ExitStack) -> dict[s
             dtb=_maybe(url, one.files.get("dtb")),
             modules=_maybe(url, one.files.get("modules")),
             nfsroot=_maybe(url, one.files.get("nfsroot")),
+            digests=_digests(one),
         )
         for arm, one in sources.items()
     }
     check((text for one in found.values() for text in _urls(one)), Http(patience=Patience(total=60.0)))
+    return found
+
+
+def _digests(source: Source) -> dict[str, str]:
+    """Return the SHA-256 of each local file. Raises ConfigError: the kernel is not the one that was looked at."""
+    found = {name: sha256(Path(text)) for name, text in source.files.items() if not is_url(text)}
+    known = source.kernel.image_sha256
+    if known and found.get("kernel", known) != known:
+        raise ConfigError(
+            f"{source.files['kernel']} changed since rtgate looked at it: is a build under way? Submit again"
+        )
     return found
 
 

@@ -178,6 +178,11 @@ def _prepared(
     watch.say(lab.summary(lava.access.url))
     for entry in lava_of(board).unconfirmed:
         watch.say(f"{board.name}: unconfirmed: {entry.what}: {entry.reason}")
+    if "baseline" not in sources and not lava.health_check(lab_type := lava_of(board).device_type):
+        watch.say(
+            f"no health check for {lab_type} is installed: a kernel that hangs silently while it boots cannot be told "
+            f"from a broken board here, and is MISS. Compare with a --baseline, or install one: {_installs(board)}"
+        )
     tags = tuple(arguments.tag)
     (family,) = {one.family for one in sources.values()}
     way = Way(serve=arguments.serve, put=arguments.put, server=lava.access.url)
@@ -192,6 +197,12 @@ def _prepared(
         family=family,
         watch=watch,
     )
+
+
+def _installs(board: Board) -> str:
+    """Return the command that makes the health check of a board, for the lab's administrator."""
+    files = "--kernel URL --ramdisk URL" + " --dtb URL" * bool(lava_of(board).dtbs)
+    return f"rtgate lab-check --health-check {board.name} {files} > {lava_of(board).device_type}.yaml"
 
 
 def _sources(arguments: argparse.Namespace, board: Board, stack: ExitStack) -> dict[str, Source]:

@@ -48,6 +48,7 @@ class Files:
     Attributes:
         kernel: `Image`, `bzImage`, or Android's boot image.
         modules: a tar archive that LAVA unpacks into the root filesystem.
+        digests: SHA-256 by the name of the file, of those that are known: the worker refuses to boot others.
     """
 
     kernel: str
@@ -55,6 +56,7 @@ class Files:
     dtb: str | None = None
     modules: str | None = None
     nfsroot: str | None = None
+    digests: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +201,10 @@ def _one_boot(request: JobRequest, found: Template, arm: JobArm, number: int) ->
     lava = lava_of(request.board)
     # The container brings its own copy of what a test needs, so the board's files stay as they were built.
     deploy = found.deploy({**files, "overlay": request.transport == "board"})
+    for name, digest in arm.files.digests.items():
+        block = deploy.get(name)
+        if isinstance(block, dict):
+            block["sha256sum"] = digest
     boot = found.boot(files)
     boot["prompts"] = [lava.prompt]
     if lava.login:

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+"""Which kernel a record is of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelIdentity:
+    """Which kernel it was. `flavour` is the one that was asked for; the environment has the one that ran.
+
+    Attributes:
+        version: what `uname -v` says where this image runs, empty where the image does not show it.
+        config_sha256: SHA-256 of its configuration, empty where nobody knows it for certain.
+    """
+
+    name: str
+    flavour: str
+    release: str
+    image_sha256: str
+    source: str
+    provenance: str
+    version: str = ""
+    config_sha256: str = ""
