@@ -20,7 +20,6 @@ SEED = int(os.environ.get("RTGATE_INTERRUPTION_SEED", "0")) or random.randrange(
 RTGATE = (sys.executable, "-m", "rtgate")
 LAVA_TOOL = (sys.executable, "-c", "from rtgate.__main__ import lava_tool; raise SystemExit(lava_tool())")
 _FRAME = re.compile(r'File "[^"]*/rtgate/([^"]*)", line \d+, in (\S+)')
-CLOSED = "http://127.0.0.1:9"
 
 
 @pytest.mark.parametrize(
@@ -37,8 +36,7 @@ CLOSED = "http://127.0.0.1:9"
         (*RTGATE, "explain", "nothing-here"),
         (*RTGATE, "plan", "--board", "virt-arm64"),
         (*RTGATE, "compare-env", "nothing-here", "nor-here"),
-        (*RTGATE, "lab-check", "--server", CLOSED),
-        (*LAVA_TOOL, "job-status", CLOSED, "1"),
+        (*LAVA_TOOL, "--help"),
     ],
     ids=lambda argv: "-".join(word for word in argv[2:4] if " " not in word),
 )
