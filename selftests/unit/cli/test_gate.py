@@ -116,6 +116,28 @@ def test_who_replaces_the_kernel_meanwhile_changes_nothing(lab: Lab, tmp_path: P
     assert (len(records), digests) == (12, {(hashlib.sha256(began).hexdigest(),) * 2})
 
 
+def test_a_qemu_that_is_replaced_meanwhile_ends_the_run_with_an_error(
+    lab: Lab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "bin" / "qemu-system-aarch64"
+
+    def replace_it() -> None:
+        while not list((tmp_path / "report").rglob("record.json")):
+            time.sleep(0.01)
+        other = tmp_path / "bin" / "other"
+        other.write_text(program.read_text() + "# patched\n")
+        other.chmod(0o755)
+        other.rename(program)
+
+    replacing = threading.Thread(target=replace_it)
+    replacing.start()
+    assert main.main([*COMMON, "--kernel", "kernel", "--seeds", "1-24"]) == 4
+    replacing.join()
+    assert "changed while it was measured: " in capfd.readouterr().err
+    records = [json.loads(path.read_text()) for path in (tmp_path / "report").rglob("record.json")]
+    assert len({one["machine"]["qemu_sha256"] for one in records}) == 1
+
+
 def test_one_image_in_both_arms_is_booted_once(lab: Lab, tmp_path: Path) -> None:
     words = ("--kernel", "kernel", "--baseline", "kernel", "--seeds", "1-4")
     main.main([*COMMON, *words])

@@ -17,6 +17,7 @@ from rtgate.kernel.artefacts import KernelBuild
 from rtgate.kernel.build import Listener, Options, build, build_by_content, check_config
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.configuration import LostOptionsError
+from rtgate.kernel.scratch import scratch
 from rtgate.kernel.source import open_tree
 
 from .conftest import Describe, Git, make_series, state
@@ -63,7 +64,7 @@ def test_build(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     found = stored(made.directory)
     assert found["command"] == ["rtgate", "build", "fake", "--tree", str(fake_tree)]
     assert found["ccache"] == {"hits": 0, "misses": 2}
-    assert [path.name for path in tmp_path.glob(".out*")] == []
+    assert [path.name for path in tmp_path.glob(".rtgate-build-*")] == []
 
 
 def test_nothing_changed(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
@@ -302,11 +303,12 @@ def test_a_directory_named_by_content_is_written_once(
 def test_what_a_killed_build_left_beside_its_output_is_removed(
     describe: Describe, fake_tree: Path, tmp_path: Path
 ) -> None:
-    for name in (".out.abcdefgh", ".out.somebody"):
-        (tmp_path / name / "new").mkdir(parents=True)
-    (tmp_path / ".out.somebody" / "thesis").touch()
-    build(describe(), open_tree(fake_tree), tmp_path / "out")
-    assert [path.name for path in tmp_path.glob(".out*")] == [".out.somebody"]
+    (tmp_path / ".rtgate-build-killed" / "new").mkdir(parents=True)
+    with scratch(tmp_path, ".rtgate-build-") as held:
+        assert not (tmp_path / ".rtgate-build-killed").exists()
+        build(describe(), open_tree(fake_tree), tmp_path / "out")
+        assert list(tmp_path.glob(".rtgate-build-*")) == [held]  # somebody else's, who lives
+    assert not held.exists()
 
 
 def test_missing_compiler(describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

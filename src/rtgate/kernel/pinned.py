@@ -8,17 +8,16 @@ process lives it holds a lock on it; what one that was killed has left, nobody h
 from __future__ import annotations
 
 import atexit
-import contextlib
-import fcntl
 import os
 import shutil
-import tempfile
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from rtgate import site
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import KernelBuild
+from rtgate.kernel.scratch import scratch
 
 _made: dict[tuple[Path, str, str], KernelBuild] = {}
 
@@ -68,32 +67,11 @@ def _copy(build: KernelBuild, copy: Path) -> None:
 
 def _place(store: Path) -> Path:
     """Return a new directory that is removed when this process ends, or by whoever comes after it was killed."""
-    store.mkdir(parents=True, exist_ok=True)
-    _tidy(store)
-    while True:
-        place = Path(tempfile.mkdtemp(dir=store))
-        lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        if place.exists():  # else somebody tidied before it was locked
-            break
-        os.close(lock)
-    # Not in a child that was forked: the copy is its parent's.
-    atexit.register(_remove, place, os.getpid())
-    return place
+    held = scratch(store, "run-")
+    atexit.register(_remove, held, os.getpid())
+    return held.__enter__()
 
 
-def _remove(place: Path, owner: int) -> None:
-    if os.getpid() == owner:
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def _tidy(store: Path) -> None:
-    """Remove what nobody holds."""
-    for place in store.iterdir():
-        with contextlib.suppress(OSError):  # another tidies as well, or its owner has just come
-            lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(place)
-            finally:
-                os.close(lock)
+def _remove(held: AbstractContextManager[Path], owner: int) -> None:
+    if os.getpid() == owner:  # not in a child that was forked: the copy is its parent's
+        held.__exit__(None, None, None)

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import dataclasses
-import glob
 import json
 import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.kernel import artefacts, tuxmake
+from rtgate.kernel.scratch import scratch
 from rtgate.kernel.source import source_arch
 
 if TYPE_CHECKING:
@@ -86,10 +85,8 @@ def publish(work: Work, made: Made, output: Path) -> KernelBuild:
         InfrastructureError: the disk is full or not writable.
     """
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        _tidy(output)
-        with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as scratch:
-            complete = Path(scratch) / "new"
+        with scratch(output.parent, ".rtgate-build-") as place:
+            complete = place / "new"
             complete.mkdir()
             files = {kind: _copy(path, complete / name) for kind, path, name in _files(work)}
             log = work.job.log_directory / "build.log"
@@ -98,18 +95,11 @@ def publish(work: Work, made: Made, output: Path) -> KernelBuild:
             text = json.dumps(_description(work, made, files), indent=2, ensure_ascii=False)
             (complete / "build.json").write_text(f"{text}\n", encoding="utf-8")
             if output.exists():
-                os.rename(output, Path(scratch) / "old")  # noqa: PTH104 - a directory, in place
+                os.rename(output, place / "old")  # noqa: PTH104 - a directory, in place
             complete.rename(output)
     except OSError as error:
         raise InfrastructureError(f"cannot write {output}: {error.strerror}") from error
     return artefacts.load(output)
-
-
-def _tidy(output: Path) -> None:
-    """Remove what somebody left beside `output` who was killed while publishing; whoever lives has its lock."""
-    for left in output.parent.glob(f".{glob.escape(output.name)}.????????"):
-        if {path.name for path in left.iterdir()} <= {"new", "old"}:
-            shutil.rmtree(left)
 
 
 def _copy(source: Path, destination: Path) -> dict[str, str]:
