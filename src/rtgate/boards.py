@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rtgate import media, site, storage, tuning
 from rtgate import pcie as pcie_facts
 from rtgate.errors import ConfigError
+from rtgate.families import by_family, dtbs
 from rtgate.media import Region
 from rtgate.storage import Storage
 from rtgate.strict_yaml import Mapping as Keys
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ARCHES = ("arm64", "x86_64")
-# What a kernel was made from, which decides the name of its console: Rockchip's vendor tree, or kernel.org's.
-FAMILIES = ("bsp", "mainline")
 FLAVOURS = ("preempt_rt", "xenomai", "jailhouse", "generic")
 
 
@@ -369,8 +368,8 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
     return Lava(
         device_type=_device_type(data["device_type"]),
         boot=_named(data["boot"], "way of booting", "lava-jobs"),
-        consoles=_by_family(data.get("consoles")),
-        dtbs=_dtbs(data.get("dtbs")),
+        consoles=by_family(data.get("consoles")),
+        dtbs=dtbs(data.get("dtbs")),
         prompt=prompt,
         login=data.text("login", ""),
         unconfirmed=_unconfirmed(data.get("unconfirmed")),
@@ -382,27 +381,6 @@ def _device_type(value: Value) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", value.text()):
         value.fail(f"{value.text()!r} is no name of a device type (allowed: letters, digits, '-', '_', '.')")
     return value.text()
-
-
-def _by_family(value: Value | None) -> dict[str, str]:
-    if value is None:
-        return {}
-    found = value.mapping(optional=FAMILIES)
-    for name in found:
-        if not re.fullmatch(r"[A-Za-z0-9/_.,+-]{1,100}", found[name].text()):
-            found[name].fail(f"{found[name].text()!r} has characters that no device and no device tree has in its name")
-    return {name: found[name].text() for name in found}
-
-
-def _dtbs(value: Value | None) -> dict[str, str]:
-    found = _by_family(value)
-    for name, path in found.items():
-        if not re.fullmatch(r"(?:[A-Za-z0-9_.,+-]+/)*[A-Za-z0-9_,+-][A-Za-z0-9_.,+-]*\.dtb", path) or ".." in path:
-            assert value is not None
-            value.entries()[name].value.fail(
-                f"{path!r} is not a device tree (allowed: a path below arch/ARCH/boot/dts that ends in .dtb)"
-            )
-    return found
 
 
 def _unconfirmed(value: Value | None) -> tuple[Unconfirmed, ...]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rtgate.boards import FAMILIES, Board
+from rtgate.boards import Board
 from rtgate.cli.arms import identity
 from rtgate.cli.progress import spoken
 from rtgate.errors import ConfigError
+from rtgate.families import FAMILIES
 from rtgate.kernel import artefacts, device_tree
 from rtgate.kernel.artefacts import KernelBuild, sha256
 from rtgate.lava import template

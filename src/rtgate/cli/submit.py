@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rtgate import boards, room
-from rtgate.boards import FAMILIES, Board
+from rtgate.boards import Board
 from rtgate.cli import command_options, suites
 from rtgate.cli.budget import DEFAULT, minutes
 from rtgate.cli.history import named
@@ -19,6 +19,7 @@ from rtgate.cli.job_watch import JobWatch
 from rtgate.cli.looking import PROCEDURES, looks_of
 from rtgate.cli.report_directory import check_ours, ours_alone, replaced
 from rtgate.errors import ConfigError
+from rtgate.families import FAMILIES
 from rtgate.lava import cases as cases_file
 from rtgate.lava import devices
 from rtgate.lava.access import TOKEN_FILE, access

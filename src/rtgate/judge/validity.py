@@ -25,6 +25,7 @@ from rtgate.judge.board_checks import (
     temperature_check,
 )
 from rtgate.judge.check import Check, Held, Spoils, judged
+from rtgate.judge.record_checks import figures_check, record_check
 from rtgate.judge.steady import WINDOW, unsteady
 from rtgate.measurement import Histogram
 from rtgate.record import Record
@@ -64,44 +65,13 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
     )
     found = tuple(check(record) for check in made)
     # No board may declare these not applicable.
-    edited = tuple(check for check in (_record(record), _figures(record)) if check.held is Held.FAILED)
+    edited = tuple(check for check in (record_check(record), figures_check(record)) if check.held is Held.FAILED)
     return edited + tuple(
         Check(name=check.name, held=Held.NOT_APPLICABLE, spoils=check.spoils, sentence=undeclared[check.name])
         if check.name in undeclared
         else check
         for check in found
     )
-
-
-def _record(record: Record) -> Check:
-    """Check that the record says what the files say that it was made from."""
-    return judged("record", Spoils.EVERYTHING, "; ".join(record.discrepancies), "the files say the same")
-
-
-def _figures(record: Record) -> Check:
-    """Check that no maximum is below what its histogram holds."""
-    highest = {
-        (one.name.removesuffix(".max"), tuple(sorted(one.labels.items()))): one.quantity
-        for one in record.measurements
-        if one.name.endswith(".max") and one.quantity is not None
-    }
-    problems = []
-    for one in record.measurements:
-        maximum = highest.get((one.name, tuple(sorted(one.labels.items()))))
-        if one.histogram is None or maximum is None:
-            continue
-        least = one.histogram.limit if one.histogram.overflow else _highest_bucket(one.histogram)
-        if maximum.to(one.unit).value < least * (1 - 1e-9):
-            problems.append(
-                f"record.json says {one.name}.max {one.label} {maximum}, its histogram has samples of at least "
-                f"{Quantity(least, one.unit)}"
-            )
-    # A maximum over its limit stands: the histogram only says that there was more.
-    return judged("figures", Spoils.GOOD_NEWS, "; ".join(problems), "no maximum is below its histogram")
-
-
-def _highest_bucket(histogram: Histogram) -> int:
-    return max((value for value, samples in histogram.counts.items() if samples), default=0)
 
 
 def _flavour(record: Record) -> Check:

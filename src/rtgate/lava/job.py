@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from rtgate import __version__
-from rtgate.boards import FAMILIES, Board, Lava
+from rtgate.boards import Board, Lava
 from rtgate.errors import ConfigError
+from rtgate.families import FAMILIES
 from rtgate.lava import site_board, template
 from rtgate.lava.template import Template
 from rtgate.strict_yaml import dump

@@ -7,6 +7,7 @@ holds nanoseconds run, nanoseconds waited on a run queue, and time slices (Docum
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -111,3 +112,12 @@ def _waited_s(account: Path) -> float | None:
         return int(waited) / 1e9 if int(ran) else None
     except (OSError, ValueError):
         return None  # it has just ended
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process has used, 0 when it is gone (fields 14, 15 of `/proc/PID/stat`, proc(5))."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

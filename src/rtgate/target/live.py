@@ -91,9 +91,8 @@ class LiveTarget:
 
         opener = _pty_opener(machine) if pty else _stdio_opener(machine)
         known = {"qemu": version(board.qemu.binary), "qemu_sha256": handed.program(board.qemu.binary)}
-        return cls(
-            board=board, open=opener, stop=stop, boots=True, machine={**known, "image_sha256": handed.sha256(image)}
-        )
+        known["image_sha256"] = handed.sha256(image)
+        return cls(board=board, open=opener, stop=stop, boots=True, machine=known)
 
     @classmethod
     def attached(cls, board: Board, console: str, stop: threading.Event) -> LiveTarget:

@@ -8,11 +8,9 @@ and nothing typed. The clock is watched over QEMU's monitor, which reads it with
 
 from __future__ import annotations
 
-import calendar
 import contextlib
 import hashlib
 import os
-import re
 import select
 import shutil
 import subprocess
@@ -29,12 +27,14 @@ from rtgate.console.frames import FrameReader
 from rtgate.deadline import Deadline
 from rtgate.errors import ChangedError, InfrastructureError, Interrupted, ParseError
 from rtgate.target import cores, handed, host, kept
+from rtgate.target.host import cpu_seconds
 from rtgate.target.kept import KeptBoots, Known
 from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
 from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.qemu import Machine, Monitor, process, version
 from rtgate.target.rootfs import RootfsImage, overlay
 from rtgate.target.shared import SharedBoots
+from rtgate.target.virtual_clock import virtual_seconds
 
 BOOT_S = 60.0  # virtual seconds that a boot may take; a good one takes 0.8
 _PANIC_GRACE_S = 2.0  # host seconds in which a dying kernel may finish its trace
@@ -44,7 +44,6 @@ _HOST = "this host "  # how a reason begins that is not the kernel's
 _LOOK_S = 16.0  # host seconds between two looks at most, with QEMU's monitor silent; more: we were stopped ourselves
 _BOOT_CPU_S = 20.0  # host CPU seconds that a boot may use; a good one uses about one
 _CPU_S_PER_S = 4.0  # and for each second of measuring; a loaded one uses about one and a half
-_EPOCH = calendar.timegm((2024, 1, 1, 0, 0, 0))  # -rtc base=2024-01-01
 _CHANGED = (
     "the kernel or what boots it changed while it was measured: {}, QEMU or the root filesystem: "
     "find out who writes there, and measure again"
@@ -392,36 +391,6 @@ def watched_s(still: float, since: float) -> float:
 
     A look that comes much later than asked for was kept from happening: this process was stopped, and its QEMU with
     it (a paused container, a frozen virtual machine). CLOCK_MONOTONIC itself leaves a suspended host out
-    (clock_gettime(2)), and no deadline of ours uses a clock that can be set.
+    (clock_gettime(2)).
     """
     return still + min(since, _LOOK_S)
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time that a process has used, 0 when it is gone (fields 14, 15 of `/proc/PID/stat`, proc(5))."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def virtual_seconds(monitor: Monitor, arch: str) -> float | None:
-    """Return the virtual seconds since power-on, read from the machine's real-time clock; None if QEMU is silent.
-
-    arm64 `virt`: the PL031 at 0x09010000 (QEMU hw/arm/virt.c), whose first register counts seconds and may be read at
-    any time. x86: QEMU's own `rtc-time` property.
-    """
-    if arch == "arm64":
-        answer = monitor.ask("human-monitor-command", **{"command-line": "xp /1wx 0x09010000"})
-        match = re.search(r": (0x[0-9a-f]+)", answer or "")
-        return float(int(match[1], 16) - _EPOCH) if match else None
-    answer = monitor.ask("qom-get", path="/machine", property="rtc-time")
-    if not answer:
-        return None
-    parts = (
-        answer["tm_year"] + 1900,
-        answer["tm_mon"] + 1,
-        *(answer[f"tm_{key}"] for key in ("mday", "hour", "min", "sec")),
-    )
-    return float(calendar.timegm(parts) - _EPOCH)
