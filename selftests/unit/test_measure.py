@@ -29,7 +29,7 @@ from selftests.fake_target import (
 from rtgate import boards, loads, readings
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.evidence import LoadSeen, Thread
+from rtgate.evidence import LoadSeen
 from rtgate.judge.check import Held
 from rtgate.judge.validity import checks
 from rtgate.measure import Case, measure, plan, setting
@@ -306,7 +306,10 @@ def test_the_evidence_is_what_proc_showed() -> None:
 def test_a_thread_s_name_may_hold_spaces_and_brackets() -> None:
     line = files()["threads.late"].splitlines()[0].replace(b"(cyclictest)", b"(a) 1 (b))")
     found = _record(measured(threads_late=line, threads_middle=None)).evidence.threads
-    assert found == (Thread(moment="late", name="a) 1 (b)", policy=1, priority=99, processor=0),)
+    (thread,) = found
+    assert (thread.moment, thread.name, thread.policy, thread.priority) == ("late", "a) 1 (b)", 1, 99)
+    fields = line.decode().rpartition(")")[2].split()
+    assert (thread.minor_faults, thread.major_faults) == (int(fields[7]), int(fields[9]))
 
 
 def test_zombies_of_the_load_count_their_time_but_are_not_alive() -> None:

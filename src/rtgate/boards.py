@@ -190,7 +190,7 @@ _OPTIONAL = (
 )
 CHECKS = (
     *("flavour", "kernel", "cpus", "log", "threads", "affinity", "cycles", "counts", "duration", "clock", "load"),
-    *("settings", "isolation", "suspend", "temperature", "firmware", "steady", "health", "aer"),
+    *("settings", "isolation", "suspend", "temperature", "firmware", "steady", "health", "aer", "page-faults"),
 )
 
 

@@ -12,13 +12,19 @@ from rtgate.tools import Bound
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """One thread as `/proc/PID/task/TID/stat` showed it: CPU (field 39), real-time priority (40), policy (41)."""
+    """One thread as `/proc/PID/task/TID/stat` showed it (proc(5)).
+
+    CPU (field 39), real-time priority (40), policy (41); minor and major page faults since it began (10, 12), None in
+    records of before they were read.
+    """
 
     moment: str
     name: str
     policy: int
     priority: int
     processor: int
+    minor_faults: int | None = None
+    major_faults: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,7 +176,15 @@ def threads(files: Mapping[str, bytes], moment: str, expected: Expected) -> list
         return expected.seen is Seen.OWN or (fields[3] == session and fields[0] not in {"Z", "X"})
 
     return [
-        Thread(moment=moment, name=name, processor=int(fields[36]), priority=int(fields[37]), policy=int(fields[38]))
+        Thread(
+            moment=moment,
+            name=name,
+            processor=int(fields[36]),
+            priority=int(fields[37]),
+            policy=int(fields[38]),
+            minor_faults=int(fields[7]),
+            major_faults=int(fields[9]),
+        )
         for name, fields in _stats(files, f"threads.{moment}")
         if ours(name, fields)
     ]

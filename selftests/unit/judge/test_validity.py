@@ -35,8 +35,16 @@ def _check(name: str, measured: Record) -> Check:
     return found
 
 
-def _thread(moment: str, policy: int, priority: int) -> Thread:
-    return Thread(moment=moment, name="cyclictest", policy=policy, priority=priority, processor=0)
+def _thread(moment: str, policy: int, priority: int, minor: int = 33, major: int = 0) -> Thread:
+    return Thread(
+        moment=moment,
+        name="cyclictest",
+        policy=policy,
+        priority=priority,
+        processor=0,
+        minor_faults=minor,
+        major_faults=major,
+    )
 
 
 def _failed(name: str, measured: Record) -> str:
@@ -75,7 +83,7 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
     broken = replace(
         evidence(
             asked,
-            threads=(_thread("middle", 1, 99),),
+            threads=(_thread("middle", 1, 99), _thread("late", 1, 99, minor=34)),
             load_seen=(),
             elapsed_s=None,
             settings={PRINTK: (QUIET, "7\t4\t1\t7")},
@@ -944,6 +952,31 @@ def test_without_any_log_nobody_knows_of_a_suspend() -> None:
     )
     older = _check("suspend", evidence(record(), suspends=None, log="some"))
     assert (older.held, older.sentence) == (Held.NOT_APPLICABLE, "the record is older than this check")
+
+
+# --- page faults
+
+
+@pytest.mark.parametrize(("minor", "major"), [(34, 0), (33, 1), (5000, 12)])
+def test_a_measuring_thread_that_waits_for_its_memory_measures_no_kernel(minor: int, major: int) -> None:
+    looks = (_thread("middle", 1, 99), _thread("late", 1, 99, minor, major))
+    faulting = evidence(record(), threads=looks)
+    expected = f"measuring threads had {minor - 33} minor and {major} major page faults while they measured"
+    assert expected in _failed("page-faults", faulting)
+    assert _check("page-faults", faulting).spoils is Spoils.GOOD_NEWS
+
+
+def test_faults_of_other_threads_and_of_tools_that_do_not_lock_their_memory_do_not_count() -> None:
+    main = (_thread("middle", 0, 0), _thread("late", 0, 0, minor=900))
+    measuring = (_thread("middle", 1, 99), _thread("late", 1, 99))
+    assert _check("page-faults", evidence(record(), threads=(*main, *measuring))).held is Held.OK
+    faulting = evidence(record(), threads=(_thread("middle", 1, 99), _thread("late", 1, 99, minor=34)))
+    assert _check("page-faults", replace(faulting, argv=("hackbench",))).held is Held.OK
+
+
+def test_a_record_without_page_faults_is_older_than_the_check() -> None:
+    unread = tuple(replace(_thread(moment, 1, 99), minor_faults=None) for moment in ("middle", "late"))
+    assert _check("page-faults", evidence(record(), threads=unread)).held is Held.NOT_APPLICABLE
 
 
 # --- firmware

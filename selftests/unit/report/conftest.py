@@ -122,7 +122,15 @@ def _environment(boot: Boot) -> Environment:
 
 def _evidence(boot: Boot) -> Evidence:
     threads = tuple(
-        Thread(moment=moment, name="cyclictest", policy=1, priority=99, processor=cpu)
+        Thread(
+            moment=moment,
+            name="cyclictest",
+            policy=1,
+            priority=99,
+            processor=cpu,
+            minor_faults=33,
+            major_faults=0,
+        )
         for moment in ("middle", "late")
         for cpu in range(boot.cpus)
     )
@@ -165,7 +173,7 @@ def make(boot: Boot) -> Record:
         boot_id="3f0e5d0a-1111-2222-3333-444455556666",
         state=boot.state,
         message=boot.message,
-        argv=("cyclictest", "--quiet", "--priority=99"),
+        argv=("cyclictest", "--quiet", "--mlockall", "--priority=99"),
         kernel=KernelIdentity(
             name=f"kernel-{boot.arm}",
             flavour="preempt_rt",

@@ -25,6 +25,7 @@ from rtgate.judge.board_checks import (
     temperature_check,
 )
 from rtgate.judge.check import Check, Held, Spoils, judged
+from rtgate.judge.page_faults import page_fault_check
 from rtgate.judge.record_checks import figures_check, record_check
 from rtgate.judge.steady import WINDOW, unsteady
 from rtgate.measurement import Histogram
@@ -62,6 +63,7 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
     made = (
         *(_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings),
         *(isolation_check, suspend_check, temperature_check, firmware_check, _steady, health_check, aer_check),
+        page_fault_check,
     )
     found = tuple(check(record) for check in made)
     # No board may declare these not applicable.
