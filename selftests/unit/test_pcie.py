@@ -68,7 +68,7 @@ def test_what_yaml_takes_for_something_else_is_text(text: str, name: str, value:
         ("aspm: off", "aspm: l2", "2:30", "unknown value 'l2' (allowed: off, l0s, l1, l0s l1)"),
         ("aer: both", "aer: yes", "2:40", "unknown value 'yes' (allowed: port, function, both)"),
         ("edu: {id: 1234:11e8}", "edu: {width: 4}", "3:6", "edu needs an address (0000:01:00.0), or an id"),
-        ("edu: {id: 1234:11e8}", "edu: {id: }", "3:10", "expected text, found nothing"),
+        ("edu: {id: 1234:11e8}", "edu: {id: }", "3:11", "expected text, found nothing"),
         ("edu: {id", "edu: {speed: 3, id", "3:7", "unknown key 'speed' (allowed: address, aer, "),
         ("edu:", "all:", "3:1", "'all' is no name of a device (allowed: small letters"),
         ("edu:", "E du:", "3:1", "'E du' is no name of a device"),

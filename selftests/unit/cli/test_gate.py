@@ -224,7 +224,7 @@ def test_it_measures_without_judging_and_judges_what_is_stored(
     words = ("--kernel", "kernel", "--seeds", "1-9", "--console", "host", "--flavour", "generic")
     assert main.main([*COMMON, *words]) == 0
     measure, judge = (" ".join(options) for options in steps.asked)
-    measure = re.sub(rf"={tmp_path}/cache/pinned/\w+/kernel ", "=PINNED/kernel ", measure)
+    measure = re.sub(rf"={tmp_path}/cache/pinned/[\w-]+/kernel ", "=PINNED/kernel ", measure)
     assert measure == (
         f"--board virt-arm64 --records {tmp_path}/report/records --no-judge --profile smoke --tuning default "
         f"--arm candidate=PINNED/kernel --seeds 1-9 --console host --flavour generic"
