@@ -42,5 +42,5 @@ def run(arguments: argparse.Namespace) -> int:
     if not found.lines:
         print(f"nothing changed since {arguments.directory / 'verdict.json'} was written")
         return 0
-    print(f"{len(found.lines)} files are not as they were judged: measure again, or fetch the run again")
+    print(f"not as it was judged, {len(found.lines)} in all: measure again, or fetch the run again")
     return _CHANGED

@@ -36,7 +36,8 @@ _STATES = {
 _LOST = 0.75
 """The share of lost wake-ups above which a measurement on host time shows the host, not the kernel.
 
-A good kernel on virt-arm64 lost 0.08 (idle), 0.43 (hackbench) and 0.45 (stress-ng) on two cores that others used too.
+A good kernel on virt-arm64 lost 0.08 (idle), 0.43 (hackbench) and 0.45 (stress-ng): one boot each, on two cores that
+others used too. No more is known of where a busy host begins.
 """
 
 

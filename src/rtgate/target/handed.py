@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from rtgate.errors import ChangedError, InfrastructureError
+from rtgate.kernel import artefacts
 
 
 def sha256(path: Path) -> str:
@@ -31,8 +31,7 @@ def sha256(path: Path) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _of(path: str, _unchanged: tuple[int, ...]) -> str:
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return artefacts.sha256(Path(path))
 
 
 def program(binary: str) -> str:

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate import site
+from rtgate.target import handed
 
 VARIABLE = "RTGATE_KEEP_BOOTS"
 AGAIN_EVERY = 12
@@ -135,13 +136,13 @@ def digest(program: str, command: str, added: bytes, files: Iterable[Path]) -> s
         files: what else the guest gets: the kernel's image, the initramfs of all boots.
 
     Raises:
-        OSError: a file cannot be read.
+        InfrastructureError: a file cannot be read.
     """
     found = shutil.which(program)
     named = [word for word in re.split(r"[\s,=:]", command) if word.startswith("/") and Path(word).is_file()]
     whole = [*([found] if found else []), *map(str, files), *named]
     parts = [_FORMAT, command, hashlib.sha256(added).hexdigest(), *_parts(found or "")]
-    parts += [_of_file(path, _state(path)) for path in whole]
+    parts += [handed.sha256(Path(path)) for path in whole]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -160,12 +161,6 @@ def difference(known: bytes, now: bytes) -> str:
 def _state(path: str | Path) -> tuple[int, int]:
     found = Path(path).stat()
     return found.st_size, found.st_mtime_ns
-
-
-@functools.lru_cache(maxsize=64)
-def _of_file(path: str, _unchanged: tuple[int, int]) -> str:
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @functools.cache
