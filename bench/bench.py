@@ -29,16 +29,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.build import build_kernel
 from rtgate.console.frames import encode
 from rtgate.kernel.source import default_tree, open_tree
-from rtgate.lava import log, records
-from rtgate.measure import Case, measure
-from rtgate.record import read, write
+from rtgate.lava.results import log, records
+from rtgate.measure.case import Case, measure
+from rtgate.records.record import read, write
 from rtgate.tools import Output, Setting
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.pcie_bar import PcieBar
+from rtgate.workflow.arms import ArmRequest, make_arms
 
 ROOT = Path(__file__).resolve().parents[1]
 CAPTURES = ROOT / "selftests" / "data" / "rt-tests" / "2.10"

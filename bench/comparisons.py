@@ -42,9 +42,7 @@ from selftests.comparisons import (  # noqa: E402
     records,
 )
 
-from rtgate import record as records_file  # noqa: E402
-from rtgate.boards import Board  # noqa: E402
-from rtgate.cli.arms import ArmRequest, make_arms  # noqa: E402
+from rtgate.board.boards import Board  # noqa: E402
 from rtgate.cli.build import build_kernel, find_description  # noqa: E402
 from rtgate.errors import Interrupted, RtgateError  # noqa: E402
 from rtgate.kernel.build import Listener, Options, build  # noqa: E402
@@ -52,11 +50,13 @@ from rtgate.kernel.configuration import BuildDescription  # noqa: E402
 from rtgate.kernel.fragments import load_fragment  # noqa: E402
 from rtgate.kernel.patches import apply  # noqa: E402
 from rtgate.kernel.source import Tree, default_tree, open_tree  # noqa: E402
-from rtgate.measure import Arm, Case, measure, plan  # noqa: E402
+from rtgate.measure.case import Arm, Case, measure, plan  # noqa: E402
 from rtgate.measurement import Histogram  # noqa: E402
-from rtgate.record import Record  # noqa: E402
+from rtgate.records import record as records_file  # noqa: E402
+from rtgate.records.record import Record  # noqa: E402
 from rtgate.target.virtual import VirtualBoard  # noqa: E402
 from rtgate.tools.registry import TOOLS  # noqa: E402
+from rtgate.workflow.arms import ArmRequest, make_arms  # noqa: E402
 
 BUILD = "virt-arm64-preempt_rt"
 SEEDS = range(1, 13)

@@ -20,15 +20,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.cli.explain import as_json
 from rtgate.errors import RtgateError
 from rtgate.explain.comparing import Side, compare
-from rtgate.measure import Arm, Case, measure
-from rtgate.profiles import seeds
-from rtgate.record import Record
+from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.profiles import seeds
+from rtgate.records.record import Record
 from rtgate.strict_yaml import data
 from rtgate.tools.registry import TOOLS
+from rtgate.workflow.arms import ArmRequest, make_arms
 
 ROOT = Path(__file__).resolve().parents[1]
 

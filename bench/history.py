@@ -35,7 +35,7 @@ from rtgate.history.pairing import borrow
 from rtgate.history.queries import Wanted
 from rtgate.history.store import Origin, _row
 from rtgate.measurement import Histogram
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.units import Unit
 
 BOARDS, CASES, BOOTS, CPUS = 10, 24, 4, 4

@@ -15,14 +15,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from rtgate import boards
-from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate.board import boards
 from rtgate.cli.build import build_kernel
-from rtgate.judge.check import Held
-from rtgate.judge.validity import checks
-from rtgate.measure import Case, measure
-from rtgate.record import Record
+from rtgate.measure.case import Case, measure
+from rtgate.records.record import Record
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.validity.check import Held
+from rtgate.validity.checks import checks
+from rtgate.workflow.arms import ArmRequest, make_arms
 
 ROOT = Path(__file__).resolve().parents[1]
 BOARDS = ("virt-arm64-smp2", "virt-x86_64-smp2")

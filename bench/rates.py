@@ -33,11 +33,11 @@ from selftests.teaching import placebos_yaml  # noqa: E402
 
 from rtgate import site  # noqa: E402
 from rtgate.errors import ConfigError  # noqa: E402
-from rtgate.judge.boot_figures import boot_figures  # noqa: E402
+from rtgate.judge.compare.boot_figures import boot_figures  # noqa: E402
+from rtgate.judge.compare.placebos import Learnt, Placebos, load_placebos  # noqa: E402
 from rtgate.judge.limits import interval  # noqa: E402
-from rtgate.judge.placebos import Learnt, Placebos, load_placebos  # noqa: E402
 from rtgate.judge.verdict import Kind, Status  # noqa: E402
-from rtgate.profiles import seeds  # noqa: E402
+from rtgate.measure.profiles import seeds  # noqa: E402
 
 _GATED = 16  # placebos of each case of a gate; the others have eight
 

@@ -24,7 +24,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from rtgate import boards
+from rtgate.board import boards
 from rtgate.cli.build import build_kernel
 from rtgate.judge.verdict import Status
 

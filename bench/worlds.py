@@ -31,16 +31,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rtgate import record as records_file
-from rtgate.environment import Environment
-from rtgate.judge.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare
-from rtgate.judge.paired import BoardPairs, Evidence, Prior, Series, SpikeSeries
-from rtgate.judge.pairing import BoardRecords, Known, evidence, finding
-from rtgate.judge.procedures import Done, MergeRequestState, Past, Screening, next_step, suspicions
-from rtgate.judge.summaries import BODY, HOUR_LEVEL, TAIL_RATE, Spikes, levels
+from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare
+from rtgate.judge.compare.paired import BoardPairs, Evidence, Prior, Series, SpikeSeries
+from rtgate.judge.compare.pairing import BoardRecords, Known, evidence, finding
+from rtgate.judge.compare.procedures import Done, MergeRequestState, Past, Screening, next_step, suspicions
+from rtgate.judge.compare.summaries import BODY, HOUR_LEVEL, TAIL_RATE, Spikes, levels
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.record import Evidence as Seen
-from rtgate.record import KernelIdentity, Record
+from rtgate.records import record as records_file
+from rtgate.records.environment import Environment
+from rtgate.records.record import Evidence as Seen
+from rtgate.records.record import KernelIdentity, Record
 from rtgate.units import Unit
 
 Array = NDArray[np.float64]
@@ -179,7 +179,7 @@ class Reduced(NamedTuple):
 
 
 def reduced(counts: NDArray[np.int64], latencies: Array, fixed: Fixed) -> Reduced:
-    """Return the summaries that rtgate.judge.summaries takes from histograms of these events above the tail level."""
+    """Return the summaries that `judge.compare.summaries` takes from histograms of these events over the tail level."""
     middles = np.floor(latencies) + 0.5
     owner = np.repeat(np.arange(len(counts)), counts)
     far = middles >= fixed.spike

@@ -16,9 +16,9 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
-from rtgate import record as records_file
 from rtgate.kernel.patches import load_series
-from rtgate.record import Record
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
 from rtgate.strict_yaml import Entry, load
 
 DATA = Path(__file__).with_name("data") / "comparisons"

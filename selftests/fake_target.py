@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rtgate import boards
-from rtgate.measure import Arm
-from rtgate.profiles import profile
-from rtgate.record import KernelIdentity
+from rtgate.board import boards
+from rtgate.measure.case import Arm
+from rtgate.measure.profiles import profile
+from rtgate.records.record import KernelIdentity
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 
@@ -146,5 +146,5 @@ def arm(target: FakeTarget, name: str = "candidate", time: str = "virtual", boar
 
 
 def arms(*made: Arm) -> Callable[[object], tuple[tuple[Arm, ...], threading.Event]]:
-    """Return what replaces `rtgate.cli.arms.make_arms`."""
+    """Return what replaces `rtgate.workflow.arms.make_arms`."""
     return lambda _: (made, threading.Event())

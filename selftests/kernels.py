@@ -13,10 +13,10 @@ from pathlib import Path
 
 from selftests.comparisons import UNPATCHED, Place, changes, records
 
-from rtgate import record as records_file
-from rtgate.judge.boot_figures import BootFigure, boot_figures
-from rtgate.profiles import profile
-from rtgate.record import Record
+from rtgate.judge.compare.boot_figures import BootFigure, boot_figures
+from rtgate.measure.profiles import profile
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
 from rtgate.tools.registry import TOOLS
 
 FEWEST = 8

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from selftests.fake_target import FakeTarget, arm, measured
 
-from rtgate.lava import records
-from rtgate.measure import Case
-from rtgate.run import Run
+from rtgate.lava.results import records
+from rtgate.measure.case import Case
+from rtgate.measure.run import Run
 from rtgate.target.outcome import Outcome
 
 BOARD = "rk3568-evb1"

@@ -11,11 +11,11 @@ from selftests.kernels import Kernels
 from selftests.teaching import Teachers, figures_of
 
 from rtgate.cli.plan_phases import draws
-from rtgate.judge.boot_figures import BootFigure
-from rtgate.judge.looks import Outcome
-from rtgate.judge.phase_planning import FEWEST, PhasePlan, plan_phases
-from rtgate.judge.phases import ERROR, LOOKS, Placebo, Shift, decided, shifts
-from rtgate.judge.planning import Change
+from rtgate.judge.compare.boot_figures import BootFigure
+from rtgate.judge.compare.looks import Outcome
+from rtgate.judge.compare.phases import ERROR, LOOKS, Placebo, Shift, decided, shifts
+from rtgate.judge.learn.phase_planning import FEWEST, PhasePlan, plan_phases
+from rtgate.judge.learn.planning import Change
 
 TESTS = 42  # of a gate: three cases with seven figures, each with its shift and its spikes
 _MOVED = 0.005  # a figure of a case by which nothing happened is no example

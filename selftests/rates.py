@@ -15,14 +15,14 @@ from selftests.comparisons import UNPATCHED, Place, changes
 from selftests.kernels import Boots, Kernels, measured, placebos_of
 from selftests.teaching import Teachers
 
-from rtgate.judge.boot_figures import boot_figures
-from rtgate.judge.comparing import compare
-from rtgate.judge.grounds import Grounds
+from rtgate.judge.compare.boot_figures import boot_figures
+from rtgate.judge.compare.comparing import compare
+from rtgate.judge.compare.inputs import Grounds
+from rtgate.judge.compare.placebos import Placebos
 from rtgate.judge.judging import Subject, judge
-from rtgate.judge.placebos import Placebos
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.record import Record
+from rtgate.records.record import Record
 
 GATE = tuple(("virt-arm64", f"latency/cyclictest:{load}") for load in ("idle", "hackbench", "stress-ng"))
 """Cases that a gate compares in one run."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from selftests.comparisons import UNPATCHED, Place
 from selftests.kernels import FEWEST, Kernels, by_place, distinct, placebos_of
 
-from rtgate.judge.phases import Placebo, learnt
-from rtgate.judge.placebos import Learnt, Placebos, version
-from rtgate.record import Record
+from rtgate.judge.compare.phases import Placebo, learnt
+from rtgate.judge.compare.placebos import Learnt, Placebos, version
+from rtgate.records.record import Record
 
 NOTE = "Linux 6.12.117, QEMU 7.2 of Debian 12"
 

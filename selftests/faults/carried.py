@@ -17,22 +17,22 @@ from pathlib import Path
 from selftests.faults.table import FAULTS, Fault, Truth
 from selftests.faults.targets import LIMIT_US, WORK, Stage
 
-from rtgate import boards
+from rtgate.board import boards
 from rtgate.console.shell import Waits
 from rtgate.console.transport import Transport
 from rtgate.errors import Location
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.measure import Arm, Case, measure
-from rtgate.observed import uname_flavour
-from rtgate.profiles import profile
-from rtgate.record import KernelIdentity, Record
+from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.observed import uname_flavour
+from rtgate.measure.profiles import profile
+from rtgate.records.record import KernelIdentity, Record
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
-from rtgate.threads import SCHED_OTHER, Seen, Threads
 from rtgate.tools import Expected, Setting
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.threads import SCHED_OTHER, Seen, Threads
 from rtgate.units import Quantity
 
 BOARD = "virt-arm64"

@@ -16,23 +16,23 @@ from pathlib import Path
 from selftests.faults.carried import BOARD, WAITS, Quick
 from selftests.faults.targets import LIMIT_US, WORK, Blow, Machine, Stage, Target
 
-from rtgate import boards
-from rtgate.cli.verdicts import planned_in, subjects
+from rtgate.board import boards
 from rtgate.console.transport import Transport
 from rtgate.errors import Location, TransportError
 from rtgate.judge.judging import judge
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
 from rtgate.judge.verdict import Verdict
-from rtgate.measure import Arm, Case
-from rtgate.observed import uname_flavour
-from rtgate.profiles import Lengths, Profile
-from rtgate.record import KernelIdentity, Record, read_all
-from rtgate.run import stored
-from rtgate.soak import order as orders
-from rtgate.soak.following import Following
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.observed import uname_flavour
+from rtgate.measure.profiles import Lengths, Profile
+from rtgate.measure.run import stored
+from rtgate.records.record import KernelIdentity, Record, read_all
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
 from rtgate.units import Quantity
+from rtgate.workflow.soak import spec as orders
+from rtgate.workflow.soak.follow import Following
+from rtgate.workflow.verdicts import planned_in, subjects
 
 CASE = Case(suite="latency", tool=Quick(), load="idle")
 PAUSE_S = 5  # more than a worker thinks that the first chunk takes

@@ -16,10 +16,10 @@ from selftests.faults import targets
 from selftests.faults.lab import Lab, lab
 from selftests.faults.targets import Blow, Target, lacking
 
-from rtgate import record as records_file
 from rtgate.cli.main import main
-from rtgate.lava import records
-from rtgate.record import KernelIdentity, Record
+from rtgate.lava.results import records
+from rtgate.records import record as records_file
+from rtgate.records.record import KernelIdentity, Record
 
 pytestmark = [
     pytest.mark.skipif(bool(lacking()), reason=lacking()),

@@ -14,15 +14,16 @@ import pytest
 from selftests.faults import targets
 from selftests.faults.targets import Blow, Machine, Stage, Target, lacking
 
-from rtgate import boards
-from rtgate import record as records_file
+from rtgate.board import boards
 from rtgate.errors import TransportError
-from rtgate.lava import on_board, records
-from rtgate.lava.expected import Expected
-from rtgate.measure import Case
-from rtgate.measure import plan as made
-from rtgate.profiles import Lengths, Profile
-from rtgate.record import KernelIdentity, Record
+from rtgate.lava.in_job import on_board
+from rtgate.lava.results import records
+from rtgate.lava.results.expected import Expected
+from rtgate.measure.case import Case
+from rtgate.measure.case import plan as made
+from rtgate.measure.profiles import Lengths, Profile
+from rtgate.records import record as records_file
+from rtgate.records.record import KernelIdentity, Record
 from rtgate.tools.cyclictest import Cyclictest
 
 pytestmark = [

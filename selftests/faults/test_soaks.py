@@ -23,9 +23,9 @@ from selftests.faults.targets import GOOD, LIMIT_US, WORK, Blow, Machine, Stage,
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.verdict import Kind, Status
-from rtgate.observed import uname_flavour
-from rtgate.record import read_all
-from rtgate.soak import order as orders
+from rtgate.measure.observed import uname_flavour
+from rtgate.records.record import read_all
+from rtgate.workflow.soak import spec as orders
 
 pytestmark = [
     pytest.mark.skipif(bool(lacking()), reason=lacking()),

@@ -24,18 +24,21 @@ from selftests.unit.tools.test_endpoint_test import ALL as ENDPOINTS
 from selftests.unit.tools.test_interrupt_rate import ALL as INTERRUPTS
 from selftests.unit.tools.test_xenomai import ALL as XENOMAI
 
-from rtgate import boards, profiles, record
+from rtgate.board import boards
+from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.console import faults
 from rtgate.console.frames import FrameReader, cksum, encode
 from rtgate.errors import ConfigError, ParseError
 from rtgate.judge.thresholds import load_thresholds
-from rtgate.lava import boot_log, template
-from rtgate.lava import frames as job_frames
-from rtgate.lava import records as job_records
-from rtgate.lava.log import LogLine
-from rtgate.lava.phases import boots
+from rtgate.lava.job import template
+from rtgate.lava.results import boot_log
+from rtgate.lava.results import frames as job_frames
+from rtgate.lava.results import records as job_records
+from rtgate.lava.results.log import LogLine
+from rtgate.lava.results.phases import boots
+from rtgate.measure import profiles
 from rtgate.measurement import Histogram, Measurement
-from rtgate.storage import FileSystem, Overwrite, Storage
+from rtgate.records import record
 from rtgate.strict_yaml import Value, load
 from rtgate.tools import Output, Reports, Setting, Tool
 from rtgate.tools.registry import TOOLS

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from rtgate import site
-from rtgate.record import digest_source
-from rtgate.run import stored
+from rtgate.measure.run import stored
+from rtgate.records.record import digest_source
 
 from .conftest import ROOT, rtgate
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from rtgate import boards
+from rtgate.board import boards
 from rtgate.console import faults
 from rtgate.kernel.modules import information
-from rtgate.target import rootfs
+from rtgate.rootfs import images
 from rtgate.target.qemu import Machine
 
 from .conftest import rtgate
@@ -91,8 +91,8 @@ def _boot(kernel: Path, modules: Path, directory: Path) -> str:
     board = boards.board("virt-arm64")
     plan = f"nvme='vendor=0x1b36 device=0x10'\n{PLAN}"
     files = {f"rtgate/{path.name}": path.read_bytes() for path in modules.glob("*.ko")}
-    segment = rootfs.overlay({"rtgate/plan": plan.encode(), **files})
-    (directory / "initrd").write_bytes(rootfs.image("core", board.arch).archive.read_bytes() + segment)
+    segment = images.overlay({"rtgate/plan": plan.encode(), **files})
+    (directory / "initrd").write_bytes(images.image("core", board.arch).archive.read_bytes() + segment)
     machine = Machine(
         board=board,
         image=kernel / "Image",

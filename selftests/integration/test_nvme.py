@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.cli.arms import ArmRequest, make_arms
+from rtgate.board.storage import Overwrite, Storage
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status, Verdict, worst
-from rtgate.loads import Load
-from rtgate.measure import Arm, Case, measure, plan, recorded
-from rtgate.record import Record
-from rtgate.storage import Overwrite, Storage
+from rtgate.measure.case import Arm, Case, measure, plan, recorded
+from rtgate.records.record import Record
 from rtgate.tools.fio import FioWrite
+from rtgate.tools.loads import Load
+from rtgate.workflow.arms import ArmRequest, make_arms
 
 CASE = Case(suite="nvme", tool=FioWrite(), load="idle")
 PULL = "sleep 2; echo 1 >/sys/bus/pci/devices/0000:01:00.0/remove; exec sleep 1000"

@@ -20,22 +20,22 @@ from typing import Any, ClassVar
 import pytest
 from selftests.integration.conftest import ROOT
 
-from rtgate import boards
+from rtgate.board import boards
 from rtgate.console.shell import Waits
 from rtgate.console.transport import Transport, attached
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status
-from rtgate.measure import Arm, Case, measure
-from rtgate.profiles import profile
-from rtgate.record import KernelIdentity, Record, read
-from rtgate.target import rootfs
+from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.profiles import profile
+from rtgate.records.record import KernelIdentity, Record, read
+from rtgate.rootfs import images
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
 from rtgate.target.qemu import Machine, Monitor, process
-from rtgate.threads import Seen
 from rtgate.tools import Expected, Setting
 from rtgate.tools.pcie_link import PcieLink
+from rtgate.tools.threads import Seen
 
 NVME, PORT = "0000:01:00.0", "0000:00:08.0"
 BOARDS = {"virt-arm64": "pcie_kernel", "virt-x86_64": "x86_64_pcie_kernel"}  # with their kernels
@@ -184,7 +184,7 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
     machine = Machine(
         board=board,
         image=build / ("Image" if board.arch == "arm64" else "bzImage"),
-        initrd=rootfs.image("core", board.arch).path,
+        initrd=images.image("core", board.arch).path,
         serial=f"tcp:127.0.0.1:{port},server=on,wait=on",
         monitor=tmp_path / "qmp",
         devices=tuple(board.qemu.devices),

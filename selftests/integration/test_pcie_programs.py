@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rtgate import boards
-from rtgate.target import rootfs
+from rtgate.board import boards
+from rtgate.rootfs import images
 from rtgate.target.qemu import Machine
 
 ENDPOINT, EDU = "0000:00:0a.0", "0000:00:09.0"
@@ -56,7 +56,7 @@ def _booted(board: str, image: Path, directory: Path, script: str, devices: tupl
     facts = boards.board(board)
     initrd, console = directory / "initrd", directory / "console"
     initrd.write_bytes(
-        rootfs.image("full", facts.arch).archive.read_bytes() + rootfs.overlay({"rtgate/plan": script.encode()})
+        images.image("full", facts.arch).archive.read_bytes() + images.overlay({"rtgate/plan": script.encode()})
     )
     machine = Machine(
         board=facts,

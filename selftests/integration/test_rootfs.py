@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.target import cpio, rootfs, rootfs_recipe
-from rtgate.target.rootfs_recipe import ARCHES
+from rtgate.rootfs import cpio, images, recipe
+from rtgate.rootfs.recipe import ARCHES
 
 _PROGRAMS = """
     awk base64 cat chrt cksum cut cyclicdeadline cyclictest deadline_test dmesg gzip hackbench kill mkdir od oslat paste
@@ -31,30 +31,30 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=ARCHES)
-def core(request: pytest.FixtureRequest, cache: Path) -> rootfs.RootfsImage:
-    return rootfs.image("core", str(request.param), cache=cache)
+def core(request: pytest.FixtureRequest, cache: Path) -> images.RootfsImage:
+    return images.image("core", str(request.param), cache=cache)
 
 
-def test_two_builds_give_the_same_bytes(core: rootfs.RootfsImage, tmp_path: Path) -> None:
-    again = rootfs.image("core", core.arch, cache=tmp_path)
+def test_two_builds_give_the_same_bytes(core: images.RootfsImage, tmp_path: Path) -> None:
+    again = images.image("core", core.arch, cache=tmp_path)
     assert again.path.read_bytes() == core.path.read_bytes()
     assert again.manifest.read_bytes() == core.manifest.read_bytes()
 
 
-def test_it_is_small(core: rootfs.RootfsImage) -> None:
+def test_it_is_small(core: images.RootfsImage) -> None:
     assert core.path.stat().st_size <= 6_000_000
 
 
-def test_every_version_is_the_locked_one_or_told(core: rootfs.RootfsImage) -> None:
+def test_every_version_is_the_locked_one_or_told(core: images.RootfsImage) -> None:
     """The archive drops a version when it has a newer one, on any day: that is no fault of a change of rtgate."""
-    lock = rootfs_recipe.locked(rootfs_recipe.find("core")[-1], core.arch)
+    lock = recipe.locked(recipe.find("core")[-1], core.arch)
     assert core.versions.keys() == lock.keys()
     others = [f"{name} {lock[name]}: took {taken}," for name, taken in core.versions.items() if taken != lock[name]]
     assert len(core.warnings) == len(others)
     assert all(any(other in warning for warning in core.warnings) for other in others)
 
 
-def test_it_holds_every_program_that_plans_and_tools_call(core: rootfs.RootfsImage) -> None:
+def test_it_holds_every_program_that_plans_and_tools_call(core: images.RootfsImage) -> None:
     entries = {entry.name: entry for entry in cpio.unpack(core.archive.read_bytes())}
     for name in _PROGRAMS.split():
         entry = entries[f"usr/bin/{name}"]
@@ -69,7 +69,7 @@ def _build_as_nobody(directory: Path, user: pwd.struct_passwd) -> None:
     os.setuid(user.pw_uid)
     os.umask(0o077)
     os.environ["HOME"] = str(directory)
-    rootfs.image("core", "arm64", cache=directory)
+    images.image("core", "arm64", cache=directory)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="every other test here already runs as an ordinary user")
@@ -83,7 +83,7 @@ def test_an_ordinary_user_gets_the_same_bytes(cache: Path) -> None:
         child.join(600)
         assert child.exitcode == 0
         [image] = directory.glob("rootfs/core-arm64-*/core-arm64.cpio.gz")
-        assert image.read_bytes() == rootfs.image("core", "arm64", cache=cache).path.read_bytes()
+        assert image.read_bytes() == images.image("core", "arm64", cache=cache).path.read_bytes()
         assert image.stat().st_uid == user.pw_uid
     finally:
         shutil.rmtree(directory)
@@ -93,12 +93,12 @@ def test_an_ordinary_user_gets_the_same_bytes(cache: Path) -> None:
 def test_a_plan_runs_and_the_machine_is_switched_off(
     kernel: Path, cache: Path, tmp_path: Path, *, compressed: bool
 ) -> None:
-    image = rootfs.image("core", "arm64", cache=cache)
+    image = images.image("core", "arm64", cache=cache)
     names = " ".join(_PROGRAMS.split())
     plan = f"for name in {names}; do command -v $name >/dev/null || echo missing $name; done; echo done\n"
     initrd = tmp_path / "initrd"
     first = image.path if compressed else image.archive
-    initrd.write_bytes(first.read_bytes() + rootfs.overlay({"rtgate/plan": plan.encode()}))
+    initrd.write_bytes(first.read_bytes() + images.overlay({"rtgate/plan": plan.encode()}))
     machine = "qemu-system-aarch64 -M virt,gic-version=3 -cpu cortex-a57 -m 512 -icount shift=3,sleep=off -nic none"
     subprocess.run(
         [

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from selftests.lab.lab import PROGRAM, Lab, is_up, why_not
 
-from rtgate import boards
+from rtgate.board import boards
 from rtgate.cli.main import main
-from rtgate.target import rootfs
+from rtgate.rootfs import images
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +38,7 @@ def files(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]
         directory = tmp_path_factory.mktemp("kernel") / board.arch
         assert main(["build", board.build, "-o", str(directory)]) == 0
         image = directory / ("Image" if board.arch == "arm64" else "bzImage")
-        ramdisk = rootfs.image(board.rootfs, board.arch).path
+        ramdisk = images.image(board.rootfs, board.arch).path
         for kind, path in (("kernel", image), ("ramdisk", ramdisk)):
             found[f"{name} {kind}"] = given(path, f"{name}-{kind}")
     return found

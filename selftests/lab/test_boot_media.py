@@ -20,7 +20,7 @@ from selftests.lab.conftest import given
 from selftests.lab.lab import PROGRAM, Lab
 
 from rtgate.cli.main import main
-from rtgate.target import rootfs
+from rtgate.rootfs import images
 
 pytestmark = pytest.mark.long
 
@@ -38,7 +38,7 @@ def known_good(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     directory = tmp_path_factory.mktemp("known-good")
     assert main(["build", "virt-arm64-lab", "-o", str(directory)]) == 0
     kernel = given(directory / "Image", "known-good-kernel")
-    ramdisk = given(rootfs.image("core", "arm64").path, "known-good.cpio.gz")
+    ramdisk = given(images.image("core", "arm64").path, "known-good.cpio.gz")
     return ["--kernel", f"file://{kernel}", "--ramdisk", f"file://{ramdisk}"]
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from selftests.lab.lab import Lab
 
-from rtgate import boards
-from rtgate import record as records_file
+from rtgate.board import boards
 from rtgate.cli.main import main
-from rtgate.record import Record
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
 
 pytestmark = pytest.mark.long
 

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from selftests.lab.lab import ROOT, why_not
 
-from rtgate import boards, site
-from rtgate.boards import Board, Lava
-from rtgate.lava import health, template
-from rtgate.lava.job import ARMS, TRANSPORTS, Files, JobArm, JobRequest, render
+from rtgate import site
+from rtgate.board import boards
+from rtgate.board.boards import Board, Lava
+from rtgate.lava.job import template
+from rtgate.lava.job.definition import ARMS, TRANSPORTS, Files, JobArm, JobRequest, render
+from rtgate.lava.lab import health
 
 FILES = "file:///mnt/files"
 STEPS = ("schema", "device", "dispatcher")

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from selftests.lab.lab import PROGRAM, ROOT, Lab
 
-from rtgate import boards
+from rtgate.board import boards
 from rtgate.cli.main import main
-from rtgate.target import cpio, rootfs
+from rtgate.rootfs import cpio, images
 
 BOARD = "lab-virt-arm64"
 DEVICE = f"{BOARD}-01"
@@ -99,7 +99,7 @@ def brisk(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def ramdisk(path: Path, name: str, script: str) -> Path:
     """Write the board's ramdisk with one of its files replaced by a script; LAVA reads its first archive only."""
-    archive = bytearray(rootfs.image(boards.board(BOARD).rootfs, boards.board(BOARD).arch).archive.read_bytes())
+    archive = bytearray(images.image(boards.board(BOARD).rootfs, boards.board(BOARD).arch).archive.read_bytes())
     start, size = _place(archive, name)
     text = f"#!/bin/sh\n{script}\n".encode()
     archive[start : start + size] = text + b"#" * (size - len(text))

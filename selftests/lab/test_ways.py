@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 from selftests.lab.lab import ROOT, Lab
 
-from rtgate import boards
-from rtgate.cli import suites
+from rtgate.board import boards
 from rtgate.cli.main import main
-from rtgate.lava import cases as cases_file
+from rtgate.lava.job import cases as cases_file
+from rtgate.workflow import suites
 
 pytestmark = pytest.mark.long
 

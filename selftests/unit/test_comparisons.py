@@ -23,10 +23,10 @@ from selftests.comparisons import (
     records,
 )
 
-from rtgate import boards
-from rtgate import record as records_file
+from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.kernel.fragments import load_fragment
+from rtgate.records import record as records_file
 from rtgate.tools.registry import TOOLS
 
 CHANGES = changes()

@@ -16,16 +16,17 @@ import pytest
 from _pytest.pytester import RunResult
 from selftests.fake_target import FakeTarget, arm, arms, measured, skipped, slow
 
-from rtgate import record as records_file
-from rtgate import run as run_module
-from rtgate.cli import suite_options, verdicts
+from rtgate.cli import suite_options
 from rtgate.errors import InfrastructureError
-from rtgate.measure import Arm, Case
-from rtgate.profiles import profile
-from rtgate.run import Beside, Run
+from rtgate.measure import run as run_module
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.profiles import profile
+from rtgate.measure.run import Beside, Run
+from rtgate.records import record as records_file
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.workflow import verdicts
 
 pytest_plugins = ["pytester"]
 

@@ -16,7 +16,7 @@ from selftests.kernels import Kernels, distinct, placebos_of
 from selftests.teaching import Teachers
 
 from rtgate import site
-from rtgate.judge.placebos import Placebos, load_placebos
+from rtgate.judge.compare.placebos import Placebos, load_placebos
 from rtgate.judge.verdict import Kind, Status, Verdict
 
 CHANGES = changes()

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from rtgate import boards, loads, profiles, site
-from rtgate.boards import Board
-from rtgate.profiles import Profile
-from rtgate.storage import FileSystem, Overwrite, Storage
-from rtgate.threads import SCHED_DEADLINE, SCHED_FIFO, SCHED_OTHER, Threads
-from rtgate.tools import Expected, Setting, Tool
+from rtgate import site
+from rtgate.board import boards
+from rtgate.board.boards import Board
+from rtgate.board.storage import FileSystem, Overwrite, Storage
+from rtgate.measure import profiles
+from rtgate.measure.profiles import Profile
+from rtgate.tools import Expected, Setting, Tool, loads
 from rtgate.tools.registry import TOOLS
+from rtgate.tools.threads import SCHED_DEADLINE, SCHED_FIFO, SCHED_OTHER, Threads
 
 SEEDS = yaml.safe_load((Path(__file__).resolve().parents[1] / "data" / "seeds" / "commands.yaml").read_text())
 PROFILES = profiles.read(site.shipped() / "profiles.yaml", TOOLS)

@@ -14,9 +14,9 @@ from selftests.kernels import Boots, Kernels, by_place, distinct, placebos_of
 from selftests.teaching import figures_of
 
 from rtgate import site
-from rtgate.judge.phases import Placebo
-from rtgate.judge.placebos import load_placebos
-from rtgate.record import Record
+from rtgate.judge.compare.phases import Placebo
+from rtgate.judge.compare.placebos import load_placebos
+from rtgate.records.record import Record
 
 
 @cache

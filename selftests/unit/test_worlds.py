@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from rtgate.judge.summaries import Level, Levels, spikes, summaries
+from rtgate.judge.compare.summaries import Level, Levels, spikes, summaries
 from rtgate.units import Unit
 
 BENCH = Path(__file__).resolve().parents[2] / "bench" / "worlds.py"

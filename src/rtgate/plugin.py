@@ -20,22 +20,22 @@ from typing import Any, NoReturn
 
 import pytest
 
-from rtgate import planned
 from rtgate.cli import suite_options
-from rtgate.cli.progress import Progress
-from rtgate.cli.verdicts import compared, harmless, limits, planned_in, subjects, write_verdicts
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
-from rtgate.lava import cases as cases_file
-from rtgate.measure import Case
-from rtgate.profiles import profile
-from rtgate.record import Record
+from rtgate.lava.job import cases as cases_file
+from rtgate.measure.case import Case
+from rtgate.measure.profiles import profile
+from rtgate.measure.run import Beside, Run, stored
+from rtgate.records import planned
+from rtgate.records.record import Record
+from rtgate.report.progress import Progress
 from rtgate.report.text import plain
-from rtgate.run import Beside, Run, stored
 from rtgate.tools import Tool
 from rtgate.tools.registry import TOOLS
+from rtgate.workflow.verdicts import compared, harmless, limits, planned_in, subjects, write_verdicts
 
 Measure = Callable[[], None]
 

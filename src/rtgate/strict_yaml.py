@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
 
-from rtgate import regular_file
+from rtgate import files
 from rtgate.errors import ConfigError, Location
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def load(path: Path) -> Value:
         ConfigError: the file is missing, unreadable, empty, no YAML, or uses anchors (which hide where a value is).
     """
     try:
-        text = regular_file.read_text(path, regular_file.YAML_LIMIT)
+        text = files.read_text(path, files.YAML_LIMIT)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from selftests.fake_target import files
 
-from rtgate.target import cpio, qemu, rootfs, rootfs_recipe
-from rtgate.target.rootfs_build import MANIFEST_FORMAT
+from rtgate.rootfs import cpio, images, recipe
+from rtgate.rootfs.packing import MANIFEST_FORMAT
+from rtgate.target import qemu
 
 # It finds the plan's nonce and seed in the initrd, as a target would, and frames the captured files. FAKE_QEMU is a
 # directory; its `slow-SEED` makes one wake-up of that seed late, `skip-SEED` lacks what the tool needs. A kernel whose
@@ -70,7 +71,7 @@ class Lab:
 
 
 def write_rootfs(cache: Path) -> None:
-    directory = cache / "rootfs" / f"core-arm64-{rootfs_recipe.key(rootfs_recipe.find('core'), 'arm64')}"
+    directory = cache / "rootfs" / f"core-arm64-{recipe.key(recipe.find('core'), 'arm64')}"
     directory.mkdir(parents=True)
     archive = cpio.pack([cpio.file("init", b"#!/bin/sh\n", 0o755)])
     compressed = cpio.compress(archive)
@@ -99,7 +100,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     for name, data in files().items():
         (captured / name).write_bytes(data)
     program = programs / "qemu-system-aarch64"
-    source = str(Path(rootfs.__file__).parents[2])
+    source = str(Path(images.__file__).parents[2])
     program.write_text(QEMU.format(python=sys.executable, source=source, capture=str(captured)))
     program.chmod(0o755)
     (kernel / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(8))

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rtgate import boards
+from rtgate.board import boards
 from rtgate.cli.main import main
-from rtgate.lava import boot_media, health
+from rtgate.lava.lab import boot_media, health
 
 GOOD = os.urandom(64 * 1024)
 SHA = hashlib.sha256(GOOD).hexdigest()

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selftests.unit.report.conftest import Boot, make
 
-from rtgate import record as records_file
 from rtgate.cli.main import main
-from rtgate.cli.sealing import check
-from rtgate.cli.verdicts import write_verdicts
+from rtgate.records import record as records_file
+from rtgate.records.seal import check
+from rtgate.workflow.verdicts import write_verdicts
 
 FILES = {"tool.rc": b"0\n", "cyclictest.json": b"{}\n"}
 

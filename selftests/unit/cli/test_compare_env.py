@@ -9,7 +9,7 @@ import pytest
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.cli.main import main
-from rtgate.record import Record, write
+from rtgate.records.record import Record, write
 
 
 @pytest.fixture

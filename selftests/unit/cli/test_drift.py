@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from selftests.unit.judge.test_drift import CASE, branch
+from selftests.unit.judge.compare.test_drift import CASE, branch
 
-from rtgate import record as records_file
 from rtgate.cli.drift import share
 from rtgate.cli.main import main
-from rtgate.judge.drift import Gate
+from rtgate.judge.compare.drift import Gate
+from rtgate.records import record as records_file
 
 
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gates: list[Gate]) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from rtgate import record as records_file
 from rtgate.cli import explain as command
 from rtgate.cli.main import main
 from rtgate.errors import ConfigError
@@ -18,6 +17,7 @@ from rtgate.explain.comparing import Compared
 from rtgate.explain.explanation import Arm, Passage, exercised, explain
 from rtgate.explain.path import Profile
 from rtgate.kernel.differing import Differences
+from rtgate.records import record as records_file
 
 RECORDS = Path(__file__).resolve().parents[2] / "data" / "explain-none"
 

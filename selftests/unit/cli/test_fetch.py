@@ -10,14 +10,14 @@ import pytest
 from selftests.lava_log import boot, deploy, ended
 from selftests.lava_server import LavaServer, Story
 from selftests.unit.cli.test_submit import BOARD, WAIT, server, story, verdicts
-from selftests.unit.lava.test_client import job
+from selftests.unit.lava.client.test_server import job
 
 from rtgate import strict_yaml
 from rtgate.cli import lava_tool, main
-from rtgate.lava import order as orders
-from rtgate.lava.access import Access, Token
-from rtgate.lava.client import Lava
-from rtgate.lava.http import Patience
+from rtgate.lava.client.access import Access, Token
+from rtgate.lava.client.http import Patience
+from rtgate.lava.client.server import Lava
+from rtgate.lava.job import request as orders
 
 __all__ = ["server"]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rtgate.cli import build, demo, gate, main, measuring
+from rtgate.cli import build, demo, gate, main
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel import source
@@ -27,6 +27,7 @@ from rtgate.kernel.lock import exclusive_lock
 from rtgate.kernel.source import Tree
 from rtgate.kernel.version import KernelVersion
 from rtgate.report import html
+from rtgate.workflow import suite_process
 
 if TYPE_CHECKING:
     from selftests.unit.cli.conftest import Lab
@@ -209,7 +210,7 @@ class Steps:
 
 def _steps(patch: pytest.MonkeyPatch, *verdicts: tuple[Status, Kind], measured: int = 0) -> Steps:
     made = Steps(verdicts, measured)
-    patch.setattr(measuring, "pytest", made)
+    patch.setattr(suite_process, "pytest", made)
     return made
 
 
@@ -380,7 +381,7 @@ def test_the_suites_do_not_fail_for_their_log(lab: Lab, tmp_path: Path) -> None:
     """Their output is read to its end on a full disk too: a pipe that nobody reads would stop them."""
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as said, os.fdopen(writing, "wb") as suites:
-        keeping = threading.Thread(target=measuring.keep, args=(said, Path("/dev/full")))
+        keeping = threading.Thread(target=suite_process.keep, args=(said, Path("/dev/full")))
         keeping.start()
         suites.write(b"a line\n" * 100_000)
         suites.close()

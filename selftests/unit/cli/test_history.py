@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from selftests.unit.judge.conftest import record
 
-from rtgate import record as records_file
 from rtgate.cli.main import main
 from rtgate.judge.thresholds import LimitKind, load_thresholds
-from rtgate.record import Record
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
 
 LIMITS = """\

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import yaml
-from selftests.unit.lava.test_check import DICTIONARY
+from selftests.unit.lava.lab.test_check import DICTIONARY
 
 from rtgate.cli import lab_check
 from rtgate.cli.main import main
-from rtgate.lava.access import Access
-from rtgate.lava.client import Device, Job
+from rtgate.lava.client.access import Access
+from rtgate.lava.client.server import Device, Job
 
 JOB = Job(
     **dict.fromkeys(("name", "submitter", "device_type", "device", "priority", "submitted", "started", "ended"), ""),
@@ -166,15 +166,15 @@ def test_a_health_check_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_board_health_prints_results_that_lava_stores(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("rtgate.lava.health._CLOCK_S", 1.0)
-    monkeypatch.setattr("rtgate.lava.health._CLOCK_PPM", 1e9)
-    monkeypatch.setattr("rtgate.lava.health._BOOT_S", 1e9)
+    monkeypatch.setattr("rtgate.lava.lab.health._CLOCK_S", 1.0)
+    monkeypatch.setattr("rtgate.lava.lab.health._CLOCK_PPM", 1e9)
+    monkeypatch.setattr("rtgate.lava.lab.health._BOOT_S", 1e9)
     assert main(["board-health", "--board", "rk3568-evb1", "--console", "command:sh"]) == 0
     said = capsys.readouterr().out
     for name in ("power", "line", "clock"):
         assert f"<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=board.{name} RESULT=pass UNITS=" in said
     assert "TESTRAISE" not in said
-    monkeypatch.setattr("rtgate.lava.health._BOOT_S", 0.0)
+    monkeypatch.setattr("rtgate.lava.lab.health._BOOT_S", 0.0)
     assert main(["board-health", "--board", "rk3568-evb1", "--console", "command:sh"]) == 1
     said = capsys.readouterr().out
     assert "TEST_CASE_ID=board.power RESULT=fail" in said

@@ -11,13 +11,13 @@ from selftests.comparisons import IDLE, MEASURED, UNPATCHED
 from selftests.kernels import measured
 from selftests.unit.history.conftest import origin
 from selftests.unit.history.conftest import record as in_history
-from selftests.unit.judge.test_summaries import exponential, long
+from selftests.unit.judge.compare.test_summaries import exponential, long
 
-from rtgate import record as records_file
 from rtgate.cli import main, plan
 from rtgate.history.database import History
 from rtgate.history.store import add
-from rtgate.record import Record
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
 
 
 def planned(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from rtgate.cli import screen
-from rtgate.cli.verdicts import write_verdicts
 from rtgate.errors import ConfigError
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.lava import cases as cases_file
+from rtgate.lava.job import cases as cases_file
+from rtgate.workflow.verdicts import write_verdicts
 
 IDLE = "latency/cyclictest:idle"
 

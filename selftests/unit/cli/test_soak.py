@@ -8,27 +8,15 @@ import pytest
 from selftests.fake_target import FakeTarget, arm, measured
 from selftests.unit.cli.conftest import Lab
 
-from rtgate.cli import main, soak
-from rtgate.cli.running import Running
-from rtgate.errors import ConfigError
-from rtgate.measure import Case
-from rtgate.soak import order as orders
-from rtgate.soak.chunks import Chunks
+from rtgate.cli import main
+from rtgate.measure.case import Case
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.units import Quantity
+from rtgate.workflow.soak import spec as orders
+from rtgate.workflow.soak.chunks import Chunks
+from rtgate.workflow.soak.progress import Running
 
 ASKED = ["soak", "--board", "virt-arm64", "--case", "latency/cyclictest:idle", "--for", "6s", "--chunk", "2s"]
-
-
-@pytest.mark.parametrize(("text", "expected"), [("90s", 90), ("10min", 600), ("12h", 43200), ("1.5 d", 129600)])
-def test_lengths(text: str, expected: float) -> None:
-    assert expected == soak.seconds(text)
-
-
-@pytest.mark.parametrize("text", ["", "12", "0s", "0.5s", "-1h", "12 hours", "31d", "1e3s"])
-def test_what_is_no_length(text: str) -> None:
-    with pytest.raises(ConfigError, match="no length"):
-        soak.seconds(text)
 
 
 @pytest.mark.parametrize(

@@ -19,21 +19,23 @@ from selftests.fake_target import measured
 from selftests.lava_log import KERNEL, boot, booted, deploy, ended, result
 from selftests.lava_records import printed
 from selftests.lava_server import TOKEN, LavaServer, Story, lava_server
-from selftests.unit.lava.test_classify import PANIC
+from selftests.unit.lava.results.test_classify import PANIC
 
-from rtgate import planned, record, strict_yaml
-from rtgate.cli import main, suites
-from rtgate.cli.looking import Stored
+from rtgate import strict_yaml
+from rtgate.cli import main
 from rtgate.console.faults import scan
-from rtgate.judge.looks import RELEASE
-from rtgate.judge.procedures import Measure
-from rtgate.lava.artefacts import serving
-from rtgate.lava.order import Order
-from rtgate.measure import Case
-from rtgate.record import Place
-from rtgate.schedule import Schedule
+from rtgate.judge.compare.looks import RELEASE
+from rtgate.judge.compare.procedures import Measure
+from rtgate.lava.job.artefacts import serving
+from rtgate.lava.job.request import Order
+from rtgate.measure.case import Case
+from rtgate.records import planned, record
+from rtgate.records.record import Place
+from rtgate.records.schedule import Schedule
 from rtgate.target.outcome import Outcome, State
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.workflow import suites
+from rtgate.workflow.sequential import Stored
 
 BOARD = "one-cpu"
 SITE_BOARD = """\
@@ -65,8 +67,8 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LavaServ
         for name in ("XDG_CONFIG_HOME", "GITLAB_CI", "CI_PIPELINE_ID", "RTGATE_LAVA_TOKEN_FILE"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setattr(suites, "cases", lambda *_arguments: CASES)
-        monkeypatch.setattr("rtgate.lava.following.time.sleep", lambda _s: None)
-        monkeypatch.setattr("rtgate.cli.concluding.html.generate", lambda _results, output: output / "index.html")
+        monkeypatch.setattr("rtgate.lava.client.follow.time.sleep", lambda _s: None)
+        monkeypatch.setattr("rtgate.workflow.conclusion.html.generate", lambda _results, output: output / "index.html")
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
         (tmp_path / "site" / "boards").mkdir(parents=True)

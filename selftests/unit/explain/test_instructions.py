@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from rtgate.explain.instructions import changes_run
 from rtgate.explain.replay import Ran
-from rtgate.explained import Change
 from rtgate.kernel.aligned import ChangedCode
+from rtgate.records.explained import Change
 
 BASE = 0xFFFF000000000000
 

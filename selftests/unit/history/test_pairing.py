@@ -16,8 +16,8 @@ from rtgate.history.database import History
 from rtgate.history.pairing import Borrowed, borrow, pairs, priors
 from rtgate.history.queries import Boot, Wanted
 from rtgate.history.store import add
-from rtgate.judge.procedures import suspicions
-from rtgate.judge.summaries import spikes, summaries
+from rtgate.judge.compare.procedures import suspicions
+from rtgate.judge.compare.summaries import spikes, summaries
 
 
 def boot(number: int, *, run: str = "r", arm: str = "baseline", image: str = "a", comparable: str = "c") -> Boot:

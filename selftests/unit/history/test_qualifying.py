@@ -11,15 +11,15 @@ from selftests.unit.history.conftest import NOW, Fill, record
 from selftests.unit.report.conftest import Boot as Made
 from selftests.unit.report.conftest import make
 
-from rtgate import record as records_file
 from rtgate.cli.main import main
-from rtgate.environment import Environment
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.qualifying import Standing, examine, keep, qualified
 from rtgate.history.queries import Wanted
 from rtgate.history.store import Origin, add
-from rtgate.record import Record
+from rtgate.records import record as records_file
+from rtgate.records.environment import Environment
+from rtgate.records.record import Record
 
 
 def night(sd: float, boots: int = 24) -> list[float]:

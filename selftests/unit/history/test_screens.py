@@ -6,9 +6,9 @@ from dataclasses import replace
 from selftests.unit.history.conftest import NOW, record
 
 from rtgate.history.database import History
-from rtgate.history.lending import Lender
+from rtgate.history.prior import Lender
 from rtgate.history.screens import keep, level
-from rtgate.judge.screening import ScreenProposal
+from rtgate.judge.learn.screening import ScreenProposal
 
 PROVEN = ScreenProposal(level=0.02, flagged=1, sessions=12, upper=0.3, problem="")
 

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selftests.unit.history.conftest import CASE, NOW, Fill, origin, record
 
-from rtgate import record as records_file
-from rtgate.environment import COMPARED, Environment
 from rtgate.errors import ConfigError
 from rtgate.history import encoding, queries
 from rtgate.history.database import History
 from rtgate.history.queries import Wanted
 from rtgate.history.store import Origin, Stored, add, store
-from rtgate.judge.summaries import levels, spikes, summaries
+from rtgate.judge.compare.summaries import levels, spikes, summaries
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.record import FaultSeen
+from rtgate.records import record as records_file
+from rtgate.records.environment import COMPARED, Environment
+from rtgate.records.record import FaultSeen
 from rtgate.units import Quantity, Unit
 
 

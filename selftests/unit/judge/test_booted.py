@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from selftests.unit.judge.test_comparing import PLACEBOS, arm
+from selftests.unit.judge.compare.test_comparing import PLACEBOS, arm
 
 from rtgate.judge.booted import mixed
-from rtgate.judge.comparing import compare
-from rtgate.judge.grounds import Grounds
+from rtgate.judge.compare.comparing import compare
+from rtgate.judge.compare.inputs import Grounds
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status
-from rtgate.record import Record
+from rtgate.records.record import Record
 
 
 def booted(records: Sequence[Record], image: str = "", qemu: str = "q" * 64) -> list[Record]:

@@ -12,7 +12,7 @@ from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status
 from rtgate.measurement import Better, Measurement
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
 
 LABELS = {"function": "nvme"}

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, record
 
-from rtgate import observed
 from rtgate.console.faults import scan
 from rtgate.judge import faults
 from rtgate.judge.faults import Signature
@@ -19,9 +18,10 @@ from rtgate.judge.judging import Subject, judge
 from rtgate.judge.limits import Finding
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.readings import UPTIME, began_s
-from rtgate.record import FaultSeen, Record
+from rtgate.measure import observed
+from rtgate.records.record import FaultSeen, Record
 from rtgate.target.outcome import Outcome, State
+from rtgate.validity.readings import UPTIME, began_s
 
 # Written from kernel/sched/core.c and lib/dump_stack.c of 6.12.
 SPLAT = """\

@@ -24,14 +24,14 @@ from selftests.unit.judge.conftest import (
 from selftests.unit.report.conftest import SETTINGS
 
 from rtgate.console.faults import FaultKind
-from rtgate.evidence import LoadSeen, Thread
-from rtgate.judge.check import Held, Spoils
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Threshold, Thresholds
-from rtgate.judge.validity import checks
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
-from rtgate.record import FaultSeen, Record
+from rtgate.records.evidence import LoadSeen, Thread
+from rtgate.records.record import FaultSeen, Record
 from rtgate.units import Unit
+from rtgate.validity.check import Held, Spoils
+from rtgate.validity.checks import checks
 
 STRESS = "scheduling/pi_stress:idle"
 LOADED = "latency/cyclictest:hackbench"

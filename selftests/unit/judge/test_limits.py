@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from selftests.unit.judge.conftest import maximum, number, record, share, without
 
+from rtgate.judge.learn.planning import samples_needed
 from rtgate.judge.limits import apply, interval, shown
-from rtgate.judge.planning import samples_needed
 from rtgate.judge.thresholds import LimitKind
 from rtgate.judge.verdict import Kind, Status
 from rtgate.measurement import Histogram
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
 
 RANKED = {Status.FAIL: 0, Status.DONE: 1, Status.PASS: 2}

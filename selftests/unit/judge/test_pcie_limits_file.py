@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rtgate import boards
-from rtgate.cli.verdicts import limits
+from rtgate.board import boards
 from rtgate.judge.thresholds import LimitKind, Threshold
+from rtgate.workflow.verdicts import limits
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "pcie" / "figures.yaml"
 FIGURES = yaml.safe_load(DATA.read_text(encoding="utf-8"))

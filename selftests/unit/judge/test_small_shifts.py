@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from rtgate.judge.boot_figures import BootFigure, Part
+from rtgate.judge.compare.boot_figures import BootFigure, Part
+from rtgate.judge.compare.phase_findings import Compared, findings
+from rtgate.judge.compare.phases import Placebo, decided, shifts
 from rtgate.judge.limits import Finding
-from rtgate.judge.phase_findings import Compared, findings
-from rtgate.judge.phases import Placebo, decided, shifts
 from rtgate.judge.verdict import Kind, Status
 from rtgate.units import Unit
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from rtgate import boards, loads, site
-from rtgate.boards import FLAVOURS
+from rtgate import site
+from rtgate.board import boards
+from rtgate.board.boards import FLAVOURS
 from rtgate.errors import ConfigError
 from rtgate.judge.thresholds import LimitKind, Thresholds, guarantees, load_thresholds
+from rtgate.tools import loads
 from rtgate.tools.registry import COMPANIONS, TOOLS
 from rtgate.units import Quantity
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from selftests.unit.lava.test_classify import job
-from selftests.unit.lava.test_order import ORDER
+from selftests.unit.lava.job.test_request import ORDER
+from selftests.unit.lava.results.test_classify import job
 
-from rtgate import record as records_file
-from rtgate.lava import log
-from rtgate.lava.classify import Blame, classify
-from rtgate.lava.fetching import Ended, fetch
-from rtgate.lava.phases import section
-from rtgate.measure import Case
+from rtgate.lava.results import log
+from rtgate.lava.results.classify import Blame, classify
+from rtgate.lava.results.fetch import Ended, fetch
+from rtgate.lava.results.phases import section
+from rtgate.measure.case import Case
+from rtgate.records import record as records_file
 from rtgate.tools.cyclictest import Cyclictest
 
 DATA = Path(__file__).parents[2] / "data" / "lava"

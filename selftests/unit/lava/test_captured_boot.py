@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rtgate.lava import boot_log, frames, log
-from rtgate.lava.phases import boots
+from rtgate.lava.results import boot_log, frames, log
+from rtgate.lava.results.phases import boots
 
 LOGS = Path(__file__).resolve().parents[2] / "data" / "lava"
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from rtgate import record as records
-from rtgate.environment import Environment
-from rtgate.evidence import Evidence, LoadSeen, Thread
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.record import FaultSeen, KernelIdentity, Record
-from rtgate.threads import Seen, Threads
+from rtgate.records import record as records
+from rtgate.records.environment import Environment
+from rtgate.records.evidence import Evidence, LoadSeen, Thread
+from rtgate.records.record import FaultSeen, KernelIdentity, Record
 from rtgate.tools import Expected
+from rtgate.tools.threads import Seen, Threads
 from rtgate.units import Quantity, Unit
 
 # As read before and after: what every target has.

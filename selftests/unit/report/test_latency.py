@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rtgate.judge.verdict import Verdict
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.report.cases import cases
 from rtgate.report.latency import plots
 

@@ -15,7 +15,7 @@ from rtgate.units import Quantity, Unit
 if TYPE_CHECKING:
     from selftests.unit.report.conftest import World
 
-    from rtgate.record import Record
+    from rtgate.records.record import Record
 
 LIMIT = LimitLine(label="limit 80 virtual us", quantity=Quantity(80, Unit.VIRTUAL_US))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.report.cases import cases
 from rtgate.report.steps import Step, steps
 from rtgate.target.outcome import State

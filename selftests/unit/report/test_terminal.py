@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.report import terminal
 
 if TYPE_CHECKING:

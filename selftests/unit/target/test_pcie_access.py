@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.target import own_programs
-from rtgate.target.rootfs_recipe import ARCHES, find
+from rtgate.rootfs import programs
+from rtgate.rootfs.recipe import ARCHES, find
 
 SOURCE = Path(__file__).resolve().parents[3] / "target" / "pcie" / "access.c"
 OBJDUMP = {"arm64": "aarch64-linux-gnu-objdump", "x86_64": "x86_64-linux-gnu-objdump"}
@@ -45,10 +45,10 @@ class Access:
 @cache
 def _functions(arch: str) -> dict[str, tuple[Instruction, ...]]:
     """Return the instructions of each function, of the object as programs are compiled for this architecture."""
-    made = own_programs.compiler(arch)
+    made = programs.compiler(arch)
     with tempfile.TemporaryDirectory() as work:
         out = Path(work) / "access.o"
-        subprocess.run([made.path, *own_programs.COMPILE, "-c", SOURCE, "-o", out], check=True)
+        subprocess.run([made.path, *programs.COMPILE, "-c", SOURCE, "-o", out], check=True)
         text = subprocess.run([OBJDUMP[arch], "-d", "-w", out], check=True, capture_output=True, text=True).stdout
     blocks = re.findall(r"^[0-9a-f]+ <(\w+)>:\n((?: .*\n)+)", text, re.MULTILINE)
     return {name: tuple(_instructions(body, arch)) for name, body in blocks}
@@ -140,7 +140,7 @@ def test_the_program_has_these_very_loops(arch: str) -> None:
     [sources] = [
         sources for recipe in find("full") for name, sources in recipe.programs.items() if name.endswith("pcie-bar")
     ]
-    program = own_programs.build(sources, arch)
+    program = programs.build(sources, arch)
     for name in ("store32", "store64", "store128", "load32", "load64", "load128", "io_memset", "io_memcpy_from"):
         assert b"".join(one.code for one in _loop(arch, name)) in program, name
 

@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 from selftests.fake_pci import IO, MEMORY, PREFETCHABLE, Function, Sysfs
 
-from rtgate.pcie import Function as Expected
-from rtgate.target import own_programs
-from rtgate.target.rootfs_recipe import ARCHES, find
+from rtgate.board.pcie import Function as Expected
+from rtgate.rootfs import programs as own_programs
+from rtgate.rootfs.recipe import ARCHES, find
 from rtgate.tools import Output, Setting
 from rtgate.tools.pcie_bar import DEVICE, PcieBar
 

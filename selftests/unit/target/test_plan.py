@@ -21,18 +21,18 @@ from pathlib import Path
 
 import pytest
 
-from rtgate import observed
+from rtgate.board.storage import FileSystem, Overwrite, Storage
+from rtgate.board.tuning import Write
 from rtgate.console.frames import FrameReader, encode
 from rtgate.errors import ParseError
-from rtgate.loads import Load
-from rtgate.needs import Need
-from rtgate.storage import FileSystem, Overwrite, Storage
+from rtgate.measure import observed
 from rtgate.target import plan as plan_module
 from rtgate.target.outcome import unpack
 from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.storage import Use
-from rtgate.threads import Seen
-from rtgate.tuning import Write
+from rtgate.tools.loads import Load
+from rtgate.tools.needs import Need
+from rtgate.tools.threads import Seen
 
 # They change settings of this machine, one after the other; see `printk`.
 pytestmark = pytest.mark.xdist_group("plans")

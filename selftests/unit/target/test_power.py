@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from rtgate import loads
 from rtgate.errors import InfrastructureError
 from rtgate.target import power
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.target.power import PowerCycle, Revived
+from rtgate.tools import loads
 
 GOOD, PANIC, HANG = (Outcome(state=state, message=state.value) for state in (State.MEASURED, State.FAULT, State.HANG))
 SILENT = Outcome(state=State.NO_BOOT, message="no shell came up")

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from rtgate import boards, site
-from rtgate.boards import Board
+from rtgate import site
+from rtgate.board import boards
+from rtgate.board.boards import Board
 from rtgate.errors import InfrastructureError
-from rtgate.target import qemu, turns
+from rtgate.target import icount_lockstep, qemu
 from rtgate.target.qemu import Machine, Monitor
 
 VIRTUAL = [name for name in site.names("boards") if boards.board(name).virtual]
@@ -23,7 +24,7 @@ VIRTUAL = [name for name in site.names("boards") if boards.board(name).virtual]
 
 @pytest.fixture(autouse=True)
 def _library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "library", lambda: Path("/cache/turns.so"))
+    monkeypatch.setattr(icount_lockstep, "library", lambda: Path("/cache/turns.so"))
 
 
 def machine(

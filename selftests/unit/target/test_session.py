@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from rtgate import boards
+from rtgate.board import boards
 from rtgate.console.faults import FaultKind, scan
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import ProgramTransport
 from rtgate.deadline import Deadline
 from rtgate.errors import HangError, KernelFaultError
-from rtgate.loads import load
 from rtgate.target.live import AFTER, _Carried
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.target.session import BOOT_ID, Session
+from rtgate.tools.loads import load
 
 WAITS = Waits(attach=3, answer=0.5, hang=2, spare=5, dying=0.2)
 OTHER = "01234567-89ab-cdef-0123-456789abcdef"

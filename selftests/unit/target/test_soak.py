@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate import boards
+from rtgate.board import boards
 from rtgate.console.frames import cksum
-from rtgate.loads import load
 from rtgate.target.plan import Plan, script
 from rtgate.target.soak import LOG_GOES_ON, LOG_LOST, Phase, Soak, status
+from rtgate.tools.loads import load
 
 IDLE = load("idle", boards.board("virt-arm64"))
 NONCE = "S01234567"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.storage import MARK, FileSystem, Overwrite, Storage
+from rtgate.board.storage import MARK, FileSystem, Overwrite, Storage
 from rtgate.target.storage import Use, needs, prepare
 
 MIB = 1 << 20

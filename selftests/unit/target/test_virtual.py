@@ -21,15 +21,15 @@ from typing import Any
 
 import pytest
 
-from rtgate import boards
+from rtgate.board import boards
 from rtgate.errors import ChangedError, InfrastructureError, Interrupted
-from rtgate.loads import Load
+from rtgate.rootfs.images import RootfsImage, overlay
 from rtgate.target import cores, qemu, virtual
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan, script
-from rtgate.target.rootfs import RootfsImage, overlay
-from rtgate.target.shared import SharedBoots
+from rtgate.target.shared_boots import SharedBoots
 from rtgate.target.virtual import VirtualBoard
+from rtgate.tools.loads import Load
 
 SOURCE = str(Path(qemu.__file__).parents[2])
 QEMU = f"""\

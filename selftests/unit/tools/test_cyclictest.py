@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ConfigError, ParseError
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.threads import Seen, Threads
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.cyclictest import JSON, Cyclictest
+from rtgate.tools.threads import Seen, Threads
 from rtgate.units import Unit
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def test_lower_latencies_are_better_and_wakeups_only_counted() -> None:
 
 @pytest.mark.parametrize("stopped", ["2.4/cyclictest-sigterm", "2.4/cyclictest-timeout"])
 def test_a_stopped_run_looks_complete_in_json_and_text(stopped: str) -> None:
-    # Nothing here tells it; cycles and duration do: selftests/unit/judge/test_validity.py.
+    # Nothing here tells it; cycles and duration do: selftests/unit/validity/test_checks.py.
     text = _capture(f"{stopped}.txt")
     assert json.loads(_capture(f"{stopped}.json"))["return_code"] == 0
     assert _parse(_capture(f"{stopped}.json"), files={"tool.out": text})

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.pcie import Function
 from rtgate.tools import Count, Output, Reports, Setting, Tool
 from rtgate.tools.dmatest import Dmatest, DmatestRkep
 from rtgate.tools.dmatest_log import Run, check, cycles, results, size_name

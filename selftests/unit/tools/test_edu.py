@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
 from rtgate.measurement import Measurement
-from rtgate.pcie import Function
-from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.edu import DEVICE, EduDma, EduMsi
+from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "pcie-programs" / "qemu-7.2"

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.errors import ParseError
 from rtgate.measurement import Measurement
-from rtgate.storage import FileSystem, Overwrite, Storage
 from rtgate.tools import Output, Setting
 from rtgate.tools.fio import Fio, FioRandread, FioRandwrite, FioRead, FioWrite
 from rtgate.units import Unit

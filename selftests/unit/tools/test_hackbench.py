@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.threads import Seen
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.hackbench import Hackbench
+from rtgate.tools.threads import Seen
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"

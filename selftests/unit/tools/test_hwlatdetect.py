@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.threads import SCHED_OTHER, Seen, Threads
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.hwlatdetect import Hwlatdetect
+from rtgate.tools.threads import SCHED_OTHER, Seen, Threads
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"

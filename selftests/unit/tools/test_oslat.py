@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.oslat import JSON, Oslat
+from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.units import Quantity, Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"

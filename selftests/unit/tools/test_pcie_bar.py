@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.pcie import Function
 from rtgate.tools import Output, Setting
 from rtgate.tools.pcie_bar import DEVICE, OPERATIONS, PcieBar, trained
 from rtgate.units import Unit

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selftests.pci import dumped, space
 
-from rtgate import boards
+from rtgate.board import boards
+from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
 from rtgate.measurement import Measurement
-from rtgate.pcie import Function
 from rtgate.tools import Output, Setting
 from rtgate.tools.pcie_link import PcieLink
 

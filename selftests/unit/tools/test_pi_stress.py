@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.threads import Threads
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.pi_stress import JSON, PiStress
+from rtgate.tools.threads import Threads
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"

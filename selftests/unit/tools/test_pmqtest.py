@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.threads import Threads
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.pmqtest import Pmqtest
+from rtgate.tools.threads import Threads
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ParseError
-from rtgate.threads import Threads
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.ptsematest import Ptsematest
+from rtgate.tools.threads import Threads
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
 ONE = Setting(cpus=1, duration_s=2, virtual_time=True)

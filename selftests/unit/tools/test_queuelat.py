@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.target import own_programs
-from rtgate.threads import Seen, Threads
+from rtgate.rootfs import programs
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.queuelat import Queuelat
+from rtgate.tools.threads import Seen, Threads
 from rtgate.units import Unit
 
 PROGRAM = Path(__file__).resolve().parents[3] / "target" / "queue" / "queuelat.c"
@@ -268,7 +268,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("gcc") is None:
         pytest.skip("no C compiler")
     made = tmp_path_factory.mktemp("queue") / "rtgate-queuelat"
-    command = ["gcc", *own_programs.COMPILE, "-Werror", "-fsanitize=undefined", str(PROGRAM), "-o", str(made)]
+    command = ["gcc", *programs.COMPILE, "-Werror", "-fsanitize=undefined", str(PROGRAM), "-o", str(made)]
     subprocess.run(command, check=True, timeout=60)
     return made
 

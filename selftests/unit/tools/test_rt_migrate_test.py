@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.rt_migrate_test import JSON, RtMigrateTest
+from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"

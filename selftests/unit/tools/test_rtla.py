@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Setting, Tool
 from rtgate.tools.rtla import RtlaOsnoise, RtlaTimerlat
+from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rtla" / "6.12"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Setting, Tool
+from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools.xenomai import XenomaiLatency, XenomaiSmokey, XenomaiSwitchtest
 from rtgate.tools.xenomai_cyclictest import XenomaiCyclictest
 from rtgate.units import Unit

@@ -11,16 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtgate import boards, media
-from rtgate.boards import Board
+from rtgate.board import boards, media
+from rtgate.board.boards import Board
+from rtgate.board.media import Region
 from rtgate.cli import command_options
 from rtgate.console.shell import Shell
 from rtgate.console.transport import attached
 from rtgate.errors import ConfigError, RtgateError
-from rtgate.lava import boot_media, environment, health, signals
-from rtgate.lava.plain import plain
-from rtgate.lava.proved import Proved
-from rtgate.media import Region
+from rtgate.lava.in_job import signals
+from rtgate.lava.job import environment
+from rtgate.lava.lab import boot_media, health
+from rtgate.lava.lab.health_result import Proved
+from rtgate.lava.results.plain import plain
 from rtgate.strict_yaml import dump, load, parse
 from rtgate.target.live import LiveTarget
 

@@ -16,12 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from rtgate import site
 from rtgate.cli import command_options
-from rtgate.cli.progress import estimate
 from rtgate.kernel import build as kernel_build
 from rtgate.kernel import source
 from rtgate.kernel.artefacts import KernelBuild
 from rtgate.kernel.configuration import BuildDescription, load_description
 from rtgate.kernel.source import Tree
+from rtgate.report.progress import estimate
 
 _DESCRIPTION = """\
 Build a kernel as kernel-configs/BUILD.yaml describes it, and prove that it has every option that was asked for.

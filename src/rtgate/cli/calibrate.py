@@ -5,24 +5,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rtgate import boards, site
-from rtgate import record as records_file
+from rtgate import site
+from rtgate.board import boards
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import pairing, queries
 from rtgate.history import screens as screening
 from rtgate.history.database import History, chosen
 from rtgate.history.queries import Boot
-from rtgate.judge.proposing import Ask, Decision, GoodBoot, Proposed, propose_limits, ratchet
-from rtgate.judge.screening import ScreenProposal, propose_screen
+from rtgate.judge.learn.proposing import Ask, Decision, GoodBoot, Proposed, propose_limits, ratchet
+from rtgate.judge.learn.screening import ScreenProposal, propose_screen
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, load_thresholds
+from rtgate.records import record as records_file
+from rtgate.report.notices import say
 
 _DESCRIPTION = """\
 Propose limits for a board from past boots of good kernels, as an entry for thresholds.yaml.
@@ -141,7 +142,7 @@ def _records(history: History, boots: Sequence[Boot], *, virtual: bool) -> tuple
         found.setdefault(key, GoodBoot(boot.run, boot.kernel if virtual else boot.run, record))
     if len(found) < len(same):
         twice = len(same) - len(found)
-        _say(f"{same[0].case}: {twice} of {len(same)} boots are left out: another image gave the very same figures")
+        say(f"{same[0].case}: {twice} of {len(same)} boots are left out: another image gave the very same figures")
     return tuple(found.values())
 
 
@@ -151,12 +152,8 @@ def _newest_environment(boots: Sequence[Boot]) -> list[Boot]:
     same = [boot for boot in boots if boot.comparable == last.comparable]
     if len(same) < len(boots):
         left = len(boots) - len(same)
-        _say(f"{last.case}: {left} of {len(boots)} boots are left out: their environment is not that of the newest")
+        say(f"{last.case}: {left} of {len(boots)} boots are left out: their environment is not that of the newest")
     return sorted(same, key=lambda boot: (boot.run, boot.number))
-
-
-def _say(text: str) -> None:
-    print(f"rtgate: {text}", file=sys.stderr)
 
 
 def _check_named(runs: Sequence[str], by_case: Mapping[str, Sequence[GoodBoot]]) -> None:
@@ -249,11 +246,11 @@ def _tell(made: Sequence[tuple[Proposed, Decision]]) -> None:
     kept = [decision for _, decision in made if decision.kept]
     unproven = sum(bool(proposed.problem) and not decision.kept for proposed, decision in made)
     text = f"{len(made)} limits: {len(made) - len(kept) - unproven} proposed, {unproven} not proven, {len(kept)} kept"
-    _say(text)
+    say(text)
     for decision in kept:
         if decision.breaking:
             limit = decision.threshold
-            _say(f"kept {limit.case} {limit.measurement}: {decision.sentence}")
+            say(f"kept {limit.case} {limit.measurement}: {decision.sentence}")
 
 
 def _write(path: Path | None, text: str) -> None:

@@ -7,11 +7,11 @@ import argparse
 from typing import Any
 
 from rtgate.cli import command_options
-from rtgate.cli.job_watch import JobWatch
 from rtgate.cli.jobs import add_selection, select
 from rtgate.errors import ConfigError
-from rtgate.lava.access import access
-from rtgate.lava.client import Lava
+from rtgate.lava.client.access import access
+from rtgate.lava.client.server import Lava
+from rtgate.workflow.job_watch import JobWatch
 
 _DESCRIPTION = """\
 Cancel jobs: those of these numbers, or all that rtgate submitted with the given metadata and that have not ended. A CI

@@ -10,13 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rtgate import boards, profiles, site, strict_yaml
+from rtgate import site, strict_yaml
+from rtgate.board import boards
 from rtgate.errors import ConfigError, Location
-from rtgate.judge.placebos import load_placebos
+from rtgate.judge.compare.placebos import load_placebos
 from rtgate.judge.thresholds import load_thresholds
 from rtgate.kernel import configuration
-from rtgate.lava import template
-from rtgate.target import rootfs_recipe
+from rtgate.lava.job import template
+from rtgate.measure import profiles
+from rtgate.rootfs import recipe
 from rtgate.tools.registry import TOOLS
 
 _DEVICE_TYPES = f"{template.KIND}/device-types"
@@ -64,7 +66,7 @@ def _files() -> list[tuple[Path, Callable[[Path], object]]]:
         for kind, read in (
             ("boards", _board),
             ("kernel-configs", configuration.load_description),
-            ("target/rootfs", rootfs_recipe.read),
+            ("target/rootfs", recipe.read),
             (template.KIND, template.read),
         ):
             paths = sorted((layer.directory / kind).glob("*.yaml"))

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rtgate.cli.sealing import check
+from rtgate.records.seal import check
 from rtgate.report.text import plain
 
 _CHANGED = 4

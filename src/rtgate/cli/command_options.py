@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rtgate.boards import FLAVOURS
+from rtgate.board.boards import FLAVOURS
 from rtgate.history.database import VARIABLE
 from rtgate.history.queries import Wanted
 
@@ -84,7 +84,7 @@ def server(options: argparse._ActionsContainer) -> None:
 def following(options: argparse._ActionsContainer) -> None:
     """Add how a job is followed to its end, and what is made of its records."""
     options.add_argument(
-        "--queue-timeout", default="4h", metavar="TIME", help="for a free board (default: %(default)s)"
+        "--queue-timeout", default="4 h", metavar="TIME", help="for a free board (default: %(default)s)"
     )
     judging(options)
     options.add_argument("-v", "--verbose", action="store_true", help="print the job's whole log")

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rtgate import record as records_file
+from rtgate.board.firmware import SEPARATOR
 from rtgate.errors import ConfigError
-from rtgate.firmware import SEPARATOR
-from rtgate.record import Record
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
 from rtgate.report.text import plain
 
 _DESCRIPTION = """\

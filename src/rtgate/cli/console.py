@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rtgate import boards
-from rtgate.cli.progress import spoken
+from rtgate.board import boards
 from rtgate.errors import ConfigError
-from rtgate.guard import guarded
 from rtgate.kernel import artefacts
-from rtgate.target import rootfs
+from rtgate.process import guarded
+from rtgate.report.progress import spoken
+from rtgate.rootfs import images
 from rtgate.target.qemu import Machine, version
 
 _DESCRIPTION = """\
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     version(board.qemu.binary)
     with spoken() as say:
-        initrd = rootfs.image(board.rootfs, board.arch, progress=say).path
+        initrd = images.image(board.rootfs, board.arch, progress=say).path
     machine = Machine(
         board=board,
         image=artefacts.load(directory).image,

@@ -9,8 +9,8 @@ from typing import Any
 
 from rtgate import site
 from rtgate.cli import gate
-from rtgate.cli.report import read_verdicts
 from rtgate.judge.verdict import Kind, Status
+from rtgate.workflow.verdict_file import read_verdicts
 
 _DESCRIPTION = """\
 Build the board's default kernel with a patch that delays one timer wake-up in a thousand by 70 us

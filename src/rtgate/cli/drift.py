@@ -17,9 +17,9 @@ from rich.text import Text
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.queries import Boot, Wanted
-from rtgate.judge.comparable import differences
-from rtgate.judge.drift import Drift, Gate, drifts
-from rtgate.record import Record
+from rtgate.judge.compare.comparable import differences
+from rtgate.judge.compare.drift import Drift, Gate, drifts
+from rtgate.records.record import Record
 from rtgate.report.text import plain
 
 

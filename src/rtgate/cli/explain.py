@@ -15,18 +15,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rtgate import record as records_file
-from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.errors import ConfigError
 from rtgate.explain.comparing import Compared, Side, compare
 from rtgate.explain.explanation import Explanation, Passage, gains
 from rtgate.kernel import artefacts
 from rtgate.kernel.pinned import pinned
-from rtgate.measure import Case
-from rtgate.profiles import profile
-from rtgate.record import Record
+from rtgate.measure.case import Case
+from rtgate.measure.profiles import profile
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
 from rtgate.report.text import plain
 from rtgate.tools.registry import TOOLS
+from rtgate.workflow.arms import ArmRequest, make_arms
 
 _DESCRIPTION = """\
 Run the slowest boot of a virtual-time case again, traced, and say which functions its slowest wake-up and the mean of

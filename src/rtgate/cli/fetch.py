@@ -6,20 +6,21 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rtgate.boards import Board
-from rtgate.cli import command_options, job_results
-from rtgate.cli.job_watch import JobWatch
-from rtgate.cli.report_directory import check_ours, ours_alone, replaced
-from rtgate.cli.soak import seconds
+from rtgate import durations
+from rtgate.board.boards import Board
+from rtgate.cli import command_options
 from rtgate.errors import ConfigError
-from rtgate.lava import order as orders
-from rtgate.lava.access import access
-from rtgate.lava.blaming import ended, untried
-from rtgate.lava.classify import classify
-from rtgate.lava.client import Lava
-from rtgate.lava.following import Following, Waits, whole
-from rtgate.lava.submission import Attempt
-from rtgate.lava.target import time_of
+from rtgate.lava.client.access import access
+from rtgate.lava.client.follow import Following, Waits, whole
+from rtgate.lava.client.server import Lava
+from rtgate.lava.client.submission import Attempt
+from rtgate.lava.in_job.target import time_of
+from rtgate.lava.job import request as orders
+from rtgate.lava.results.blame import ended, untried
+from rtgate.lava.results.classify import classify
+from rtgate.workflow import job_results
+from rtgate.workflow.job_watch import JobWatch
+from rtgate.workflow.report_directory import check_ours, ours_alone, replaced
 
 _DESCRIPTION = """\
 Fetch the records of a job that `rtgate submit` has submitted, judge them, and make the report. All that is needed
@@ -62,7 +63,7 @@ def _ended(lava: Lava, arguments: argparse.Namespace, watch: JobWatch, board: Bo
         lines = whole(lava, job.number)
         return Attempt(job=job, lines=lines, ending=untried(classify(job, lines, emulated=emulated)))
     if arguments.wait:
-        waits = Waits(queue=seconds(arguments.queue_timeout))
+        waits = Waits(queue=durations.option("--queue-timeout", arguments.queue_timeout))
         try:
             followed = Following(lava, job.number, waits, watch.seen, watch.state).follow()
         finally:

@@ -12,19 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtgate import boards, room, site
-from rtgate.boards import Board
+from rtgate import room, site
+from rtgate.board import boards
+from rtgate.board.boards import Board
 from rtgate.cli import build, command_options
-from rtgate.cli.arms import ArmRequest, make_arms
-from rtgate.cli.budget import DEFAULT, Budget, minutes
-from rtgate.cli.concluding import Ending, finish
-from rtgate.cli.history import named
-from rtgate.cli.looking import PROCEDURES, carried_out
-from rtgate.cli.measuring import Suites, step
-from rtgate.cli.report import read_verdicts
-from rtgate.cli.report_directory import check_ours, ours_alone, replaced
-from rtgate.cli.tracing import trace
-from rtgate.cli.verdicts import grounds
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.thresholds import load_thresholds
 from rtgate.judge.verdict import Verdict
@@ -32,8 +23,19 @@ from rtgate.kernel import source
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.pinned import pinned
 from rtgate.kernel.source import Tree
-from rtgate.profiles import profile, seeds
+from rtgate.measure.profiles import profile, seeds
+from rtgate.report.notices import say, step
 from rtgate.tools.registry import TOOLS
+from rtgate.workflow.archive import history_url
+from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.budget import DEFAULT, Budget, minutes
+from rtgate.workflow.conclusion import Ending, finish
+from rtgate.workflow.report_directory import check_ours, ours_alone, replaced
+from rtgate.workflow.sequential import PROCEDURES, carried_out
+from rtgate.workflow.suite_process import Suites
+from rtgate.workflow.tracing import trace
+from rtgate.workflow.verdict_file import read_verdicts
+from rtgate.workflow.verdicts import grounds
 
 _DESCRIPTION = """\
 Gate a kernel: build it, boot it on a board, measure it, judge the measurements against thresholds.yaml, and write a
@@ -78,7 +80,7 @@ def add_parser(commands: Any) -> None:
     how.add_argument("--power-cycle", metavar="CMD", help="turns an attached board off and on after its kernel died")
     how.add_argument("--no-extend", action="store_true", help="do not measure more boots where a comparison stays open")
     how.add_argument(
-        "--budget", default=DEFAULT, metavar="TIME", help="of a board on a clock: 45m, 2h (default: %(default)s)"
+        "--budget", default=DEFAULT, metavar="TIME", help="of a board on a clock: 45 min, 2 h (default: %(default)s)"
     )
     how.add_argument(
         "--procedure",
@@ -138,7 +140,7 @@ def _concluded(arguments: argparse.Namespace, board: Board, kernels: dict[str, P
         if traced:
             suites.judge()
     room.has_room(output, needed_mib=1)
-    ending = Ending(whole=whole, allow_unjudged=arguments.allow_unjudged, history=named(arguments.history))
+    ending = Ending(whole=whole, allow_unjudged=arguments.allow_unjudged, history=history_url(arguments.history))
     return finish(output, _verdicts(output), ending)
 
 
@@ -150,12 +152,12 @@ def _check_words(arguments: argparse.Namespace) -> None:
     if arguments.seeds:
         seeds(arguments.seeds)
     minutes(arguments.budget)
-    if arguments.procedure == "screened" and not (_may_screen(arguments) and named(arguments.history)):
+    if arguments.procedure == "screened" and not (_may_screen(arguments) and history_url(arguments.history)):
         raise ConfigError(
             "--procedure screened needs two kernels (--baseline or --base), a --console on a clock, --history URL, and "
             "no --boots"
         )
-    with grounds(named(arguments.history)):
+    with grounds(history_url(arguments.history)):
         pass
     known = {name: boards.board(name).virtual for name in site.names("boards")}
     load_thresholds([arguments.thresholds] if arguments.thresholds else site.files("thresholds.yaml"), known)
@@ -214,14 +216,10 @@ def _at(arguments: argparse.Namespace, label: str) -> Iterator[Tree | None]:
     """Yield the source of an arm, which no other gate changes until the block is left; None for Debian's."""
     reference = getattr(arguments, label)
     if reference:
-        with checkout(arguments.tree, reference, label, _say) as tree:
+        with checkout(arguments.tree, reference, label, say) as tree:
             yield tree
     else:
         yield source.open_tree(arguments.tree) if arguments.tree else None
-
-
-def _say(text: str) -> None:
-    print(f"rtgate: {text}", file=sys.stderr, flush=True)
 
 
 def _built(name: str, arguments: argparse.Namespace, tree: Tree | None, arm: str) -> Path:

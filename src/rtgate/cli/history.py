@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +15,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rtgate import boards, site
-from rtgate import record as records_file
 from rtgate.cli import command_options
-from rtgate.errors import ConfigError, RtgateError
+from rtgate.errors import ConfigError
 from rtgate.history import queries
 from rtgate.history.database import VARIABLE, History, chosen
 from rtgate.history.queries import Line, Wanted
-from rtgate.history.store import Origin, Stored, store
-from rtgate.record import Record
+from rtgate.records import record as records_file
 from rtgate.report.text import plain
+from rtgate.workflow import archive
 
 _DESCRIPTION = f"""\
 Keep every boot that was measured, so that comparisons know the board's noise, limits can be calibrated and trends be
@@ -93,47 +89,10 @@ def _add(url: str, arguments: argparse.Namespace) -> int:
         records = list(records_file.read_all(directory))
         if not records:
             raise ConfigError(f"{directory} holds no records (a directory made by pytest --records, or by rtgate gate)")
-        run_of = arguments.run or name_of(directory, records)
-        stored = store_now(url, records, run_of, trusted=arguments.good_kernel)
+        run_of = arguments.run or archive.run_name(directory, records)
+        stored = archive.store_now(url, records, run_of, trusted=arguments.good_kernel)
         print(f"{directory}: {stored.new} records stored as run {run_of}, {stored.known} were there already")
     return 0
-
-
-def named(option: str | None) -> str | None:
-    """Return the URL of an option, or of the environment; None for no history."""
-    return option or os.environ.get(VARIABLE) or None
-
-
-def keep(url: str | None, directory: Path) -> str:
-    """Store the records of a directory after they were judged, if there is a history.
-
-    A verdict must not get lost because a database does not answer: return why nothing was stored; empty if all is well.
-    """
-    if not url:
-        return ""
-    try:
-        records = list(records_file.read_all(directory))
-        stored = store_now(url, records, name_of(directory, records)) if records else Stored()
-    except RtgateError as error:
-        return f"not stored in the history: {plain(str(error))}"
-    print(f"history: {stored.new} records stored, {stored.known} were there already", file=sys.stderr)
-    return ""
-
-
-def store_now(url: str, records: Sequence[Record], run_name: str, *, trusted: bool = False) -> Stored:
-    """Store records with the time of now and what their boards declare. Raises as `history.store.store`."""
-    known = set(site.names("boards"))
-    undeclared = {name: boards.board(name).undeclared for name in {one.board for one in records} & known}
-    return store(url, records, Origin(run=run_name, now=datetime.now(UTC), undeclared=undeclared, trusted=trusted))
-
-
-def name_of(directory: Path, records: Sequence[Record]) -> str:
-    """Return the name of a run: the directory's, and when its oldest record was written."""
-    written = min((one.directory / "record.json").stat().st_mtime for one in records if one.directory is not None)
-    place = directory.resolve()
-    name = place.parent.name if place.name == "records" else place.name
-    allowed = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)
-    return f"{allowed[:80] or 'run'}-{datetime.fromtimestamp(written, UTC):%Y%m%dT%H%M%SZ}"
 
 
 def _table(lines: Sequence[Line]) -> Table:

@@ -14,17 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rtgate import boards
-from rtgate import record as records_file
-from rtgate.cli import command_options, suites
+from rtgate.board import boards
+from rtgate.cli import command_options
 from rtgate.errors import InfrastructureError, RtgateError
-from rtgate.guard import guarded
-from rtgate.lava import environment, signals, upload
-from rtgate.lava.classify import IN_JOB, SAYS
-from rtgate.lava.plain import plain
-from rtgate.lava.records import Sender
-from rtgate.profiles import profile
+from rtgate.lava.in_job import signals, upload
+from rtgate.lava.job import environment
+from rtgate.lava.results.classify import IN_JOB, SAYS
+from rtgate.lava.results.plain import plain
+from rtgate.lava.results.records import Sender
+from rtgate.measure.profiles import profile
+from rtgate.process import guarded
+from rtgate.records import record as records_file
 from rtgate.tools.registry import TOOLS
+from rtgate.workflow import suites
 
 _DESCRIPTION = """\
 Measure one boot from inside a LAVA job: pytest runs here, in LAVA's docker test action, and drives the board over the

@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from rtgate.cli import command_options
-from rtgate.cli.job_watch import JobWatch
 from rtgate.errors import ConfigError
-from rtgate.lava import order as orders
-from rtgate.lava.access import access
-from rtgate.lava.client import Job, Lava
+from rtgate.lava.client.access import access
+from rtgate.lava.client.server import Job, Lava
+from rtgate.lava.job import request as orders
 from rtgate.report.text import plain
+from rtgate.workflow.job_watch import JobWatch
 
 _WIDEST = 400
 

@@ -10,17 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rtgate import boards, site
-from rtgate.boards import Board
+from rtgate import site
+from rtgate.board import boards
+from rtgate.board.boards import Board
 from rtgate.cli import command_options
 from rtgate.cli.board_health import media_of
-from rtgate.cli.job_watch import JobWatch
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.lava import check, health, template
-from rtgate.lava.access import access
-from rtgate.lava.client import Device, Lava
-from rtgate.lava.job import TRANSPORTS, Files, printable
+from rtgate.lava.client.access import access
+from rtgate.lava.client.server import Device, Lava
+from rtgate.lava.job import template
+from rtgate.lava.job.definition import TRANSPORTS, Files, printable
+from rtgate.lava.lab import check, health
+from rtgate.workflow.job_watch import JobWatch
 
 _DESCRIPTION = """\
 Look at a LAVA lab and say, board by board, which ways of measuring it supports and what is missing for the others:

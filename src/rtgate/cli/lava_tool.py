@@ -19,13 +19,13 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from rtgate.cli.job_watch import JobWatch
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
-from rtgate.lava import log
-from rtgate.lava.access import access
-from rtgate.lava.client import Job, Lava
-from rtgate.lava.following import Following, Waits, whole
+from rtgate.lava.client.access import access
+from rtgate.lava.client.follow import Following, Waits, whole
+from rtgate.lava.client.server import Job, Lava
+from rtgate.lava.results import log
 from rtgate.report.text import plain
+from rtgate.workflow.job_watch import JobWatch
 
 
 def main(argv: Sequence[str] | None = None) -> int:

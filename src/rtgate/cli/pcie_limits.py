@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rtgate.pcie_limits import (
+from rtgate.board.pcie_limits import (
     GENERATIONS,
     GUIDE_PRINTS,
     LANES,

@@ -13,20 +13,21 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rtgate import boards
-from rtgate import record as records_file
+from rtgate import durations
+from rtgate.board import boards
 from rtgate.cli import command_options, plan_phases
-from rtgate.cli import history as history_command
 from rtgate.errors import ConfigError
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.pairing import borrow
 from rtgate.history.queries import Wanted
 from rtgate.judge import distributions
-from rtgate.judge.paired import Prior
-from rtgate.judge.planning import Change, ShareLimit, pairs_needed, plan_share, smallest_found, span, spreads
-from rtgate.record import Record
+from rtgate.judge.compare.paired import Prior
+from rtgate.judge.learn.planning import Change, ShareLimit, pairs_needed, plan_share, smallest_found, span, spreads
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
+from rtgate.workflow.archive import history_url
 
 _DESCRIPTION = """\
 Say how many samples, minutes and boots it takes on a board to prove that a share is within a limit (--share), or to
@@ -253,7 +254,7 @@ def _known(arguments: argparse.Namespace) -> Mapping[tuple[str, str], Prior]:
         return {("any", arguments.metric or "any"): Prior(2 * arguments.sd**2, 0)}
     if arguments.records:
         return _from_records(arguments.records, arguments.board)
-    url = history_command.named(arguments.history)
+    url = history_url(arguments.history)
     if url:
         return _from_history(url, arguments.board, arguments.device)
     raise ConfigError(
@@ -332,15 +333,9 @@ def _spaced(text: str) -> str:
 
 
 def _minutes(text: str, option: str) -> float:
-    for suffix, scale in (("min", 1.0), ("h", 60.0), ("s", 1 / 60)):
-        if text.endswith(suffix):
-            try:
-                value = float(text.removesuffix(suffix)) * scale
-            except ValueError:
-                break
-            if 0 < value < 1e6 or (value == 0 and option == "--overhead"):
-                return value
-    raise ConfigError(f"{option} {text}: not a length of time (examples: 30s, 3min, 12h)")
+    if option == "--overhead" and text.strip() in {"0", "0s", "0 s"}:
+        return 0.0
+    return durations.option(option, text) / 60
 
 
 def _fraction(text: str) -> float:

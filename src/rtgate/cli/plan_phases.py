@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from rtgate.cli.verdicts import harmless
 from rtgate.errors import ConfigError
-from rtgate.judge.phase_planning import DRAWS, MOST, Draw, PhasePlan, error_of, plan_phases
-from rtgate.judge.plannable import PlannableFigure, plannable
-from rtgate.judge.planning import Change, span
-from rtgate.record import Record
+from rtgate.judge.learn.phase_planning import DRAWS, MOST, Draw, PhasePlan, error_of, plan_phases
+from rtgate.judge.learn.plannable import PlannableFigure, plannable
+from rtgate.judge.learn.planning import Change, span
+from rtgate.records.record import Record
+from rtgate.workflow.verdicts import harmless
 
 
 def show(records: Sequence[Record], change: Change, metric: str | None, *, counted: bool) -> None:

@@ -16,19 +16,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rtgate import boards, room
-from rtgate import record as records_file
-from rtgate.cli import command_options, suites
-from rtgate.cli import history as history_command
+from rtgate import room
+from rtgate.board import boards
+from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.guard import guarded
 from rtgate.history import queries
 from rtgate.history.database import History, chosen
 from rtgate.history.qualifying import examine, keep
 from rtgate.history.queries import Boot
-from rtgate.judge.proposing import Ask, GoodBoot, propose_limits
-from rtgate.judge.qualification import CaseStanding
+from rtgate.judge.learn.proposing import Ask, GoodBoot, propose_limits
+from rtgate.judge.learn.qualification import CaseStanding
+from rtgate.process import guarded
+from rtgate.records import record as records_file
 from rtgate.report.text import plain
+from rtgate.workflow import archive, suites
 
 _DESCRIPTION = """\
 Say how good a judge a board is, from boots of one good kernel: the noise between boots, the smallest change that 12
@@ -110,8 +111,8 @@ def _stored(url: str, directory: Path) -> str:
     records = list(records_file.read_all(directory))
     if not records:
         raise ConfigError(f"{directory} holds no records")
-    name = history_command.name_of(directory, records)
-    history_command.store_now(url, records, name, trusted=True)
+    name = archive.run_name(directory, records)
+    archive.store_now(url, records, name, trusted=True)
     return name
 
 

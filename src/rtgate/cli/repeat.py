@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from rtgate import loads
-from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.errors import ConfigError
-from rtgate.measure import Arm, Case, measure
-from rtgate.profiles import seeds
-from rtgate.record import Record, digest_source
+from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.profiles import seeds
+from rtgate.records.record import Record, digest_source
 from rtgate.report.text import plain
+from rtgate.tools import loads
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.workflow.arms import ArmRequest, make_arms
 
 _DESCRIPTION = """\
 Boot the same kernel with the same seed several times, at once on all cores, and compare every sample of every

@@ -4,17 +4,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from rich.console import Console
 
-from rtgate import record, regular_file
 from rtgate.errors import ConfigError
-from rtgate.judge.verdict import Verdict
+from rtgate.records import record
 from rtgate.report import allure, html, terminal
-
-FORMAT = 1
+from rtgate.workflow.verdict_file import read_verdicts
 
 _DESCRIPTION = """\
 Make the report of records that were measured and judged: an Allure results directory, and from it one HTML file.
@@ -78,24 +75,3 @@ def _verdict_of(records: Path) -> Path:
     beside = records.parent / "verdict.json"
     among = records / "verdict.json"
     return beside if beside.exists() and not among.exists() else among
-
-
-def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
-    """Return the verdicts of a verdict.json, and the exit code that they came to.
-
-    Raises:
-        ConfigError: it is missing, damaged, or of another format.
-    """
-    try:
-        data = json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT))
-        if data["format"] != FORMAT:
-            raise ConfigError(f"{path}: verdict format {data['format']}, this rtgate reads {FORMAT}")
-        return [Verdict.from_json(entry) for entry in data["verdicts"]], int(data["exit_code"])
-    except FileNotFoundError:
-        raise ConfigError(
-            f"{path}: not there: judge the records first, with `pytest tests --replay {records}`"
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path}: damaged: {regular_file.damage(error)}: judge the records again") from error

@@ -7,9 +7,9 @@ import argparse
 import shutil
 from pathlib import Path
 
-from rtgate.cli.progress import spoken
 from rtgate.errors import InfrastructureError
-from rtgate.target import rootfs, rootfs_recipe
+from rtgate.report.progress import spoken
+from rtgate.rootfs import images, recipe
 
 _DESCRIPTION = """\
 Build the root filesystem that a target boots into, or find it in the cache, and print where it is.
@@ -34,7 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", default="core", help="name of the recipe (default: core)")
-    parser.add_argument("--arch", choices=tuple(rootfs_recipe.ARCHES), default="arm64", help="default: arm64")
+    parser.add_argument("--arch", choices=tuple(recipe.ARCHES), default="arm64", help="default: arm64")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="copy the image to FILE")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", action="store_true", help="list the recipes and end")
@@ -44,15 +44,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
     if args.list:
-        for name in rootfs_recipe.names():
+        for name in recipe.names():
             print(name)
         return 0
     if args.update_lock:
         with spoken() as say:
-            print(rootfs.update_lock(args.name, progress=say))
+            print(images.update_lock(args.name, progress=say))
         return 0
     with spoken() as say:
-        image = rootfs.image(args.name, args.arch, progress=say)
+        image = images.image(args.name, args.arch, progress=say)
     if args.output:
         try:
             shutil.copyfile(image.path, args.output)
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _described(image: rootfs.RootfsImage, path: Path) -> str:
+def _described(image: images.RootfsImage, path: Path) -> str:
     lines = [
         str(path),
         f"  {image.name} for {image.arch}, {image.path.stat().st_size:,} bytes",

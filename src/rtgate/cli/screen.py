@@ -10,17 +10,18 @@ from typing import Any
 
 from rich.console import Console
 
-from rtgate import boards
-from rtgate.cli import command_options, suites
-from rtgate.cli.budget import DEFAULT, minutes
-from rtgate.cli.report import read_verdicts
+from rtgate.board import boards
+from rtgate.cli import command_options
 from rtgate.errors import ConfigError
-from rtgate.judge.second_stage import Choice, Wanted, Why, choose, hopeless
+from rtgate.judge.compare.triage import Choice, Wanted, Why, choose, hopeless
 from rtgate.judge.verdict import Status
-from rtgate.lava import cases as cases_file
-from rtgate.profiles import Lengths, profile
+from rtgate.lava.job import cases as cases_file
+from rtgate.measure.profiles import Lengths, profile
 from rtgate.report.text import plain
 from rtgate.tools.registry import TOOLS
+from rtgate.workflow import suites
+from rtgate.workflow.budget import DEFAULT, minutes
+from rtgate.workflow.verdict_file import read_verdicts
 
 _BOOT_MINUTES = 1.5  # of a board: power, boot loader, kernel, LAVA's own steps
 _CASE_S = 6.0  # around a measurement: the plan goes up, the results come down
@@ -35,7 +36,7 @@ A kernel that dies on the virtual board fails here (exit code 1). Any other fail
 
 examples:
   rtgate gate --board virt-arm64 --tree ~/linux --base v6.12 --candidate mine -o screen
-  rtgate screen screen --board rk3568-evb1 --budget 45m -o cases.json
+  rtgate screen screen --board rk3568-evb1 --budget 45min -o cases.json
   rtgate submit --board rk3568-evb1 --kernel build/mine --baseline build/base --cases cases.json --wait
 """
 
@@ -52,7 +53,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--profile", default="mr", metavar="NAME", help="lengths and boots (default: %(default)s)")
     command_options.tuning(parser)
     parser.add_argument("--suite", default="", metavar="S[,S]", help="only these suites (default: all)")
-    parser.add_argument("--budget", default=DEFAULT, metavar="TIME", help="of the board: 45m, 2h (default: 60m)")
+    parser.add_argument(
+        "--budget", default=DEFAULT, metavar="TIME", help="of the board: 45 min, 2 h (default: %(default)s)"
+    )
     parser.add_argument("--pairs", type=int, default=3, metavar="N", help="boots of each kernel (default: %(default)s)")
     parser.add_argument("--minimum", action="append", metavar="CASE", help="always measure it (default: the profile's)")
     parser.add_argument("--virtual-fail", choices=("queue", "block"), default="queue", help="default: %(default)s")

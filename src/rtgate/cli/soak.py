@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import math
 import re
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
@@ -15,31 +14,33 @@ from typing import Any
 
 from rich.console import Console
 
-from rtgate import loads
-from rtgate import record as records_file
+from rtgate import durations
+from rtgate.board.tuning import DEFAULT
 from rtgate.cli import command_options
-from rtgate.cli.arms import ArmRequest, make_arms
-from rtgate.cli.running import Running
-from rtgate.cli.verdicts import limits, planned_in, subjects, write_verdicts
 from rtgate.errors import ConfigError
 from rtgate.judge.judging import judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import exit_code
 from rtgate.kernel.lock import exclusive_lock
-from rtgate.measure import Arm, Case, plan
-from rtgate.needs import hopeless
-from rtgate.profiles import Lengths, Profile
-from rtgate.record import Record
+from rtgate.measure.case import Arm, Case, plan
+from rtgate.measure.profiles import Lengths, Profile
+from rtgate.measure.run import stored
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
 from rtgate.report import terminal
-from rtgate.run import stored
-from rtgate.soak import order as orders
-from rtgate.soak.following import Following
-from rtgate.soak.order import Order
+from rtgate.report.notices import say
 from rtgate.target.live import LiveTarget
 from rtgate.target.power import Revived
 from rtgate.target.soak import COMPLETE, STOPPED
+from rtgate.tools import loads
+from rtgate.tools.needs import hopeless
 from rtgate.tools.registry import TOOLS
-from rtgate.tuning import DEFAULT
+from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.soak import spec as orders
+from rtgate.workflow.soak.follow import Following
+from rtgate.workflow.soak.progress import Running
+from rtgate.workflow.soak.spec import Order
+from rtgate.workflow.verdicts import limits, planned_in, subjects, write_verdicts
 
 _DESCRIPTION = """\
 Measure one case for hours on a live target. The target measures by itself, in chunks; each chunk becomes a record. A
@@ -53,7 +54,7 @@ examples:
 """
 
 
-_CHUNK = "10min"
+_CHUNK = "10 min"
 # What a soak was begun with; its target has it already. `arguments` has the names without dashes.
 _BEGUN_WITH = {name: f"--{name}" for name in ("board", "case", "chunk", "records", "kernel", "flavour", "tuning")}
 _BEGUN_WITH["length"] = "--for"
@@ -71,14 +72,16 @@ def add_parser(commands: Any) -> None:
         "--console", metavar="C", help="serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD, host, host-pty"
     )
     parser.add_argument("--case", metavar="CASE", help="for example latency/cyclictest:stress-ng")
-    parser.add_argument("--for", dest="length", metavar="TIME", help="how long to measure: 30min, 12h, 3d")
+    parser.add_argument("--for", dest="length", metavar="TIME", help="how long to measure: 30 min, 12 h, 3 d")
     parser.add_argument("--chunk", metavar="TIME", help=f"length of a chunk (default: {_CHUNK})")
     parser.add_argument("--records", type=Path, metavar="DIR", help="where records go (default: soak)")
     parser.add_argument("--kernel", type=Path, metavar="DIR", help="the build directory of the target's kernel")
     command_options.flavour(parser)
     command_options.tuning(parser)
     command_options.thresholds(parser)
-    parser.add_argument("--patience", default="15min", metavar="TIME", help="for a lost console (default: %(default)s)")
+    parser.add_argument(
+        "--patience", default="15 min", metavar="TIME", help="for a lost console (default: %(default)s)"
+    )
     later = parser.add_mutually_exclusive_group()
     later.add_argument("--continue", dest="going_on", type=Path, metavar="DIR", help="go on with the soak in DIR")
     later.add_argument("--stop", type=Path, metavar="DIR", help="end the soak in DIR on the target, now")
@@ -88,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     _refuse_to_change(arguments)
     records = (arguments.going_on or arguments.stop or arguments.records or Path("soak")).absolute()
-    patience_s = seconds(arguments.patience)
+    patience_s = durations.option("--patience", arguments.patience)
     found = limits(arguments.thresholds)
     with exclusive_lock(records / ".soak.lock", f"the soak in {records}"):
         if arguments.going_on or arguments.stop:
@@ -96,10 +99,10 @@ def run(arguments: argparse.Namespace) -> int:
             case, arm = _again(order, arguments.console)
         else:
             case, arm = _asked(arguments)
-            chunks = math.ceil(seconds(arguments.length) / arm.profile.lengths.duration_s)
+            chunks = math.ceil(durations.option("--for", arguments.length) / arm.profile.lengths.duration_s)
             order = orders.begin(case, arm, arguments.console, chunks, records)
         if not order.detached:
-            _say("this board lives only as long as this command: Ctrl-C ends it, and the soak")
+            say("this board lives only as long as this command: Ctrl-C ends it, and the soak")
         running = Running(order, _levels(found, order))
         following = Following(
             order=order,
@@ -108,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
             target=_live(arm),
             records=records,
             seen=running.seen,
-            say=_say,
+            say=say,
             stopping=bool(arguments.stop),
             patience_s=patience_s,
         )
@@ -116,24 +119,11 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             why = following.follow()
         except KeyboardInterrupt:
-            _say(_interrupted(records))
+            say(_interrupted(records))
             return 130
     if why not in {COMPLETE, STOPPED}:
-        _say(f"the soak ended early: {why}")
+        say(f"the soak ended early: {why}")
     return _judged(records, order.board, found)
-
-
-_UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
-_LONGEST_S = 30 * 86400
-
-
-def seconds(text: str) -> float:
-    """Return the seconds that `90s`, `10min`, `12h` or `3d` names. Raises ConfigError."""
-    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?(s|min|h|d)", text.strip())
-    found = float(match[1]) * _UNITS[match[2]] if match else 0.0
-    if not 1 <= found <= _LONGEST_S:
-        raise ConfigError(f"{text!r} is no length (allowed: 1s to 30d, for example 90s, 10min, 12h)")
-    return found
 
 
 def _refuse_to_change(arguments: argparse.Namespace) -> None:
@@ -150,7 +140,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
     if lacking:
         raise ConfigError(f"a soak needs {', '.join(lacking)} (or --continue DIR)")
     chunk, tuning = arguments.chunk or _CHUNK, arguments.tuning
-    if seconds(chunk) > seconds(arguments.length):
+    if durations.option("--chunk", chunk) > durations.option("--for", arguments.length):
         raise ConfigError(f"a chunk of {chunk} is longer than the soak ({arguments.length})")
     case = _case(arguments.case, tuning)
     kernels = {"candidate": arguments.kernel} if arguments.kernel else {}
@@ -162,7 +152,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
         tuning=tuning,
         flavour=arguments.flavour,
     )
-    arm = _arm(request, seconds(chunk))
+    arm = _arm(request, durations.option("--chunk", chunk))
     reasons = hopeless(plan(case, arm, 1).needs, arm.board.cpus)
     if reasons:
         raise ConfigError(f"{arm.board.name} cannot run {case.name}: {'; '.join(reasons)}")
@@ -213,10 +203,6 @@ def _levels(found: Thresholds, order: Order) -> list[tuple[str, Any]]:
     mine = found.of(order.board, order.kernel.flavour, order.case)
     real = [limit for limit in mine if limit.over is not None and not limit.over.unit.virtual]
     return [(limit.measurement, limit.over) for limit in real]
-
-
-def _say(text: str) -> None:
-    print(f"rtgate: {text}", file=sys.stderr, flush=True)
 
 
 def _interrupted(records: Path) -> str:

@@ -8,27 +8,29 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from rtgate import boards, room
-from rtgate.boards import Board
-from rtgate.cli import command_options, suites
-from rtgate.cli.budget import DEFAULT, minutes
-from rtgate.cli.history import named
-from rtgate.cli.job_files import Named, Source, Way, publish, source
-from rtgate.cli.job_series import Series, carried_out
-from rtgate.cli.job_watch import JobWatch
-from rtgate.cli.looking import PROCEDURES, looks_of
-from rtgate.cli.report_directory import check_ours, ours_alone, replaced
+from rtgate import room
+from rtgate.board import boards
+from rtgate.board.boards import Board
+from rtgate.board.families import FAMILIES
+from rtgate.cli import command_options
 from rtgate.errors import ConfigError
-from rtgate.families import FAMILIES
-from rtgate.lava import cases as cases_file
-from rtgate.lava import devices
-from rtgate.lava.access import TOKEN_FILE, access
-from rtgate.lava.client import Lava
-from rtgate.lava.job import PRIORITIES, TRANSPORTS, lava_of
-from rtgate.lava.order import Order, in_turns
-from rtgate.measure import Case
-from rtgate.profiles import profile
+from rtgate.lava.client import devices
+from rtgate.lava.client.access import TOKEN_FILE, access
+from rtgate.lava.client.server import Lava
+from rtgate.lava.job import cases as cases_file
+from rtgate.lava.job.definition import PRIORITIES, TRANSPORTS, lava_of
+from rtgate.lava.job.request import Order, in_turns
+from rtgate.measure.case import Case
+from rtgate.measure.profiles import profile
 from rtgate.tools.registry import TOOLS
+from rtgate.workflow import suites
+from rtgate.workflow.archive import history_url
+from rtgate.workflow.budget import DEFAULT, minutes
+from rtgate.workflow.job_files import Named, Source, Way, publish, source
+from rtgate.workflow.job_series import Series, carried_out
+from rtgate.workflow.job_watch import JobWatch
+from rtgate.workflow.report_directory import check_ours, ours_alone, replaced
+from rtgate.workflow.sequential import PROCEDURES, looks_of
 
 _DESCRIPTION = """\
 Measure a kernel on a board of a LAVA lab: submit one job, follow it, fetch its records, judge them. Without --wait the
@@ -114,7 +116,7 @@ def _add_measuring(group: argparse._ArgumentGroup) -> None:
         "--budget",
         default=DEFAULT,
         metavar="TIME",
-        help="of the board, for two kernels: 45m, 2h (default: 60m)",
+        help="of the board, for two kernels: 45 min, 2 h (default: %(default)s)",
     )
     group.add_argument("--no-extend", action="store_true", help="no further job where a comparison stays open")
 
@@ -227,7 +229,7 @@ def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Sourc
     # Looks need somebody who waits for the first job; who names a number of boots wants one look at all of them.
     in_looks = len(sources) == 2 and arguments.wait and not arguments.boots
     looks = looks_of(arguments.procedure) if in_looks else ()
-    if arguments.procedure == "screened" and not (in_looks and named(arguments.history)):
+    if arguments.procedure == "screened" and not (in_looks and history_url(arguments.history)):
         raise ConfigError("--procedure screened needs --baseline, --wait, --history URL, and no --boots")
     count = looks[0][0] if looks else count
     return Order(

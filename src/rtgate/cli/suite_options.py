@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rtgate import schedule
-from rtgate.cli.arms import ArmRequest, make_arms
 from rtgate.errors import ConfigError
-from rtgate.lava import environment
-from rtgate.profiles import seeds
-from rtgate.run import Run
-from rtgate.target.kept import KeptBoots
+from rtgate.lava.job import environment
+from rtgate.measure.profiles import seeds
+from rtgate.measure.run import Run
+from rtgate.records import schedule
+from rtgate.target.boot_cache import KeptBoots
+from rtgate.workflow.arms import ArmRequest, make_arms
 
 PROFILE = "mr"
 _MOST_BOOTS = 10_000

@@ -17,14 +17,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rtgate import boards
+from rtgate.board import boards
 from rtgate.cli import command_options, drift
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import queries
 from rtgate.history.database import History, chosen
 from rtgate.history.queries import Boot
-from rtgate.judge.change_points import Change, change_points
-from rtgate.judge.summaries import levels, summaries
+from rtgate.judge.compare.summaries import levels, summaries
+from rtgate.judge.learn.change_points import Change, change_points
 from rtgate.report import plots
 from rtgate.report.text import plain
 

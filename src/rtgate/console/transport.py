@@ -15,7 +15,7 @@ import serial
 
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, TransportError
-from rtgate.guard import guarded
+from rtgate.process import guarded
 
 _POLL_S = 0.05
 

@@ -19,8 +19,8 @@ from rtgate.explain.replay import Ran, Replay, Tell, replayed, watched
 from rtgate.kernel.aligned import ChangedCode, changed_code
 from rtgate.kernel.differing import Differences, differing
 from rtgate.kernel.vmlinux import Vmlinux
-from rtgate.measure import Arm, Case
-from rtgate.record import Record
+from rtgate.measure.case import Arm, Case
+from rtgate.records.record import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rtgate.explain.path import USER, Profile
-from rtgate.explained import Change
+from rtgate.records.explained import Change
 
 _SHARE = 0.2  # of what a wake-up gained, a function must have gained so much to be named
 _KEPT = 50

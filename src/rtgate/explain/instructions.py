@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rtgate.explain.replay import Ran
-from rtgate.explained import Change
 from rtgate.kernel.aligned import ChangedCode
+from rtgate.records.explained import Change
 
 _SIZE = 4  # bytes of an arm64 instruction
 

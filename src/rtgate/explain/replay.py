@@ -20,8 +20,8 @@ from rtgate.explain.path import USER, Code, Profile, mean, profile
 from rtgate.explain.trace import MARKED, Order, Trace
 from rtgate.explain.wakeups import Found, Reported, WakeUp, find
 from rtgate.kernel.vmlinux import Vmlinux
-from rtgate.measure import Arm, Case, measure
-from rtgate.record import Record
+from rtgate.measure.case import Arm, Case, measure
+from rtgate.records.record import Record
 from rtgate.target.virtual import VirtualBoard
 from rtgate.tools.cyclictest import Cyclictest
 

@@ -13,12 +13,12 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rtgate import record as records_file
-from rtgate.environment import COMPARED
 from rtgate.errors import ConfigError
-from rtgate.judge.summaries import summarised
+from rtgate.judge.compare.summaries import summarised
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.record import Record
+from rtgate.records import record as records_file
+from rtgate.records.environment import COMPARED
+from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
 
 _LEVEL = 6

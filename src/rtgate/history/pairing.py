@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.queries import Boot
-from rtgate.judge.paired import Prior
-from rtgate.judge.pairing import Known
-from rtgate.judge.procedures import Past
-from rtgate.judge.screening import Night
-from rtgate.judge.summaries import levels, spikes, summaries
-from rtgate.record import Record
+from rtgate.judge.compare.paired import Prior
+from rtgate.judge.compare.pairing import Known
+from rtgate.judge.compare.procedures import Past
+from rtgate.judge.compare.summaries import levels, spikes, summaries
+from rtgate.judge.learn.screening import Night
+from rtgate.records.record import Record
 
 # A variance known from more pairs than this would drown what the merge request's own boots say.
 MOST_PAIRS = 30

@@ -15,9 +15,9 @@ from rtgate.history.database import History
 from rtgate.history.pairing import pairs, variances
 from rtgate.history.queries import Boot, measured_like, records
 from rtgate.history.schema import qualifications
-from rtgate.judge.qualification import CaseStanding, standing
-from rtgate.judge.summaries import levels, summaries
-from rtgate.record import Record
+from rtgate.judge.compare.summaries import levels, summaries
+from rtgate.judge.learn.qualification import CaseStanding, standing
+from rtgate.records.record import Record
 
 
 @dataclass(frozen=True, slots=True)

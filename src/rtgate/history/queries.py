@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Select, distinct, func, select
 from rtgate.history import encoding
 from rtgate.history.database import History
 from rtgate.history.schema import boots, environments
-from rtgate.record import Record
+from rtgate.records.record import Record
 
 # More than 60 sessions of two boots tell nothing new (and old boots of a board tell little about it).
 NEWEST: Final = 120

@@ -10,8 +10,8 @@ from sqlalchemy import select
 from rtgate.history import encoding
 from rtgate.history.database import History
 from rtgate.history.schema import screens
-from rtgate.judge.screening import ScreenProposal
-from rtgate.record import Record
+from rtgate.judge.learn.screening import ScreenProposal
+from rtgate.records.record import Record
 
 
 def keep(history: History, like: Record, found: ScreenProposal, now: datetime) -> bool:

@@ -16,9 +16,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from rtgate.errors import ConfigError
 from rtgate.history import encoding, schema
 from rtgate.history.database import History
-from rtgate.judge.check import Held
-from rtgate.judge.validity import checks
-from rtgate.record import Record
+from rtgate.records.record import Record
+from rtgate.validity.check import Held
+from rtgate.validity.checks import checks
 
 # Records of one transaction: others wait while it lasts, some 20 ms.
 _BATCH = 100

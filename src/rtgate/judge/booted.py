@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rtgate.record import Record
+from rtgate.records.record import Record
 
 
 def mixed(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
 from rtgate.measurement import Measurement
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.tools import Bound
 
 

@@ -11,12 +11,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rtgate import readings
 from rtgate.console import traces
 from rtgate.console.faults import FaultKind
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
-from rtgate.record import FaultSeen, Record
+from rtgate.records.record import FaultSeen, Record
+from rtgate.validity import readings
 
 # On a host-time board the machine below it can stop the clock: faults that only measure time prove nothing.
 _TIMED = frozenset(

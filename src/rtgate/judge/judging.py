@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rtgate.explained import Explained
 from rtgate.judge import bounds, faults
 from rtgate.judge.booted import mixed
-from rtgate.judge.check import Check, Held, Spoils
-from rtgate.judge.comparable import differences
+from rtgate.judge.compare.comparable import differences
 from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
-from rtgate.judge.validity import checks, lost_cpus
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.record import Record
-from rtgate.schedule import Schedule
+from rtgate.records.explained import Explained
+from rtgate.records.record import Record
+from rtgate.records.schedule import Schedule
 from rtgate.tools import Reports
+from rtgate.validity.check import Check, Held, Spoils
+from rtgate.validity.checks import checks, lost_cpus
 
 _DEATHS = frozenset({"no boot", "kernel fault", "hang"})
 _STATES = {

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rtgate.judge import distributions, planning
-from rtgate.judge.summaries import minutes
+from rtgate.judge import distributions
+from rtgate.judge.compare.summaries import minutes
+from rtgate.judge.learn import planning
 from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.judge.verdict import Kind, Status
 from rtgate.measurement import Histogram, Measurement
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
 
 

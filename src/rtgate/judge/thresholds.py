@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from rtgate import loads
-from rtgate.boards import FLAVOURS
+from rtgate.board.boards import FLAVOURS
 from rtgate.console.faults import FaultKind
 from rtgate.errors import Location
 from rtgate.strict_yaml import Mapping as YamlMapping
 from rtgate.strict_yaml import Value, load
-from rtgate.tools import Reports
+from rtgate.tools import Reports, loads
 from rtgate.tools.registry import COMPANIONS, TOOLS, reports
 from rtgate.units import Quantity, Unit
 

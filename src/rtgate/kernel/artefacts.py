@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rtgate import regular_file
+from rtgate import files as regular_file
 from rtgate.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rtgate import regular_file, site, strict_yaml
-from rtgate.boards import ARCHES, FLAVOURS
+from rtgate import files, site, strict_yaml
+from rtgate.board.boards import ARCHES, FLAVOURS
 from rtgate.errors import BuildError, ConfigError
 from rtgate.kernel import kconfig
 from rtgate.kernel.fragments import UNSET, Option, load_fragment, resolve
@@ -176,7 +176,7 @@ def read_config(path: Path) -> dict[str, str]:
         ConfigError: the file cannot be read.
     """
     try:
-        return parse_config(regular_file.read_bytes(path, regular_file.JSON_LIMIT).decode("utf-8", errors="replace"))
+        return parse_config(files.read_bytes(path, files.JSON_LIMIT).decode("utf-8", errors="replace"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtgate import regular_file
+from rtgate import files
 from rtgate.errors import ConfigError, Location
 from rtgate.kernel.version import KernelVersion, VersionRange
 
@@ -56,7 +56,7 @@ def load_fragment(path: Path) -> tuple[Option, ...]:
         ConfigError: unreadable, or a line that is no option, comment or `#:` directive; names the line and column.
     """
     try:
-        text = regular_file.read_text(path, regular_file.YAML_LIMIT)
+        text = files.read_text(path, files.YAML_LIMIT)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     return parse_fragment(text, path)

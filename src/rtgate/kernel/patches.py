@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rtgate import regular_file, site
+from rtgate import files, site
 from rtgate.errors import ConfigError, InfrastructureError, Location
 from rtgate.kernel import identity, program
 from rtgate.kernel.lock import waiting_lock
@@ -63,7 +63,7 @@ def load_series(directory: Path) -> Series:
     if not path.is_file():
         raise ConfigError(f"{directory} is no patch series: it has no file 'series'")
     found: dict[str, Patch] = {}
-    for number, line in enumerate(regular_file.read_text(path, regular_file.YAML_LIMIT).split("\n"), start=1):
+    for number, line in enumerate(files.read_text(path, files.YAML_LIMIT).split("\n"), start=1):
         name = line.partition("#")[0].strip()
         if not name:
             continue
@@ -73,7 +73,7 @@ def load_series(directory: Path) -> Series:
         if not (path.parent / name).is_file():
             known = ", ".join(sorted(other.name for other in path.parent.glob("*.patch"))) or "nothing"
             raise ConfigError(f"no such patch: {name!r} (there are: {known})", place)
-        content = regular_file.read_bytes(path.parent / name, regular_file.JSON_LIMIT)
+        content = files.read_bytes(path.parent / name, files.JSON_LIMIT)
         found[name] = Patch(path.parent / name, hashlib.sha256(content).hexdigest())
     if not found:
         raise ConfigError("the series is empty", Location(path, 1, 1))

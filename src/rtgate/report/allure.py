@@ -18,10 +18,11 @@ from allure_commons.model2 import Attachment as AllureAttachment
 from allure_commons.model2 import ExecutableItem, Label, Parameter, StatusDetails, TestResult, TestStepResult
 from allure_commons.model2 import Status as AllureStatus
 
-from rtgate import __version__, boards, regular_file, site
+from rtgate import __version__, files, site
+from rtgate.board import boards
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Status, Verdict
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, cases, cpus, figures
 from rtgate.report.categories import CATEGORIES, message
 from rtgate.report.steps import Attachment, Step, steps, times
@@ -188,7 +189,7 @@ def _trace(case: CaseReport) -> str:
         parts += [f"{record.boot}: {fault.kind}\n{plain(fault.text)}" for fault in record.faults]
         console = record.directory / "console.log" if record.directory else None
         if record.state not in {"measured", "lab"} and console is not None and console.is_file():
-            end = last_lines(regular_file.read_bytes(console, regular_file.RAW_LIMIT))
+            end = last_lines(files.read_bytes(console, files.RAW_LIMIT))
             parts.append(f"{record.boot}: last lines of the console\n{end}")
     return "\n\n".join(part for part in parts if part)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rtgate.judge.verdict import Kind, Status, Verdict, quantity
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Status, Verdict
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, cases
 from rtgate.report.text import plain
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rtgate.measurement import Histogram, Measurement
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, cpus, figures
 from rtgate.report.plots import BootPoint, LimitLine, Series, histogram_svg, seeds_svg
 

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rtgate import regular_file
-from rtgate.judge.check import Check, Held
+from rtgate import files as regular_file
 from rtgate.judge.limits import shown
-from rtgate.judge.validity import checks
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.record import FaultSeen, Record
+from rtgate.records.record import FaultSeen, Record
 from rtgate.report import latency
 from rtgate.report.cases import CaseReport, figures
 from rtgate.report.categories import message
 from rtgate.report.text import plain, visible
+from rtgate.validity.check import Check, Held
+from rtgate.validity.checks import checks
 
 _MOST_BOOTS = 8  # so many boots keep all their files in a report; of more, only those that matter
 _LONGEST = 256 * 1024  # longer texts are attached compressed: the report is one file

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rtgate import __version__
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.report.text import plain
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.record import Record
+from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, Figures, cases, figures, microseconds
 from rtgate.report.text import plain
 from rtgate.units import Quantity

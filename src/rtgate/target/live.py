@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rtgate.boards import Board
+from rtgate.board.boards import Board
 from rtgate.console.collect import frames
 from rtgate.console.faults import scan
 from rtgate.console.shell import Shell, Waits
@@ -29,11 +29,11 @@ from rtgate.errors import (
     RtgateError,
     TransportError,
 )
-from rtgate.target import handed, host
+from rtgate.rootfs.images import RootfsImage
+from rtgate.target import boot_digests, host
 from rtgate.target.outcome import Outcome, State, collected, last_lines
 from rtgate.target.plan import Plan, measured, script
 from rtgate.target.qemu import Machine, Monitor, process, version
-from rtgate.target.rootfs import RootfsImage
 from rtgate.target.session import Session, check_boot
 
 NO_SHELL = "no shell came up"
@@ -90,8 +90,8 @@ class LiveTarget:
             )
 
         opener = _pty_opener(machine) if pty else _stdio_opener(machine)
-        known = {"qemu": version(board.qemu.binary), "qemu_sha256": handed.program(board.qemu.binary)}
-        known["image_sha256"] = handed.sha256(image)
+        known = {"qemu": version(board.qemu.binary), "qemu_sha256": boot_digests.program(board.qemu.binary)}
+        known["image_sha256"] = boot_digests.sha256(image)
         return cls(board=board, open=opener, stop=stop, boots=True, machine=known)
 
     @classmethod

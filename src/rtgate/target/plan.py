@@ -21,12 +21,12 @@ import re
 import shlex
 from dataclasses import dataclass
 
+from rtgate.board.tuning import Write
 from rtgate.console.frames import PAYLOAD
-from rtgate.loads import Load
-from rtgate.needs import Need
 from rtgate.target import storage
-from rtgate.threads import Seen
-from rtgate.tuning import Write
+from rtgate.tools.loads import Load
+from rtgate.tools.needs import Need
+from rtgate.tools.threads import Seen
 
 # Printed before and after the measuring window: they tell a dead boot from a dead plan, and where host time goes.
 _START = "rtgate: plan started"

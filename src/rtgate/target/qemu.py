@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rtgate.boards import Board
+from rtgate.board.boards import Board
 from rtgate.errors import InfrastructureError
-from rtgate.guard import guarded
-from rtgate.target import turns
+from rtgate.process import guarded
+from rtgate.target import icount_lockstep
 
 _DISKS = {"-drive", "-blockdev", "-hda", "-cdrom", "-sd", "-mtdblock"}
 _OF_THE_HOST = {*_DISKS, "-netdev", "-nic", "-net", "-virtfs", "-fsdev", "-chardev", "-object", "-pflash"}
@@ -93,8 +93,8 @@ class Machine:
         return " ".join(filter(None, (console, self.board.command_line, self.command_line)))
 
     def _in_turns(self) -> tuple[str, ...]:
-        """Return what starts QEMU with its threads in step; see turns.c for why."""
-        return ("env", f"LD_PRELOAD={turns.library()}")
+        """Return what starts QEMU with its threads in step; see icount_lockstep.c for why."""
+        return ("env", f"LD_PRELOAD={icount_lockstep.library()}")
 
     def _counting(self) -> str:
         """Return QEMU's -icount argument.
@@ -103,9 +103,9 @@ class Machine:
         records does QEMU 7.2 keep its main loop out while the CPU runs (`replay_mutex_lock` in
         accel/tcg/tcg-accel-ops-icount.c). Without it the main loop may see the CPU halted before its last instructions
         are counted (softmmu/icount.c, `icount_start_warp_timer`) and move the clock too far: on a busy host one boot in
-        ten or twenty differed. QEMU refuses to record with more than one CPU: there `turns.c` does it. With a disk it
-        cannot be on: reads then never end (seen with QEMU 7.2). Such a boot does not repeat bit by bit, as a disk's
-        answers come from this machine.
+        ten or twenty differed. QEMU refuses to record with more than one CPU: there `icount_lockstep.c` does it. With a
+        disk it cannot be on: reads then never end (seen with QEMU 7.2). Such a boot does not repeat bit by bit, as a
+        disk's answers come from this machine.
         """
         qemu = self.board.qemu
         assert qemu is not None

@@ -18,11 +18,11 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rtgate.needs import Need
-from rtgate.storage import FILE, MARK, RESERVED, FileSystem, Overwrite
+from rtgate.board.storage import FILE, MARK, RESERVED, FileSystem, Overwrite
+from rtgate.tools.needs import Need
 
 if TYPE_CHECKING:
-    from rtgate.storage import Storage
+    from rtgate.board.storage import Storage
 
 _SLOWEST = 20e6  # bytes per second at which the test file is still written in time
 _BLANK = 3018728591  # what cksum says of a MiB of zeros

@@ -21,19 +21,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rtgate.boards import Board, Qemu
+from rtgate.board.boards import Board, Qemu
 from rtgate.console.faults import FATAL, Fault, scan
 from rtgate.console.frames import FrameReader
 from rtgate.deadline import Deadline
 from rtgate.errors import ChangedError, InfrastructureError, Interrupted, ParseError
-from rtgate.target import cores, handed, host, kept
+from rtgate.rootfs.images import RootfsImage, overlay
+from rtgate.target import boot_cache, boot_digests, cores, host
+from rtgate.target.boot_cache import KeptBoots, Known
 from rtgate.target.host import cpu_seconds
-from rtgate.target.kept import KeptBoots, Known
 from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
 from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.qemu import Machine, Monitor, process, version
-from rtgate.target.rootfs import RootfsImage, overlay
-from rtgate.target.shared import SharedBoots
+from rtgate.target.shared_boots import SharedBoots
 from rtgate.target.virtual_clock import virtual_seconds
 
 BOOT_S = 60.0  # virtual seconds that a boot may take; a good one takes 0.8
@@ -108,11 +108,11 @@ class VirtualBoard:
 
     def _handed(self, boot: _Boot) -> dict[str, str]:
         """Return the digests of what QEMU is handed. Raises ChangedError: the run began with something else."""
-        image, program = handed.sha256(boot.machine.image), handed.program(self._qemu.binary)
-        handed.unchanged("the kernel", boot.machine.image, self.image_sha256, image)
-        handed.unchanged("QEMU", self._qemu.binary, self.qemu_sha256, program)
+        image, program = boot_digests.sha256(boot.machine.image), boot_digests.program(self._qemu.binary)
+        boot_digests.unchanged("the kernel", boot.machine.image, self.image_sha256, image)
+        boot_digests.unchanged("QEMU", self._qemu.binary, self.qemu_sha256, program)
         named = {"image_sha256": image, "initrd_sha256": boot.initrd_sha256, "qemu_sha256": program}
-        return named | handed.device_tree(boot.machine.argv())
+        return named | boot_digests.device_tree(boot.machine.argv())
 
     def _machine(self, plan: Plan, directory: Path) -> Machine:
         return Machine(
@@ -152,7 +152,7 @@ class VirtualBoard:
     def _repeated(self, outcome: Outcome, known: Known, digest: str) -> Outcome:
         """Return the outcome of a boot that was made again: no measurement, if it printed something else."""
         assert self.kept is not None
-        different = kept.difference(known.console, outcome.console)
+        different = boot_cache.difference(known.console, outcome.console)
         if not different:
             return replace(outcome, machine={"repeated": known.booted})
         self.kept.differs(digest)
@@ -163,7 +163,7 @@ class VirtualBoard:
         )
 
     def _digest(self, boot: _Boot) -> str:
-        return kept.digest(self._qemu.binary, boot.command, boot.added, (boot.machine.image, boot.archive))
+        return boot_cache.digest(self._qemu.binary, boot.command, boot.added, (boot.machine.image, boot.archive))
 
     def _booted(self, boot: _Boot) -> Outcome:
         # The uncompressed archive: unpacking gzip takes the target 0.75 virtual seconds.
@@ -208,7 +208,7 @@ class _Boot:
     def initrd_sha256(self) -> str:
         """The digest of the initramfs: of the file that was handed over, or of what it would be made from."""
         if self.machine.initrd.exists():
-            return handed.sha256(self.machine.initrd)
+            return boot_digests.sha256(self.machine.initrd)
         return hashlib.sha256(self.archive.read_bytes() + self.added).hexdigest()
 
     @property

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Protocol
 
-from rtgate import tuning
+from rtgate.board import tuning
+from rtgate.board.pcie import Function
+from rtgate.board.storage import Storage
+from rtgate.board.tuning import Write
 from rtgate.measurement import Better, Measurement
-from rtgate.needs import Need
-from rtgate.pcie import Function
-from rtgate.storage import Storage
-from rtgate.threads import Seen, Threads
-from rtgate.tuning import Write
+from rtgate.tools.needs import Need
+from rtgate.tools.threads import Seen, Threads
 from rtgate.units import Quantity, Unit
 
 

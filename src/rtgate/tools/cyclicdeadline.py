@@ -23,10 +23,10 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.needs import Need
-from rtgate.threads import SCHED_DEADLINE, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.threads import SCHED_DEADLINE, Seen, Threads
 
 JSON = "cyclicdeadline.json"
 _FAILED = re.compile(r"Thread [0-9]+ failed:")

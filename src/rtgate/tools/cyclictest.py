@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rtgate import tuning
+from rtgate.board import tuning
 from rtgate.errors import ConfigError, ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.threads import SCHED_FIFO, SCHED_RR, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kept_on, time
 from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.threads import SCHED_FIFO, SCHED_RR, Seen, Threads
 from rtgate.units import Unit
 
 JSON = "cyclictest.json"

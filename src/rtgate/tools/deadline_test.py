@@ -23,11 +23,11 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.needs import Need
-from rtgate.threads import SCHED_DEADLINE, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.cyclicdeadline import HRTICK, LEAST_RUNTIME_US
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
+from rtgate.tools.threads import SCHED_DEADLINE, Seen, Threads
 
 _SECONDS = 10
 _SETUP_PERIODS = 1

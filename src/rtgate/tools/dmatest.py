@@ -21,10 +21,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from rtgate import pcie_limits
+from rtgate.board import pcie_limits
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.needs import Need
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kernel_log, rate
 from rtgate.tools.dmatest_log import (
     DIRECTIONS,
@@ -39,6 +38,7 @@ from rtgate.tools.dmatest_log import (
     results,
     size_name,
 )
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
 from rtgate.units import Quantity, Unit
 

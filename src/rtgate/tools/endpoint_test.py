@@ -26,8 +26,8 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.needs import Need
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
 
 _NODE = Need(

@@ -24,14 +24,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rtgate.board.storage import ENGINES, RESERVED, FileSystem, Overwrite, Storage
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.needs import Need
-from rtgate.storage import ENGINES, RESERVED, FileSystem, Overwrite, Storage
-from rtgate.threads import Seen
 from rtgate.tools import Count, Expected, Output, Overwriting, Reports, Setting, count, frequency, rate, time
 from rtgate.tools import disk_health as health
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.threads import Seen
 from rtgate.units import Quantity, Unit
 
 ROUNDS = 10

@@ -18,9 +18,9 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Measurement
-from rtgate.threads import Seen
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, time
 from rtgate.tools.rt_tests import ended
+from rtgate.tools.threads import Seen
 
 _LEAST_S = 0.05  # no run is shorter: 1000 loops take 0.1 s on the fastest PC
 # Ten times what a message takes on a virtual board, which is slower than any other: 60 us (10 000 of them in 0.59 s).

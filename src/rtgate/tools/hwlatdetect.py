@@ -23,10 +23,10 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.needs import Need
-from rtgate.threads import SCHED_OTHER, Seen, Threads
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
+from rtgate.tools.threads import SCHED_OTHER, Seen, Threads
 
 _NUMBER = "[0-9]{1,15}"
 _REPORT = re.compile(

@@ -26,9 +26,9 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.needs import Need
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, frequency, kernel_log, time
 from rtgate.tools.kernel_log import Line
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
 
 _COUNT = re.compile(

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 
 from rtgate.errors import ParseError
-from rtgate.needs import Need
 from rtgate.tools import Output
+from rtgate.tools.needs import Need
 
 WRITABLE = Need(test="[ -w /dev/kmsg ]", reason="the kernel's log cannot be marked (/dev/kmsg; CONFIG_PRINTK)")
 

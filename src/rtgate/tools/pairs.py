@@ -25,9 +25,9 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.units import Unit
 
 _SHARE = 0.95  # of the samples that a pair must have at least

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rtgate import pcie_limits
+from rtgate.board import pcie_limits
+from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.needs import Need
-from rtgate.pcie import Function
-from rtgate.threads import Seen
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, rate
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.threads import Seen
 from rtgate.units import Quantity, Unit
 
 DEVICE = "endpoint"

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rtgate import pcie
+from rtgate.board import pcie
+from rtgate.board.pcie import ASPM, Function
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.pcie import ASPM, Function
-from rtgate.threads import Seen
 from rtgate.tools import Bound, Expected, Output, Reports, Setting, Tool, config_space, count
 from rtgate.tools.config_space import ConfigSpace, Express
 from rtgate.tools.rt_tests import ended
+from rtgate.tools.threads import Seen
 
 # `od` and `readlink` are in coreutils, busybox and toybox. A function that goes meanwhile has a line and no bytes.
 _SCRIPT = """\

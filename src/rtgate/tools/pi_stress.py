@@ -18,9 +18,9 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.threads import SCHED_FIFO, SCHED_RR, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.rt_tests import document, ended
+from rtgate.tools.threads import SCHED_FIFO, SCHED_RR, Seen, Threads
 
 JSON = "pi_stress.json"
 _PRIORITIES = (1, 2, 3)  # low, medium and high thread of each group; the main thread has 4 (setup_sched_config)

@@ -16,10 +16,10 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.needs import Need
-from rtgate.threads import Seen
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
+from rtgate.tools.threads import Seen
 
 _HANDLED = "Successfully used priority inheritance to handle an inversion"
 _NOT_TESTED = "No inversion incurred"

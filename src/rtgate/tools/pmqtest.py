@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rtgate.needs import Need
+from rtgate.tools.needs import Need
 from rtgate.tools.pairs import Pairs
 
 

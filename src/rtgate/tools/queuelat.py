@@ -26,13 +26,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rtgate import tuning
+from rtgate.board import tuning
 from rtgate.errors import ConfigError, ParseError
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.needs import Need
-from rtgate.threads import SCHED_FIFO, SCHED_OTHER, Seen, Threads
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, kept_on
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
+from rtgate.tools.threads import SCHED_FIFO, SCHED_OTHER, Seen, Threads
 from rtgate.units import Unit
 
 _BUCKET_NS = 100

@@ -27,10 +27,10 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Measurement
-from rtgate.needs import Need
-from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 
 JSON = "rt-migrate-test.json"
 # `nproc` counts those that tasks can move between: isolated ones are none of them.

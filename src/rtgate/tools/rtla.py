@@ -28,10 +28,10 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.needs import Need
-from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
+from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.units import Quantity, Unit
 
 _FIRST = ("nice", "-n", "-20", "rtla")

@@ -20,9 +20,9 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError, UnfinishedError
 from rtgate.measurement import Better, Measurement
-from rtgate.threads import Seen
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.rt_tests import document, ended
+from rtgate.tools.threads import Seen
 
 JSON = "ssdd.json"
 # Ten times what a step takes on a virtual board, which is slower than any other: 130 us (10 x 1000 steps in 1.3 s).

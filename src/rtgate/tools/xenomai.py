@@ -20,13 +20,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rtgate.board.tuning import Write
 from rtgate.errors import ParseError
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.needs import Need
-from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
-from rtgate.tuning import Write
+from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 
 _PROGRAMS = ("env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin")
 COBALT = (Need(test="[ -e /proc/xenomai/version ]", reason="no Cobalt core (/proc/xenomai is missing)"),)

@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rtgate import tuning
+from rtgate.board import tuning
+from rtgate.board.tuning import Write
 from rtgate.errors import ConfigError, ParseError
 from rtgate.measurement import Better, Histogram, Measurement
-from rtgate.needs import Need
-from rtgate.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
+from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.tools.xenomai import COBALT, ON_TIME, REPORTS, WHOLE, latencies, said
-from rtgate.tuning import Write
 
 # It is a demonstration in Xenomai; Rockchip's images have it elsewhere. Nowhere else: only one that is linked with
 # Cobalt's library measures Cobalt.

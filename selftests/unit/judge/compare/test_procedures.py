@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import random
+
+import pytest
+from scipy import stats
+from selftests.unit.judge.compare.test_looks import series
+from selftests.unit.judge.compare.test_paired import counted
+
+from rtgate.judge.compare.looks import Outcome
+from rtgate.judge.compare.paired import Prior
+from rtgate.judge.compare.procedures import (
+    Done,
+    Measure,
+    MergeRequestState,
+    Past,
+    ReleaseState,
+    Screen,
+    Screening,
+    flagged,
+    next_step,
+    screen,
+    suspicions,
+)
+from rtgate.judge.compare.summaries import Spikes
+
+WIDE = Prior(1.0, 20)
+
+
+def sessions(count: int = 10, between: float = 0.02, within: float = 0.1) -> list[tuple[float, float]]:
+    source = random.Random(1)
+    centres = [source.gauss(0, between) for _ in range(count)]
+    return [(centre + source.gauss(0, within), centre + source.gauss(0, within)) for centre in centres]
+
+
+# --- a release
+
+
+def test_a_release_goes_on_with_the_open_cases_only() -> None:
+    first = next_step(ReleaseState(family=[series("a"), series("b")]))
+    assert first == Measure(("a", "b"), 3)
+    second = next_step(ReleaseState(family=[series("a", *[0.0] * 3), series("b", 0.3, 0.5, 0.4, prior=WIDE)]))
+    assert second == Measure(("b",), 3)
+    third = next_step(ReleaseState(family=[series("a", *[0.0] * 3), series("b", *[0.4] * 6, prior=WIDE)]))
+    assert third == Measure(("b",), 6)
+    last = next_step(ReleaseState(family=[series("a", *[0.0] * 3), series("b", *[0.4] * 12, prior=WIDE)]))
+    assert isinstance(last, Done)
+    assert [one.outcome for one in last.comparisons] == [Outcome.NO_WORSE, Outcome.INCONCLUSIVE]
+
+
+def test_cases_that_are_behind_come_first() -> None:
+    state = ReleaseState(family=[series("a", *[0.4] * 6, prior=WIDE), series("b", 0.0)])
+    assert next_step(state) == Measure(("b",), 2)
+
+
+def test_a_release_of_nothing_is_done_with_nothing() -> None:
+    assert next_step(ReleaseState(family=[])) == Done(())
+
+
+# --- a merge request
+
+
+def test_every_case_is_screened_first() -> None:
+    screens = [Screening(case="a", boots=3, suspicion={"body": 0.5}), Screening(case="b", boots=1, suspicion={})]
+    assert next_step(MergeRequestState(screens=screens)) == Screen(("b",), 2)
+
+
+def test_what_is_not_suspicious_ends_there() -> None:
+    screens = [Screening(case="a", boots=3, suspicion={"body": 0.5, "tail rate": 0.06})]
+    assert next_step(MergeRequestState(screens=screens)) == Done(())
+
+
+def test_suspicious_metrics_alone_are_confirmed_on_fresh_pairs() -> None:
+    screens = [
+        Screening(case="a", boots=3, suspicion={"body": 0.5, "tail rate": 0.01}),
+        Screening(case="b", boots=3, suspicion={"body": 0.5}),
+    ]
+    assert next_step(MergeRequestState(screens=screens)) == Measure(("a",), 6)
+    confirm = [series("a", *[0.0] * 6), series("a", *[3.0] * 6, metric="body"), series("b", *[3.0] * 6)]
+    found = next_step(MergeRequestState(screens=screens, confirm=confirm))
+    assert isinstance(found, Done)
+    assert [(one.case, one.outcome) for one in found.comparisons] == [("a", Outcome.NO_WORSE)]
+    assert [result.metric for result in found.comparisons[0].results] == ["tail rate"]
+
+
+def test_an_open_confirmation_is_extended_once() -> None:
+    screens = [Screening(case="a", boots=3, suspicion={"tail rate": 0.01})]
+    six = MergeRequestState(screens=screens, confirm=[series("a", *[0.4] * 6, prior=WIDE)])
+    assert next_step(six) == Measure(("a",), 6)
+    twelve = MergeRequestState(screens=screens, confirm=[series("a", *[0.4] * 12, prior=WIDE)])
+    assert isinstance(next_step(twelve), Done)
+
+
+def test_some_cases_are_always_confirmed_with_all_their_metrics() -> None:
+    state = MergeRequestState(
+        screens=[Screening(case="a", boots=0, suspicion={})],
+        always=frozenset({"a"}),
+        confirm=[series("a", *[0.0] * 6), series("a", *[0.0] * 6, metric="body")],
+    )
+    found = next_step(state)
+    assert isinstance(found, Done)
+    assert len(found.comparisons[0].results) == 2
+
+
+def test_a_case_in_which_nothing_could_be_screened_is_confirmed() -> None:
+    state = MergeRequestState(screens=[Screening(case="a", boots=3, suspicion={})])
+    assert flagged(state) == {("a", "")}
+    assert next_step(state) == Measure(("a",), 6)
+
+
+# --- the screen
+
+
+def test_the_screen_is_a_t_test_between_sessions() -> None:
+    """Without a spread within sessions it is the predictive t of one session's mean."""
+    centres = [0.0, 0.1, -0.1, 0.05, -0.05, 0.2]
+    found = screen([0.3, 0.3], [(one, one) for one in centres])
+    wanted = stats.ttest_1samp(centres, 0).statistic  # only to know the mean and spread are scipy's
+    mean, sd = sum(centres) / 6, stats.tstd(centres)
+    assert found == pytest.approx(stats.t.sf((0.3 - mean) / (sd * (1 + 1 / 6) ** 0.5), 5))
+    assert wanted > 0
+
+
+def test_boots_like_the_history_s_are_flagged_at_the_screen_s_level() -> None:
+    source = random.Random(7)
+    count = hits = 0
+    for _ in range(3000):
+        centres = [source.gauss(0, 0.08) for _ in range(10)]
+        past = [(centre + source.gauss(0, 0.1), centre + source.gauss(0, 0.1)) for centre in centres]
+        today = source.gauss(0, 0.08)
+        hits += screen([today + source.gauss(0, 0.1) for _ in range(3)], past) < 0.05
+        count += 1
+    assert 0.04 < hits / count < 0.08  # the between-session variance is cut at zero, which costs a little
+
+
+def test_a_shift_is_suspicious_and_an_improvement_is_not() -> None:
+    past = sessions()
+    assert screen([0.5, 0.6, 0.4], past) < 0.01
+    assert screen([-0.5, -0.6, -0.4], past) > 0.9
+    assert screen([0.01, -0.01, 0.0], past) > 0.2
+
+
+def test_no_history_or_a_missing_figure_is_suspicious() -> None:
+    assert screen([0.0], sessions(4)) == 0
+    assert screen([0.0, None], sessions()) == 0
+    assert screen([], sessions()) == 0
+    past = Past(sessions={"body": sessions(), "tail rate": sessions()})
+    found = suspicions([{"body": 0.0, "new": 1.0}] * 3, [None] * 3, past)
+    assert found["tail rate"] == found["new"] == 0
+    assert found["body"] > 0.2
+
+
+def test_identical_history_and_boots_are_not_suspicious() -> None:
+    assert screen([0.5] * 3, [(0.5, 0.5)] * 6) == 1
+    assert screen([0.6] * 3, [(0.5, 0.5)] * 6) == 0
+
+
+def test_spikes_are_screened_by_the_predictive_law() -> None:
+    past = Past(spikes=tuple(Spikes(n % 2, 3.0) for n in range(20)))
+    quiet = suspicions([{}] * 3, [Spikes(0, 3.0)] * 3, past)
+    loud = suspicions([{}] * 3, [Spikes(4, 3.0)] * 3, past)
+    assert quiet["spikes"] == 1
+    assert loud["spikes"] == pytest.approx(stats.nbinom.sf(11, 10.5, 60 / 69))
+    assert suspicions([{}] * 3, [Spikes(1, 3.0), None, None], past)["spikes"] == 0
+    assert counted([0], [0]).metric == "spikes"

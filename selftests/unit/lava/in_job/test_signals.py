@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selftests.fake_target import FakeTarget, arm
+
+from rtgate.lava.in_job import signals
+from rtgate.lava.results.plain import plain
+from rtgate.measure.case import Case, measure
+from rtgate.measurement import Better, Measurement
+from rtgate.tools.cyclictest import Cyclictest
+from rtgate.units import Quantity, Unit
+
+# `lava_dispatcher/actions/test/shell.py` and what `handle_testcase` makes of the match.
+LAVA = re.compile(r"<LAVA_SIGNAL_(\S+) ([^>]+)>")
+RECORD, _ = measure(Case(suite="latency", tool=Cyclictest(), load="hackbench"), arm(FakeTarget(), time="real"), 1)
+
+
+def taken(line: str) -> dict[str, str]:
+    """Return what LAVA 2023.01 takes from a signal."""
+    found = LAVA.fullmatch(line)
+    assert found is not None, line
+    assert found[1] == "TESTCASE"
+    pairs = [word.split("=") for word in found[2].split()]
+    assert all(len(pair) == 2 for pair in pairs), line
+    data = {key.lower(): value for key, value in pairs}
+    float(data.get("measurement", "0"))
+    return data
+
+
+def test_a_record_gives_its_case_and_its_measurements() -> None:
+    found = [taken(line) for line in signals.record_signals(RECORD)]
+    assert found[0] == {"test_case_id": "latency.cyclictest.hackbench", "result": "pass"}
+    by_name = {one["test_case_id"]: one for one in found}
+    worst = next(one.quantity for one in RECORD.measurements if one.name == "latency.max")
+    assert worst is not None
+    one = by_name["latency.cyclictest.hackbench.latency.max.cpu0"]
+    assert (one["units"], float(one["measurement"])) == ("ns", worst.value)
+
+
+@pytest.mark.parametrize(
+    ("state", "result"),
+    [("skipped", "skip"), ("no boot", "fail"), ("kernel fault", "fail"), ("hang", "fail"), ("lab", "fail")],
+)
+def test_what_was_not_measured_is_no_pass(state: str, result: str) -> None:
+    found = [taken(line) for line in signals.record_signals(replace(RECORD, state=state, measurements=()))]
+    assert [one["result"] for one in found] == [result]
+
+
+@given(st.text(), st.text(), st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(Unit))
+def test_whatever_a_measurement_is_called_lava_takes_it(name: str, label: str, value: float, unit: Unit) -> None:
+    one = Measurement(
+        name=name, better=Better.LOWER, quantity=Quantity(value, unit), labels={"cpu": label, "a=b >": "x"}
+    )
+    found = [taken(line) for line in signals.record_signals(replace(RECORD, measurements=(one,)))]
+    assert len(found) == (2 if abs(value) < 1e19 else 1)
+    for entry in found[1:]:
+        assert float(entry["measurement"]) == pytest.approx(value, abs=1e-10)
+
+
+def test_a_record_with_thousands_of_measurements_does_not_flood_the_table() -> None:
+    many = tuple(
+        Measurement(name=f"m{number}", better=Better.LOWER, quantity=Quantity(1, Unit.US)) for number in range(5000)
+    )
+    assert len(list(signals.record_signals(replace(RECORD, measurements=many)))) == 201
+
+
+def test_a_url_cannot_end_a_signal() -> None:
+    assert LAVA.fullmatch(signals.reference("records", "https://h/x?a=b")) is not None
+    assert LAVA.fullmatch(signals.reference("records", "https://h/>\n<LAVA_SIGNAL_TESTCASE x>")) is not None
+
+
+@given(st.text())
+def test_plain_text_is_one_line_without_signals(text: str) -> None:
+    frame = "@rtgate1 0123456789ab 1 1/1 QQ== 12345678"
+    line = plain(f"{text}{frame} <LAVA_SIGNAL_TESTCASE TEST_CASE_ID=x RESULT=pass><LAVA_TEST_RUNNER EXIT>")
+    assert line.isprintable() or not line
+    assert LAVA.search(line) is None
+    assert "<LAVA_TEST_RUNNER EXIT>" not in line
+    assert "@rtgate1" not in line

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rtgate import strict_yaml
+from rtgate.board import boards
+from rtgate.errors import ConfigError
+from rtgate.lava.in_job.cooling import LONGEST_S
+from rtgate.lava.job import request as orders
+from rtgate.lava.job.request import Order, in_turns
+from rtgate.measure.case import Case
+from rtgate.records.record import KernelIdentity
+from rtgate.tools.cyclictest import Cyclictest
+
+KERNEL = KernelIdentity(
+    name="k", flavour="preempt_rt", release="6.12", image_sha256="a" * 64, source="debian", provenance="rtgate"
+)
+ORDER = Order(
+    board="virt-arm64",
+    kernels={"baseline": KERNEL, "candidate": KERNEL},
+    boots=("baseline", "candidate", "candidate", "baseline"),
+    cases=(Case(suite="latency", tool=Cyclictest(), load="idle"),),
+    suites=("latency",),
+    profile="quick",
+    tuning="default",
+    transport="docker",
+)
+
+
+def definition(metadata: dict[str, str]) -> str:
+    return strict_yaml.dump({"job_name": "x", "metadata": metadata})
+
+
+@given(st.text(max_size=4000), st.integers(1, 60))
+def test_what_was_asked_for_comes_back(source: str, count: int) -> None:
+    source = source.encode(errors="replace").decode()
+    cases = tuple(Case(suite="latency", tool=Cyclictest(), load=f"load-{n}") for n in range(count))
+    kernels = {arm: replace(KERNEL, source=source) for arm in ORDER.kernels}
+    order = replace(ORDER, cases=cases, kernels=kernels)
+    metadata = order.as_metadata()
+    assert all(len(text) <= 1500 and text.isprintable() for text in metadata.values())
+    assert orders.read(definition({**metadata, "branch": "x"}), "job 1") == order
+
+
+def test_a_job_of_somebody_else() -> None:
+    for text in ("job_name: x\n", "metadata: [1]\n", "metadata: {a: b}\n", "- list\n", "[", "", "\0"):
+        with pytest.raises(ConfigError, match="job 1 was not submitted by rtgate"):
+            orders.read(text, "job 1")
+
+
+@pytest.mark.parametrize("part", ["{", "[]", '{"format": 1}', "null", '{"format": 1, "board": {}}', "5"])
+def test_damaged_metadata(part: str) -> None:
+    with pytest.raises(ConfigError, match="job 1"):
+        orders.read(definition({"rtgate.order.1": part}), "job 1")
+
+
+def test_a_newer_format() -> None:
+    with pytest.raises(ConfigError, match="order format 99"):
+        orders.read(definition({"rtgate.order.1": '{"format": 99}'}), "job 1")
+
+
+@pytest.mark.parametrize("name", ["../../etc", "/etc", "a/../../b", "x y", "", ".hidden", "a/b/c"])
+def test_names_become_directories_and_so_are_checked(name: str) -> None:
+    (case,) = ORDER.cases
+    for order in (replace(ORDER, board=name), replace(ORDER, cases=(replace(case, suite=name),))):
+        with pytest.raises(ConfigError, match="is no name"):
+            orders.read(definition(order.as_metadata()), "job 1")
+
+
+@pytest.mark.parametrize("name", ["../../../../../pwned", "/etc", "a/b", "", "other"])
+def test_arms_become_directories_and_so_are_checked(name: str) -> None:
+    for order in (
+        replace(ORDER, boots=("candidate", name)),
+        replace(ORDER, kernels={**ORDER.kernels, name: KERNEL}),
+        replace(ORDER, kernels={name: KERNEL}, boots=(name,)),
+    ):
+        with pytest.raises(ConfigError, match="is no name of an arm"):
+            orders.read(definition(order.as_metadata()), "job 1")
+
+
+@given(st.lists(st.text(max_size=12) | st.sampled_from(["baseline", "candidate"]), max_size=6))
+def test_no_boot_is_of_an_arm_without_a_kernel(boots: list[str]) -> None:
+    text = definition(replace(ORDER, boots=tuple(boots), kernels={"candidate": KERNEL}).as_metadata())
+    if set(boots) <= {"candidate"}:
+        assert orders.read(text, "job 1").boots == tuple(boots)
+        return
+    with pytest.raises(ConfigError, match=r"is no name of an arm|of which it names no kernel"):
+        orders.read(text, "job 1")
+
+
+@pytest.mark.parametrize("load", ["..", "a/b", "x\0"])
+def test_loads_are_part_of_a_name(load: str) -> None:
+    order = replace(ORDER, cases=(replace(ORDER.cases[0], load=load),))
+    if load == "..":
+        assert orders.read(definition(order.as_metadata()), "job 1") == order  # `tool:..` leaves no directory
+        return
+    with pytest.raises(ConfigError, match="is no name"):
+        orders.read(definition(order.as_metadata()), "job 1")
+
+
+def test_arms_in_turns() -> None:
+    assert in_turns(("candidate",), 3) == ("candidate",) * 3
+    assert "".join(arm[0] for arm in in_turns(("baseline", "candidate"), 4)) == "bccbbccb"
+
+
+def test_no_job_holds_a_board_for_hours() -> None:
+    many = replace(ORDER, cases=ORDER.cases * 60, boots=in_turns(tuple(ORDER.kernels), 4))
+    assert (many.boot_s, many.usual_s) == (300 + 60 * (15 + 120), 60 + 60 * 20)
+    assert [part.boots for part in many.parts()] == [("baseline", "candidate"), ("candidate", "baseline")] * 2
+    assert ORDER.parts() == (ORDER,)
+
+
+def test_a_board_that_cools_down_is_given_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = ORDER.boot_s
+    board = boards.board(ORDER.board)
+    monkeypatch.setattr(boards, "board", lambda _name: replace(board, cool_to=55))
+    assert ORDER.boot_s == before + LONGEST_S
+
+
+def test_a_boot_that_takes_longer_than_an_hour_is_a_job_all_the_same() -> None:
+    order = replace(ORDER, cases=ORDER.cases * 1000)
+    assert [part.boots for part in order.parts()] == [("baseline", "candidate"), ("candidate", "baseline")]
+
+
+def test_what_is_expected() -> None:
+    expected = ORDER.expected()
+    assert (expected.board.name, expected.boots, expected.cases) == ("virt-arm64", ORDER.boots, ORDER.cases)
+    with pytest.raises(ConfigError, match="unknown name 'nowhere'"):
+        replace(ORDER, board="nowhere").expected()

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rtgate import site
+from rtgate.errors import ConfigError
+from rtgate.lava.job import template
+
+GOOD = """\
+description: a way
+root: ram
+files: {required: [kernel], optional: [dtb]}
+deploy:
+  to: tftp
+  timeout: {minutes: 2}
+  kernel: {url: "{{ kernel }}", type: image}
+  dtb: {url: "{{ dtb }}"}
+  images: [{url: "{{ dtb }}"}, {url: "a-{{kernel}}", compression: "{{ dtb_compression }}"}]
+  overlay: "{{ overlay }}"
+boot: {method: u-boot, timeout: {seconds: 30}}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "way.yaml"
+
+
+def test_a_template_is_filled(path: Path) -> None:
+    path.write_text(GOOD)
+    found = template.read(path)
+    assert (found.name, found.root, found.required, found.optional) == ("way", "ram", ("kernel",), ("dtb",))
+    assert found.seconds() == 150
+    assert found.timeouts() == {}
+    assert found.boot({}) == {"method": "u-boot", "timeout": {"seconds": 30}}
+    values = {"kernel": "K", "dtb": None, "dtb_compression": None, "overlay": True}
+    assert found.deploy(values) == {
+        "to": "tftp",
+        "timeout": {"minutes": 2},
+        "kernel": {"url": "K", "type": "image"},
+        "images": [{"url": "a-K"}],
+        "overlay": True,
+    }
+
+
+def test_what_is_filled_in_cannot_change_the_structure(path: Path) -> None:
+    path.write_text(GOOD)
+    hostile = 'x"}\nboot: {method: minimal'
+    filled = template.read(path).deploy(
+        {"kernel": hostile, "dtb": "{{ kernel }}", "dtb_compression": "gz", "overlay": 1}
+    )
+    assert filled["kernel"] == {"url": hostile, "type": "image"}
+    assert filled["dtb"] == {"url": "{{ kernel }}"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("{{ dtb }}", "{{ dbt }}", r"way.yaml:8:14: unknown placeholder 'dbt' \(allowed: dtb, dtb_compression, kernel"),
+        ("timeout: {seconds: 30}", "x: 1", "way.yaml:11:7: missing key 'timeout'"),
+        ("{seconds: 30}", "{seconds: 30, minutes: 1}", "a timeout has one unit"),
+        ("{seconds: 30}", "{seconds: 0}", "0 is out of range"),
+        ("root: ram", "root: rom", "unknown value 'rom'"),
+        ("[kernel]", "[kernle]", "unknown value 'kernle'"),
+        ("description: a way\n", "", "missing key 'description'"),
+        ("boot: {method: u-boot, timeout", "boot: {method: '{{ serial }}', timeout", "unknown placeholder 'serial'"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(path: Path, before: str, after: str, message: str) -> None:
+    path.write_text(GOOD.replace(before, after))
+    with pytest.raises(ConfigError, match=message):
+        template.read(path)
+
+
+@pytest.mark.parametrize("name", site.names(template.KIND))
+def test_the_shipped_templates_are_right(name: str) -> None:
+    found = template.find(name)
+    assert "kernel" in found.required
+    assert found.seconds() >= 300
+    assert "failure_retry" not in found.boot(dict.fromkeys(template.placeholders(template.FILES), "x"))
+
+
+def test_a_site_s_template_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lava-jobs").mkdir()
+    (tmp_path / "lava-jobs" / "uboot-ramdisk.yaml").write_text(GOOD)
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path))
+    assert template.find("uboot-ramdisk").description == "a way"
+    with pytest.raises(ConfigError, match="unknown name 'carrier-pigeon' in lava-jobs"):
+        template.find("carrier-pigeon")

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+import yaml
+from selftests.conftest import Golden
+from selftests.unit.lava.job.test_definition import BOARDS, files_for
+
+from rtgate.board import boards, media
+from rtgate.board.media import Region
+from rtgate.console.shell import Shell, Waits
+from rtgate.console.transport import ProgramTransport
+from rtgate.deadline import Deadline
+from rtgate.lava.lab import boot_media, health
+from rtgate.strict_yaml import parse
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_each_board_s_health_check_is_as_reviewed(board: str, golden: Golden) -> None:
+    text = health.definition(boards.board(board), files_for(board, "known-good").files)
+    golden(f"lava/health-checks/{board}.yaml", text)
+
+
+def test_a_health_check_boots_twice_because_one_boot_proves_no_power_switch() -> None:
+    for transport in ("docker", "board"):
+        files = files_for("rk3568-evb1", "known-good").files
+        job = yaml.safe_load(health.definition(boards.board("rk3568-evb1"), files, transport=transport))
+        assert [next(iter(action)) for action in job["actions"]] == ["deploy", "boot", "test"] * 2
+
+
+MEDIA = (
+    Region(name="loader", device="/dev/mmcblk0", offset=32768, length=1 << 20, sha256="a" * 64, image="http://h/l.img"),
+    Region(name="spi", device="/dev/mtd0", offset=0, length=16 << 20, sha256="1" * 64, model="spi0"),
+)
+
+
+def test_boot_media_go_with_the_job_and_have_their_time() -> None:
+    files = files_for("rk3568-evb1", "known-good").files
+    board = boards.board("rk3568-evb1")
+    without = yaml.safe_load(health.definition(board, files))
+    job = yaml.safe_load(health.definition(board, files, media=MEDIA))
+    tests = [action["test"] for action in job["actions"] if "test" in action]
+    for test in tests:
+        (step,) = test["definitions"][0]["repository"]["run"]["steps"]
+        words = shlex.split(step)
+        assert words[:2] == ["printf", "%s"]
+        assert words[3:] == ["|", "rtgate", "board-health", "--board", "rk3568-evb1", "--media", "-"]
+        assert media.read(parse(words[2], Path("x")).mapping(required=("media",))["media"]) == MEDIA
+    more = boot_media.seconds(MEDIA)
+    assert tests[0]["timeout"]["seconds"] == without["actions"][2]["test"]["timeout"]["seconds"] + more
+    assert job["timeouts"]["job"]["minutes"] >= without["timeouts"]["job"]["minutes"] + 2 * more // 60
+
+
+def test_without_a_container_what_is_bad_ends_the_job_as_failed(tmp_path: Path) -> None:
+    files = files_for("rk3568-evb1", "known-good").files
+    board = boards.board("rk3568-evb1")
+    job = yaml.safe_load(health.definition(board, files, transport="board", media=MEDIA))
+    steps = job["actions"][2]["test"]["definitions"][0]["repository"]["run"]["steps"]
+    for name in ("lava-test-case", "lava-test-raise"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} $*\n")
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    # These devices are not here, and a region that cannot be read is not good.
+    done = subprocess.run(
+        ["sh", "-ec", "\n".join(steps)], env={"PATH": path}, capture_output=True, text=True, check=True
+    )
+    said = done.stdout.splitlines()
+    assert said[0].startswith("lava-test-case board.power --result ")
+    assert said[1:] == [
+        f"lava-test-case board.media.loader --result fail --measurement {1 << 20} --units bytes",
+        f"lava-test-case board.media.spi --result fail --measurement {16 << 20} --units bytes",
+        "lava-test-raise infra: this board is not fit for measuring",
+    ]
+
+
+def test_a_probe_needs_no_board() -> None:
+    definition, nonce = health.probe("rk3568-evb1", "lab/rtgate:9")
+    job = yaml.safe_load(definition)
+    assert [next(iter(action)) for action in job["actions"]] == ["test"]
+    assert job["metadata"]["rtgate.nonce"] == nonce
+    assert job["actions"][0]["test"]["docker"]["image"] == "lab/rtgate:9"
+    assert health.probe("rk3568-evb1")[1] != nonce
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    """Return a shell of this machine on a pseudo-terminal."""
+    transport = ProgramTransport(["sh"])
+    made = Shell(transport, threading.Event(), waits=Waits(answer=1.0, quiet=1.0))
+    made.find(Deadline.after(10))
+    made.plain(Deadline.after(10))
+    yield made
+    transport.close()
+
+
+def test_this_machine_is_proved(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_CLOCK_S", 2.0)
+    found = {one.name: one for one in health.proved(shell)}
+    assert set(found) == {"power", "line", "clock"}
+    assert found["line"].good, found["line"].sentence
+    assert found["line"].value == 0
+    assert abs(found["clock"].value) < 20_000  # 2 s and hundredths of a second
+    assert found["power"].value > 0
+    assert found["power"].good is (found["power"].value < 900)
+
+
+def test_a_clock_that_runs_twice_as_fast_is_seen() -> None:
+    found = health.clock((0.0, 10.0), (20.0, 50.0))
+    assert not found.good
+    assert found.value == 1_000_000
+    assert found.sentence == "the board's clock counted 40.00 s in 20.00 s"
+
+
+@pytest.mark.parametrize(("passed", "good"), [(20.0, True), (20.03, True), (19.97, True), (20.1, False), (0.0, False)])
+def test_a_clock_s_tolerance(passed: float, good: bool) -> None:
+    assert health.clock((0.0, 1.0), (20.0, 1.0 + passed)).good is good
+
+
+@pytest.mark.parametrize(
+    ("late", "good"),
+    [((0.05, 0.05, 0.05), True), ((0.2, 0.4, 0.6), False)],
+    ids=["a worker that asks late", "a clock that is wrong"],
+)
+def test_clocks_that_differ_are_compared_for_longer(
+    late: tuple[float, ...], monkeypatch: pytest.MonkeyPatch, *, good: bool
+) -> None:
+    shown = iter([(0.0, 100.0), *((20.0 * turn, 100.0 + 20.0 * turn + late[turn - 1]) for turn in (1, 2, 3))])
+    monkeypatch.setattr(health, "_uptime", lambda _: next(shown))
+    monkeypatch.setattr("rtgate.lava.lab.health.time.sleep", lambda _: None)
+    assert health.compared(cast("Shell", None)).good is good
+
+
+LINE = b"%d:the quick brown fox jumps over the lazy dog 0123456789:%d\r\n"
+
+
+def test_damaged_lines_are_counted() -> None:
+    whole = b"".join(LINE % (number, number) for number in range(health.LINES))
+    assert health.intact(whole) == health.LINES
+    assert health.intact(whole.replace(b"7:the quick", b"7:the quack", 1)) == health.LINES - 1
+    assert health.intact(whole.replace(b"lazy dog", b"lazy  dog")) == 0
+    assert health.intact(b"") == 0
+    # A line that came twice is one line, and what kernel messages break is broken.
+    assert health.intact(LINE % (1, 1) + LINE % (1, 1)) == 1
+    assert health.intact(b"[  1.0] oops " + LINE % (1, 1)) == 0
+    assert health.intact(LINE % (1, 2)) == 0

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rtgate import site
+from rtgate.board.storage import FileSystem, Overwrite, Storage
+from rtgate.errors import ConfigError
+from rtgate.measure import profiles
+from rtgate.tools import Setting
+from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.hackbench import Hackbench
+from rtgate.tools.registry import TOOLS
+
+DISK = Storage(serial="S", model="", overwrite=Overwrite.FILE, name="/mnt/t", file_system=FileSystem.NONE)
+ALLOWED = "boots, description, duration, loads, minimum, nfs, only, seeds, suites, tools"
+GOOD = """\
+mr:
+  description: ours
+  duration: 1500 ms
+  seeds: 1-3,9
+  boots: 2
+"""
+
+SEED = (
+    GOOD
+    + """\
+  tools:
+    cyclictest: {duration: 2 s, options: {threads: 4, affinity: none}}
+    nvme/cyclictest: {options: {threads: 2}}
+  loads:
+    idle: {}
+    stress: {cpu: 4, vm: 1, vm-bytes: 4M}
+"""
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the path of a site's profiles."""
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path))
+    monkeypatch.delenv("RTGATE_TREE", raising=False)
+    monkeypatch.delenv("RTGATE_SHARE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "profiles.yaml"
+
+
+def test_a_profile_is_read(path: Path) -> None:
+    path.write_text(GOOD)
+    lengths = profiles.Lengths(duration_s=1.5, seeds=(1, 2, 3, 9), boots=2)
+    assert profiles.read(path) == {"mr": profiles.Profile(name="mr", description="ours", lengths=lengths)}
+
+
+def test_tools_may_have_lengths_of_their_own(path: Path) -> None:
+    path.write_text(GOOD + "  tools:\n    oslat: {duration: 2 s}\n    cyclictest: {seeds: 7, boots: 3}\n")
+    found = profiles.read(path, ("oslat", "cyclictest", "ssdd"))["mr"]
+    assert found.of("oslat") == profiles.Lengths(duration_s=2, seeds=(1, 2, 3, 9), boots=2)
+    assert found.of("cyclictest") == profiles.Lengths(duration_s=1.5, seeds=(7,), boots=3)
+    assert found.of("ssdd") == found.lengths
+    assert found.has("scheduling", "ssdd")
+
+
+def test_a_tool_may_have_other_lengths_in_one_suite(path: Path) -> None:
+    path.write_text(GOOD + "  tools:\n    cyclictest: {seeds: 7}\n    nvme/cyclictest: {duration: 2 s}\n")
+    found = profiles.read(path, ("cyclictest",))["mr"]
+    assert found.of("cyclictest", "latency").seeds == (7,)
+    assert found.of("cyclictest", "nvme").duration_s == 2
+    assert found.of("oslat", "nvme") == found.lengths
+
+
+def test_a_tool_may_have_other_lengths_under_one_load(path: Path) -> None:
+    own = "cyclictest: {seeds: 7}\n    cyclictest:hackbench: {duration: 5 s}\n    nvme/cyclictest:hackbench: {seeds: 9}"
+    path.write_text(f"{GOOD}  tools:\n    {own}\n")
+    found = profiles.read(path, ("cyclictest",))["mr"]
+    assert found.of("cyclictest", "latency", "idle").seeds == (7,)
+    assert found.of("cyclictest", "latency", "hackbench") == profiles.Lengths(duration_s=5, seeds=(1, 2, 3, 9), boots=2)
+    assert found.of("cyclictest", "nvme", "hackbench").seeds == (9,)
+
+
+def test_an_unknown_load_is_a_mistake(path: Path) -> None:
+    path.write_text(GOOD + "  tools: {cyclictest:hackbank: {boots: 1}}\n")
+    with pytest.raises(ConfigError, match=r":6:11: unknown load 'hackbank' \(allowed: .*hackbench"):
+        profiles.read(path, ("cyclictest",))
+
+
+@pytest.mark.parametrize(("text", "allowed"), [("", False), ("  nfs: false\n", False), ("  nfs: true\n", True)])
+def test_a_profile_may_allow_a_root_on_the_network(path: Path, text: str, allowed: bool) -> None:
+    path.write_text(GOOD + text)
+    assert profiles.read(path)["mr"].nfs is allowed
+
+
+def test_a_profile_may_measure_some_tools_only(path: Path) -> None:
+    path.write_text(GOOD + "  only: [cyclictest]\n")
+    found = profiles.read(path, ("oslat", "cyclictest"))["mr"]
+    assert [found.has("latency", tool) for tool in ("cyclictest", "oslat")] == [True, False]
+    assert found.has("nvme", "cyclictest")
+
+
+def test_a_profile_may_measure_some_suites_only(path: Path) -> None:
+    path.write_text(GOOD + "  only: [cyclictest]\n  suites: [latency]\n")
+    found = profiles.read(path, ("oslat", "cyclictest"))["mr"]
+    assert found.has("latency", "cyclictest")
+    assert not found.has("nvme", "cyclictest")
+    assert not found.has("latency", "oslat")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [("  only: [cyclictest, oslate]\n", "6:22"), ("  tools: {oslate: {boots: 1}}\n", "6:11")]
+)
+def test_an_unknown_tool_is_a_mistake(path: Path, text: str, place: str) -> None:
+    path.write_text(GOOD + text)
+    with pytest.raises(ConfigError) as caught:
+        profiles.read(path, ("oslat", "cyclictest"))
+    assert str(caught.value) == f"{path}:{place}: unknown tool 'oslate' (allowed: cyclictest, oslat)"
+
+
+def test_the_sites_profile_hides_the_shipped_one_of_its_name_only(path: Path) -> None:
+    shipped = profiles.profiles()
+    path.write_text(GOOD + "own: {description: x, duration: 1 s, seeds: 7, boots: 1}\n")
+    assert profiles.profile("mr").description == "ours"
+    assert profiles.profile("own").lengths.seeds == (7,)
+    assert profiles.profile("nightly") == shipped["nightly"]
+    assert sorted(profiles.profiles()) == sorted({*shipped, "own"})
+
+
+def test_an_unknown_profile_lists_the_profiles(path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"unknown profile 'fast' \(allowed: .*mr, nightly"):
+        profiles.profile("fast")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place", "message"),
+    [
+        ("  boots: 2\n", "", "2:3", "missing key 'boots'"),
+        (
+            "boots: 2",
+            "boot: 2",
+            "5:3",
+            f"unknown key 'boot' (allowed: {ALLOWED})",
+        ),
+        ("boots: 2", "boots: 0", "5:10", "0 is out of range (allowed: at least 1)"),
+        ("boots: 2", "boots: 1.5", "5:10", "expected a whole number, found a number"),
+        ("1500 ms", "10", "3:13", "expected text, found a whole number"),
+        ("1500 ms", "10 sec", "3:13", "'10 sec' has an unknown number or unit (units: ns, us, ms, s, "),
+        ("1500 ms", "10 virtual s", "3:13", "virtual s cannot be converted to s"),
+        ("1500 ms", "10 count", "3:13", "count cannot be converted to s"),
+        ("1500 ms", "999 ms", "3:13", "a duration is from 1 s to 7 days"),
+        ("1500 ms", "604801 s", "3:13", "a duration is from 1 s to 7 days"),
+        ("1-3,9", "3-1", "4:10", "'3-1' names no seeds (allowed: a number, a range like 1-4, or several with commas)"),
+        ("1-3,9", "0-3", "4:10", "'0-3' names no seeds from 1 to 100000"),
+        ("1-3,9", "[1, 2]", "4:10", "expected text, found a list"),
+        ("1-3,9", "-1", "4:10", "'-1' names no seeds (allowed: "),
+        ("mr:", "mr: {}\nmr:", "2:1", "duplicate key 'mr' (first at line 1)"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(path: Path, before: str, after: str, place: str, message: str) -> None:
+    assert before in GOOD
+    path.write_text(GOOD.replace(before, after, 1))
+    with pytest.raises(ConfigError) as caught:
+        profiles.profiles()
+    assert str(caught.value).startswith(f"{path}:{place}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [("3", (3,)), ("1-4", (1, 2, 3, 4)), ("9, 1-3,2", (1, 2, 3, 9)), ("7-7", (7,)), ("100000", (100_000,))],
+)
+def test_seeds_are_sorted_and_stand_once(text: str, seeds: tuple[int, ...]) -> None:
+    assert profiles.seeds(text) == seeds
+
+
+# The long ones must be refused at once, not counted.
+LONG = ("1-999999999999", "9" * 5000, "1-" + "9" * 18)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ",", "1,", "1-", "-1", "1-2-3", "4-1", "0", "100001", "one", "1.5", "1e3", "1 - 3", "\u0661", *LONG],
+    ids=lambda text: text[:20] or "nothing",
+)
+def test_anything_else_names_no_seeds(text: str) -> None:
+    with pytest.raises(ConfigError, match="names no seeds"):
+        profiles.seeds(text)
+
+
+@given(st.text(alphabet="0123456789-, ", max_size=12))
+def test_seeds_are_seeds_or_a_mistake(text: str) -> None:
+    try:
+        found = profiles.seeds(text)
+    except ConfigError:
+        return
+    assert found == tuple(sorted(set(found)))
+    assert 1 <= found[0] <= found[-1] <= 100_000
+
+
+def test_a_profile_may_have_options_for_tools_and_loads(path: Path) -> None:
+    path.write_text(SEED)
+    found = profiles.read(path, TOOLS)["mr"]
+    assert found.of("cyclictest").duration_s == 2
+    assert found.fitted(Cyclictest(), "latency") == Cyclictest(threads=4, affinity="none")
+    assert found.fitted(Cyclictest(), "nvme") == Cyclictest(threads=2)
+    assert found.fitted(Hackbench(loops=7), "scheduling") == Hackbench(loops=7)
+    assert found.loads == {"idle": {}, "stress": {"cpu": 4, "vm": 1, "vm-bytes": "4M"}}
+    assert found.asks("cyclictest", "nvme", "stress") == {
+        "threads": 2,
+        "stress cpu": 4,
+        "stress vm": 1,
+        "stress vm-bytes": "4M",
+    }
+    assert found.asks("hackbench", "scheduling", "idle") == {}
+
+
+def test_a_profile_that_names_loads_measures_under_no_other(path: Path) -> None:
+    path.write_text(SEED)
+    found = profiles.read(path, TOOLS)["mr"]
+    assert found.has("latency", "cyclictest", "stress", named=True)
+    assert found.has("latency", "cyclictest", "idle")
+    assert not found.has("latency", "cyclictest", "hackbench")
+    path.write_text(GOOD)
+    plain = profiles.read(path, TOOLS)["mr"]
+    assert plain.has("latency", "cyclictest", "hackbench")
+    assert not plain.has("latency", "cyclictest", "stress", named=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("  tools: {cyclictest: {options: {thread: 4}}}\n", "6:34", "cyclictest has no option 'thread'"),
+        ("  tools: {cyclictest: {options: {threads: yes}}}\n", "6:43", "threads is True"),
+        ("  tools: {cyclictest: {options: {threads: four}}}\n", "6:43", "threads is 'four'"),
+        ("  tools: {cyclictest: {options: {threads: -1}}}\n", "6:43", "at least 0"),
+        ("  tools: {cyclictest: {options: {affinity: all}}}\n", "6:33", "affinity of cyclictest is 'all'"),
+        ("  tools: {cyclictest: {options: {taskset: [2]}}}\n", "6:43", "expected a whole number"),
+        ("  loads: {stres: {}}\n", "6:11", "unknown load 'stres'"),
+        ("  loads: {stress: {cpu: 4, cpu-load: 3}}\n", "6:19", "has no option 'cpu-load'"),
+        ("  loads: {stress: {cpu: 0}}\n", "6:19", "whole number of at least 1"),
+        ("  loads: {stress: {timeout: 4s}}\n", "6:19", "has no worker"),
+        ("  loads: {hackbench: {groups: 4}}\n", "6:22", "allowed: none"),
+    ],
+)
+def test_a_mistake_in_options_is_told_with_its_place(path: Path, text: str, place: str, said: str) -> None:
+    path.write_text(GOOD + text)
+    with pytest.raises(ConfigError) as caught:
+        profiles.read(path, TOOLS)
+    assert f"profiles.yaml:{place}: " in str(caught.value)
+    assert said in str(caught.value)
+
+
+def _takes_a_length(tool: str) -> bool:
+    settings = [Setting(cpus=2, duration_s=seconds, virtual_time=False, storage=DISK) for seconds in (30.0, 60.0)]
+    return len({TOOLS[tool]().argv(setting) for setting in settings}) == 2
+
+
+def test_a_night_measures_longer_with_every_tool_that_takes_a_length() -> None:
+    shipped = profiles.read(site.shipped() / "profiles.yaml", TOOLS)
+    mr, nightly = shipped["mr"], shipped["nightly"]
+    timed = [tool for tool in TOOLS if _takes_a_length(tool)]
+    assert {"cyclictest", "signaltest", "oslat", "rt-migrate-test", "fio-read"} <= set(timed)
+    assert not {"ssdd", "hackbench", "deadline_test", "pip_stress"} & set(timed)
+    assert all(nightly.of(tool).duration_s >= 6 * mr.of(tool).duration_s for tool in timed)
+    soaked = {tool for tool in timed if "pcie" not in TOOLS[tool].suites} - {"cyclictest"}
+    assert all(nightly.of(tool).duration_s >= 12 * mr.of(tool).duration_s for tool in soaked)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from selftests.fake_target import FakeTarget, arm, measured
+from selftests.unit.measure.test_case import CASE
+
+from rtgate.judge.judging import Subject, judge
+from rtgate.judge.thresholds import Thresholds
+from rtgate.judge.verdict import Status
+from rtgate.measure.case import measure
+from rtgate.measure.raw_output import Reading
+from rtgate.measure.run import stored
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
+from rtgate.validity.check import Held
+from rtgate.validity.checks import checks
+
+Change = Callable[[dict[str, Any]], None]
+
+
+def _written(records: Path) -> Path:
+    record, outcome = measure(CASE, arm(FakeTarget({None: measured()})), 3)
+    return records_file.write(record, outcome.files, outcome.console, records)
+
+
+def _changed(directory: Path, change: Change) -> None:
+    path = directory / "record.json"
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+def _replayed(records: Path) -> Record:
+    ((record,),) = stored(records, None).values()
+    return record
+
+
+def _problems(record: Record) -> dict[str, str]:
+    return {check.name: check.sentence for check in checks(record, {}) if check.held is Held.FAILED}
+
+
+def _lower_maximum(data: dict[str, Any]) -> None:
+    for one in data["measurements"]:
+        if one["name"] == "latency.max":
+            one["value"] = 1
+
+
+def _empty_histogram_above(data: dict[str, Any]) -> None:
+    _lower_maximum(data)
+    for one in data["measurements"]:
+        if one["name"] == "latency.min":
+            one["value"] = 1
+        if "histogram" in one:
+            one["histogram"] = {"counts": {"1": 10}, "overflow": 0, "limit": one["histogram"]["limit"]}
+
+
+def test_an_untouched_record_says_what_its_raw_output_says(tmp_path: Path) -> None:
+    _written(tmp_path)
+    found = _replayed(tmp_path)
+    assert found.discrepancies == ()
+    assert _problems(found) == {}
+
+
+@pytest.mark.parametrize("change", [_lower_maximum, _empty_histogram_above])
+def test_a_figure_that_was_edited_is_an_error_that_names_both(change: Change, tmp_path: Path) -> None:
+    _changed(_written(tmp_path), change)
+    found = _replayed(tmp_path)
+    assert "record.json says latency.max" in _problems(found)["record"]
+    assert "its raw output" in _problems(found)["record"]
+    subject = Subject(case=found.case, board=found.board, arm=found.arm, flavour=found.kernel.flavour, records=(found,))
+    assert {one.status for one in judge(subject, Thresholds())} == {Status.ERROR}
+
+
+def test_a_maximum_below_its_histogram_is_seen_without_raw_output(tmp_path: Path) -> None:
+    record, outcome = measure(CASE, arm(FakeTarget({None: measured()})), 3)
+    _changed(records_file.write(record, {}, outcome.console, tmp_path), _lower_maximum)
+    found = _replayed(tmp_path)
+    assert found.discrepancies == ()
+    assert list(_problems(found)) == ["figures"]
+    assert "latency.max" in _problems(found)["figures"]
+
+
+def test_raw_output_that_was_changed_or_lost_is_named(tmp_path: Path) -> None:
+    raw = _written(tmp_path) / "raw" / "cyclictest.json"
+    raw.write_bytes(raw.read_bytes() + b" ")
+    assert _problems(_replayed(tmp_path))["record"].startswith("raw/cyclictest.json was changed after")
+    raw.unlink()
+    assert _problems(_replayed(tmp_path))["record"].startswith("raw/cyclictest.json is missing")
+
+
+@pytest.mark.parametrize("entry", ["../record.json", "/etc/passwd", "raw/../../x", "raw/a/b"])
+def test_a_source_outside_the_record_is_not_read(entry: str, tmp_path: Path) -> None:
+    _changed(_written(tmp_path), lambda data: data["sources"].update({entry: "0"}))
+    assert "outside its directory" in _problems(_replayed(tmp_path))["record"]
+
+
+def test_a_record_that_does_not_say_how_it_was_read_is_an_error(tmp_path: Path) -> None:
+    _changed(_written(tmp_path), lambda data: data.update(reading={}))
+    assert "is missing" in _problems(_replayed(tmp_path))["record"]
+
+
+def test_a_reading_survives_the_file() -> None:
+    record, _ = measure(CASE, arm(FakeTarget({None: measured()})), 3)
+    data = json.loads(json.dumps(record.reading))
+    assert json.loads(json.dumps(Reading.from_json(data).as_json())) == data
+
+
+def test_any_single_figure_that_changes_is_told(tmp_path_factory: pytest.TempPathFactory) -> None:
+    directory = tmp_path_factory.mktemp("records")
+    written = _written(directory)
+    before = (written / "record.json").read_text()
+    figures = [number for number, one in enumerate(json.loads(before)["measurements"]) if "value" in one]
+
+    @settings(max_examples=40, deadline=None)
+    @given(st.sampled_from(figures), st.floats(-1e6, 1e6).filter(bool))
+    def told(number: int, more: float) -> None:
+        data = json.loads(before)
+        one = data["measurements"][number]
+        if one["value"] + more == one["value"]:
+            return
+        one["value"] += more
+        (written / "record.json").write_text(json.dumps(data))
+        assert _replayed(directory).discrepancies
+
+    told()
+
+
+def test_discrepancies_are_not_written(tmp_path: Path) -> None:
+    record, _ = measure(CASE, arm(FakeTarget({None: measured()})), 3)
+    assert "discrepancies" not in records_file.as_json(replace(record, discrepancies=("a",)))

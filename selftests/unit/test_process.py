@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rtgate.process import guarded
+
+needs_setpriv = pytest.mark.skipif(shutil.which("setpriv") is None, reason="util-linux is not installed")
+
+
+@needs_setpriv
+def test_the_command_is_kept_behind_the_guard() -> None:
+    assert guarded(["qemu", "-x", "a b"]) == ["setpriv", "--pdeathsig", "KILL", "--", "qemu", "-x", "a b"]
+    assert guarded(("make",), "TERM") == ["setpriv", "--pdeathsig", "TERM", "--", "make"]
+
+
+def test_without_setpriv_the_command_runs_unguarded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert guarded(("qemu", "-x")) == ["qemu", "-x"]
+
+
+PARENT = """
+import subprocess, sys, time
+from rtgate.process import guarded
+child = subprocess.Popen(guarded(["sleep", "60"]))
+time.sleep(0.2)  # setpriv must have asked for the signal before we die
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@needs_setpriv
+def test_a_guarded_child_does_not_outlive_us() -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+    end = time.monotonic() + 10
+    while runs(child) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not runs(child)
+
+
+def runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+    return state != "Z"

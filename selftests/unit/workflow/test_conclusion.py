@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""Every output of a run says the same: the exit code, verdict.json, junit.xml, Allure's results, the summary."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from rtgate.errors import InfrastructureError
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
+from rtgate.report import html
+from rtgate.workflow import conclusion
+from rtgate.workflow.conclusion import Ending, finish
+
+_OUTCOMES = {0: {"PASS"}, 1: {"FAIL"}, 3: {"MISS"}, 4: {"ERROR"}, 5: {"DONE", "SKIP"}}
+NAMED = (
+    (Status.FAIL, Kind.LIMIT),
+    (Status.FAIL, Kind.REGRESSION),
+    (Status.FAIL, Kind.BOOT),
+    (Status.ERROR, Kind.VALIDITY),
+    (Status.MISS, Kind.LAB),
+    (Status.PASS, Kind.LIMIT),
+    (Status.PASS, Kind.NO_WORSE),
+    (Status.PASS, Kind.GUARANTEE),
+    (Status.DONE, Kind.INCONCLUSIVE),
+    (Status.DONE, Kind.NOT_COMPARED),
+    (Status.DONE, Kind.UNJUDGED),
+    (Status.SKIP, Kind.NOT_EXERCISED),
+    (Status.SKIP, Kind.UNJUDGED),
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_allure_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    def page(_: Path, output: Path, __: Path | None = None) -> Path:
+        return output / "index.html"
+
+    monkeypatch.setattr(html, "generate", page)
+
+
+def _verdict(status: Status, kind: Kind, case: str = "latency/cyclictest:idle") -> Verdict:
+    return Verdict(
+        status=status,
+        kind=kind,
+        sentence=f"{kind.value} it is",
+        board="virt-arm64",
+        arm="candidate",
+        flavour="preempt_rt",
+        case=case,
+        measurement="latency.max",
+        value="100.8 virtual us (12600 instructions)",
+        limit="86.0 virtual us (10750 instructions)",
+    )
+
+
+def _agree(output: Path, code: int, told: str) -> None:
+    """Hold every output against the exit code."""
+    found = json.loads((output / "verdict.json").read_text())
+    assert found["exit_code"] == code
+    assert found["outcome"] in _OUTCOMES[code]
+    (suite,) = ET.parse(output / "junit.xml").getroot()
+    bad = {name: int(suite.get(name) or 0) for name in ("failures", "errors", "skipped")}
+    assert int(suite.get("tests") or 0) > 0
+    assert (bad["failures"] > 0) == (code == 1), bad
+    assert (bad["failures"] + bad["errors"] > 0) == (code in {1, 3, 4}), bad
+    assert code != 5 or bad["skipped"] > 0
+    states = {json.loads(path.read_text())["status"] for path in (output / "allure-results").glob("*-result.json")}
+    assert ("failed" in states) == (code == 1)
+    assert bool(states & {"failed", "broken"}) == (code in {1, 3, 4})
+    assert code != 5 or "skipped" in states or "unknown" in states
+    assert f"exit code {code})" in told
+    line = next(one for one in told.splitlines() if f"exit code {code})" in one)
+    assert line.split(":")[0] in _OUTCOMES[code]
+    assert code == 0 or not line.endswith(f"(1 PASS; exit code {code})")
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.combinations_with_replacement(NAMED, 2)))
+@pytest.mark.parametrize("same_case", [True, False])
+def test_every_output_says_the_same(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    first: tuple[Status, Kind],
+    second: tuple[Status, Kind],
+    same_case: bool,
+) -> None:
+    verdicts = [_verdict(*first), _verdict(*second, "latency/cyclictest:idle" if same_case else "latency/b:idle")]
+    code = finish(tmp_path, verdicts, Ending(whole=True))
+    assert code == exit_code(verdicts)
+    _agree(tmp_path, code, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("kind", [(Status.PASS, Kind.LIMIT), (Status.FAIL, Kind.LIMIT), (Status.DONE, Kind.UNJUDGED)])
+def test_what_was_not_measured_is_missing_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: tuple[Status, Kind]
+) -> None:
+    code = finish(tmp_path, [_verdict(*kind)], Ending(whole=False))
+    assert code == (1 if kind[0] is Status.FAIL else 3)
+    _agree(tmp_path, code, capsys.readouterr().out)
+
+
+def test_no_verdict_is_missing_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = finish(tmp_path, [], Ending(whole=False))
+    assert code == 3
+    _agree(tmp_path, code, capsys.readouterr().out)
+
+
+def test_a_page_that_cannot_be_made_is_told_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> Path:
+        raise InfrastructureError("the Allure command is missing")
+
+    monkeypatch.setattr(html, "generate", away)
+    code = finish(tmp_path, [_verdict(Status.PASS, Kind.LIMIT)], Ending(whole=True))
+    assert code == 3
+    assert json.loads((tmp_path / "verdict.json").read_text())["outcome"] == "MISS"
+    assert "no report page" in (tmp_path / "junit.xml").read_text()
+    assert "no report page: the Allure command is missing" in capsys.readouterr().err
+
+
+def test_records_that_the_history_did_not_take_are_told_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(conclusion, "keep", lambda *_: "not stored in the history: it is away")
+    code = finish(tmp_path, [_verdict(Status.PASS, Kind.LIMIT)], Ending(whole=True, history="sqlite:///h.db"))
+    assert code == 3
+    _agree(tmp_path, code, capsys.readouterr().out)
+    assert "it is away" in (tmp_path / "junit.xml").read_text()
+
+
+def test_figures_are_numbers_with_units(tmp_path: Path) -> None:
+    finish(tmp_path, [_verdict(Status.FAIL, Kind.LIMIT)], Ending(whole=True))
+    (found,) = json.loads((tmp_path / "verdict.json").read_text())["verdicts"]
+    assert (found["value"]["number"], found["value"]["unit"]) == (100.8, "virtual us")
+    assert (found["limit"]["number"], found["limit"]["unit"]) == (86.0, "virtual us")
+    properties = ET.parse(tmp_path / "junit.xml").getroot().iter("property")
+    named = {one.get("name"): one.get("value") for one in properties}
+    assert named["limit: latency.max"] == "100.8 virtual us (12600 instructions)"
+    assert named["board"] == "virt-arm64"

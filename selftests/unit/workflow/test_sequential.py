@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: MIT
+"""Which boots a gate and a submission measure next, with the suites and the lab replaced."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from selftests.unit.history.conftest import CASE
+from selftests.unit.history.conftest import record as of_a_board
+
+from rtgate.errors import ConfigError
+from rtgate.judge.compare.looks import CONFIRM, RELEASE
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.lava.job.request import Order, in_turns, metadata
+from rtgate.measure.case import Case
+from rtgate.records import planned
+from rtgate.records import record as records_file
+from rtgate.records.record import KernelIdentity, Place
+from rtgate.records.schedule import Schedule, parsed
+from rtgate.tools.cyclictest import Cyclictest
+from rtgate.workflow import sequential, suite_process
+from rtgate.workflow.budget import Budget, minutes
+from rtgate.workflow.job_planner import Further
+from rtgate.workflow.job_results import Carried
+from rtgate.workflow.job_watch import JobWatch
+from rtgate.workflow.sequential import Stored, carried_out, looks_of
+from rtgate.workflow.suite_process import Batch, Suites
+
+BOARD = "bench"
+
+
+@pytest.fixture(autouse=True)
+def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "site" / "boards").mkdir(parents=True)
+    shipped = Path(__file__).parents[3] / "boards" / "rk3568-evb1.yaml"
+    (tmp_path / "site" / "boards" / f"{BOARD}.yaml").write_text(shipped.read_text())
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
+    monkeypatch.delenv("RTGATE_HISTORY", raising=False)
+
+
+class Bench:
+    """Stands in for the suites: leaves the records that a batch was to bring. Every boot takes a minute."""
+
+    def __init__(self, records: Path, *, slower: float, wander: float = 0.0) -> None:
+        self.batches: list[dict[str, str]] = []
+        self._records, self._slower, self._wander = records, slower, wander
+
+    def __call__(self, asked: object, options: list[str], log: Path) -> int:
+        if "--replay" in options:
+            return 0
+        words = dict(pairwise(options))
+        self.batches.append(words)
+        low, high = map(int, words["--boots"].split("-"))
+        arms = [word.partition("=")[0] for name, word in pairwise(options) if name == "--arm"]
+        for arm in arms:
+            place = Place(records=self._records, board=BOARD, arm=arm, case=CASE)
+            numbers = range(low, high + 1)
+            planned.plan(place, numbers, virtual=False, steps=parsed(words["--looks"]), screen="--screen" in options)
+            for number in numbers:
+                self._boot(arm, number, screen="--screen" in options)
+        return 0
+
+    def _boot(self, arm: str, number: int, *, screen: bool) -> None:
+        chance = random.Random(f"{arm} {number}")
+        scale = (self._slower if arm == "candidate" else 1.0) * (1 + chance.gauss(0, self._wander))
+        made = of_a_board(number, scale=scale, arm=arm, image=arm * 4)
+        mark: Mapping[str, str] = {"stage": "screen"} if screen else {"pair": str(number)}
+        made = replace(made, machine={**made.machine, **mark}, seconds={"total": 60.0})
+        records_file.write(made, {}, b"", self._records)
+
+
+def suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench, **asked: Any) -> Suites:
+    words = {"board": BOARD, "profile": "mr", "tuning": "default", "console": "host", "procedure": "interleaved"}
+    missing = dict.fromkeys(("seeds", "boots", "flavour", "power_cycle", "thresholds", "history", "select"))
+    monkeypatch.setattr(suite_process, "pytest", bench)
+    return Suites(
+        asked=argparse.Namespace(**{**missing, **words, "no_extend": False, "boot_again": False, **asked}),
+        kernels={"baseline": tmp_path / "old", "candidate": tmp_path / "new"},
+        output=tmp_path / "report",
+    )
+
+
+def boots(bench: Bench) -> list[str]:
+    return [words["--boots"] for words in bench.batches]
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    (tmp_path / "report" / "records").mkdir(parents=True)
+    return tmp_path / "report" / "records"
+
+
+def test_a_clear_regression_ends_at_the_first_look(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(records, slower=2.0, wander=0.001)
+    assert carried_out(suites(tmp_path, monkeypatch, bench), Budget(1000))
+    assert boots(bench) == ["1-3"]
+    assert bench.batches[0]["--looks"] == "3:0.2,6:0.3,12:0.5"
+
+
+def test_what_is_open_is_measured_on_to_the_last_look_and_every_look_is_written_down(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(records, slower=1.05, wander=0.3)
+    assert carried_out(suites(tmp_path, monkeypatch, bench), Budget(1000))
+    assert boots(bench) == ["1-3", "4-6", "7-12"]
+    for arm in ("baseline", "candidate"):
+        found = planned.read(Place(records=records, board=BOARD, arm=arm, case=CASE))
+        assert found.schedule == Schedule(steps=RELEASE.steps, taken=(3, 6, 12))
+
+
+def test_the_budget_ends_it_and_says_what_going_on_costs(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = Bench(records, slower=1.05, wander=0.3)
+    carried_out(suites(tmp_path, monkeypatch, bench), Budget(5))
+    assert boots(bench) == ["1-3"]
+    assert f"3 more pairs of {CASE} would take 6.0 board-minutes more; 0.0 of 5 are spent: --budget 7 allows it" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [({"no_extend": True}, ["1-3"]), ({"procedure": "screened"}, ["1-3", "1-6"])]
+)
+def test_the_screen_needs_no_baseline_and_pairs_are_fresh(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], expected: list[str]
+) -> None:
+    bench = Bench(records, slower=1.05, wander=0.3)
+    carried_out(suites(tmp_path, monkeypatch, bench, **asked), Budget(1000))
+    assert boots(bench) == expected
+    screened = asked.get("procedure") == "screened"
+    assert {one.arm for one in records_file.read_all(records)} == {"baseline", "candidate"}
+    assert sum(one.screening for one in records_file.read_all(records)) == (3 if screened else 0)
+    assert planned.read(Place(records=records, board=BOARD, arm="baseline", case=CASE)).schedule.steps == (
+        looks_of(asked.get("procedure", "interleaved"))
+    )
+
+
+def test_a_number_of_boots_is_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Batch] = []
+
+    def measure(_self: Suites, batch: Batch, _log: str) -> bool:
+        seen.append(batch)
+        return True
+
+    monkeypatch.setattr(Suites, "measure", measure)
+    monkeypatch.setattr(Suites, "judge", lambda _self: None)
+    monkeypatch.setattr(sequential, "_open_seeds", lambda _suites: ())
+    bench = Bench(tmp_path, slower=1)
+    assert carried_out(suites(tmp_path, monkeypatch, bench, boots="6"), Budget(1))
+    assert seen == [Batch()]
+
+
+def _said(case: str, status: Status, kind: Kind, limit: str = "") -> Verdict:
+    return Verdict(
+        status=status, kind=kind, sentence="", board=BOARD, arm="candidate", flavour="", case=case, limit=limit
+    )
+
+
+OPEN = _said(CASE, Status.DONE, Kind.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "seeds"),
+    [
+        ([OPEN], ["1-12", "13-24"]),
+        ([_said(CASE, Status.DONE, Kind.INCONCLUSIVE, limit="50 us")], ["1-12"]),
+        ([OPEN, _said(CASE, Status.FAIL, Kind.LIMIT)], ["1-12"]),
+        ([OPEN, _said("latency/other:idle", Status.FAIL, Kind.LIMIT)], ["1-12", "13-24"]),
+        ([OPEN, _said("latency/other:idle", Status.FAIL, Kind.REGRESSION)], ["1-12"]),
+    ],
+    ids=["open", "open limit", "failed", "another limit", "another regression"],
+)
+def test_on_virtual_time_what_is_open_gets_as_many_seeds_again_unless_there_is_a_regression(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, verdicts: list[Verdict], seeds: list[str]
+) -> None:
+    measured: list[str] = []
+
+    def measure(_self: Suites, batch: Batch, _log: str) -> bool:
+        measured.append(batch.seeds or "1-12")
+        place = Place(records=records, board=BOARD, arm="baseline", case=CASE)
+        planned.plan(place, range(1, 13), virtual=True)
+        return True
+
+    monkeypatch.setattr(Suites, "measure", measure)
+    monkeypatch.setattr(Suites, "judge", lambda _self: None)
+    monkeypatch.setattr(sequential, "read_verdicts", lambda *_: (verdicts, []))
+    assert carried_out(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), Budget(1))
+    assert measured == seeds
+
+
+def test_open_cases_of_different_length_get_their_own_seeds_and_one_further_judgement(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, lengths, done = "latency/cyclictest:hackbench", {CASE: 12}, []
+    lengths[loaded] = 8
+
+    def measure(_self: Suites, batch: Batch, _log: str) -> bool:
+        done.append(f"{', '.join(batch.cases)} {batch.seeds}".strip())
+        for case, seeds in lengths.items():
+            place = Place(records=records, board=BOARD, arm="baseline", case=case)
+            planned.plan(place, range(1, seeds + 1), virtual=True)
+        return True
+
+    monkeypatch.setattr(Suites, "measure", measure)
+    monkeypatch.setattr(Suites, "judge", lambda _self: done.append("judged"))
+    said = [OPEN, _said(loaded, Status.DONE, Kind.INCONCLUSIVE)]
+    monkeypatch.setattr(sequential, "read_verdicts", lambda *_: (said, []))
+    assert carried_out(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), Budget(1))
+    assert done[:2] == ["", "judged"]
+    assert set(done[2:4]) == {f"{CASE} 13-24", f"{loaded} 9-16"}
+    assert done[4:] == ["judged"]
+
+
+@pytest.mark.parametrize(("text", "found"), [("45min", 45), ("45 min", 45), ("2h", 120), ("1.5 h", 90)])
+def test_a_budget_is_in_minutes(text: str, found: float) -> None:
+    assert minutes(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "0", "soon", "-3", "45m", "1e9"])
+def test_a_budget_of_nothing_is_none(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"--budget: .* is not a duration"):
+        minutes(text)
+
+
+# --- jobs in a lab
+
+
+KERNEL = KernelIdentity(name="k", flavour="preempt_rt", release="", image_sha256="a", source="", provenance="")
+
+
+def order(**changes: Any) -> Order:
+    whole = Order(
+        board=BOARD,
+        kernels={"baseline": KERNEL, "candidate": KERNEL},
+        boots=in_turns(("baseline", "candidate"), 3),
+        cases=(Case(suite="latency", tool=Cyclictest(), load="idle"),),
+        suites=("latency",),
+        profile="quick",
+        tuning="default",
+        transport="docker",
+        looks=RELEASE.steps,
+    )
+    return replace(whole, **changes)
+
+
+def further(records: Path, whole: Order, budget: float = 1000) -> Further:
+    stored = Stored(records=records, board=BOARD)
+    return Further(whole=whole, stored=stored, budget=Budget(budget), watch=JobWatch(verbose=False))
+
+
+def filled(records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(records, slower=1.05, wander=0.3)
+    suites(tmp_path, monkeypatch, bench, no_extend=True).measure(Batch(boots="1-3", looks=RELEASE.steps), "log")
+
+
+def test_a_further_job_has_the_pairs_of_the_next_look(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(records, tmp_path, monkeypatch)
+    jobs = further(records, order())
+    assert jobs.first() == order()
+    following = jobs.order()
+    assert following is not None
+    assert following.boots == ("baseline", "candidate", "candidate", "baseline", "baseline", "candidate")
+    assert [following.mark(boot)["pair"] for boot in range(1, 7)] == ["4", "4", "5", "5", "6", "6"]
+    assert jobs.order() is None  # nothing came of it: asking again would go on for ever
+
+
+def test_a_job_that_the_budget_does_not_reach_is_said(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(records, tmp_path, monkeypatch)
+    jobs = further(records, order(), budget=10)
+    job: Any = SimpleNamespace(job=SimpleNamespace(started="2026-11-22T03:00:00Z", ended="2026-11-22T03:06:00Z"))
+    jobs.spend([Carried(order(), [job])])
+    assert jobs.budget.spent == 6
+    assert jobs.order() is None
+    assert "6.0 of 10 are spent" in capsys.readouterr().err
+
+
+def test_a_screen_boots_the_candidate_alone(records: Path) -> None:
+    first = further(records, order(looks=CONFIRM.steps)).first()
+    assert (first.boots, first.screen, set(first.kernels)) == (("candidate",) * 3, True, {"candidate"})
+    assert first.mark(2) == {"stage": "screen"}
+
+
+def test_parts_of_an_order_count_their_pairs_on() -> None:
+    parts = order(boots=in_turns(("baseline", "candidate"), 6), before=3).parts(longest_s=300)
+    assert len(parts) > 1
+    numbers = [part.mark(boot)["pair"] for part in parts for boot in range(1, len(part.boots) + 1)]
+    assert numbers == [str(pair) for pair in range(4, 10) for _ in range(2)]
+    assert metadata("") == {}

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""Which cases of a comparison are traced, and what is said of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rtgate.errors import ConfigError, ParseError
+from rtgate.explain.comparing import Pair
+from rtgate.explain.explanation import Exercise
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.kernel.differing import Differences
+from rtgate.records import explained
+from rtgate.workflow import tracing
+
+IDLE, LOADED, OTHER = "latency/cyclictest:idle", "latency/cyclictest:hackbench", "signal/signaltest:idle"
+DIFFERENCES = Differences(changed=("f",), data=("table",), options={"CONFIG_HZ": ("250", "1000")})
+
+
+class Boots:
+    """Instead of boots: notes which cases were traced, and how."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.explained: list[str] = []
+        self.exercised: list[str] = []
+        self.broken: dict[str, Exception] = {}
+        monkeypatch.setattr(tracing, "slowest", lambda directory: self._record(directory.name))
+        monkeypatch.setattr(tracing, "case_of", lambda record: record)
+        monkeypatch.setattr(
+            tracing, "make_arms", lambda _: ((Named("candidate"), Named("baseline")), threading.Event())
+        )
+        monkeypatch.setattr(tracing, "compare", self._compare)
+        monkeypatch.setattr(tracing, "exercise", self._exercise)
+
+    def _record(self, case: str) -> Any:
+        if isinstance(error := self.broken.get(case), ConfigError):
+            raise error
+        return Named(case)
+
+    def _compare(self, case: Any, *_: Any) -> Any:
+        self.explained.append(case.name)
+        return Named("", explanation=Named("", sentence="+9 in f"), differences=DIFFERENCES, exercise=Exercise())
+
+    def _exercise(self, pairs: Sequence[Pair], *_: Any) -> Any:
+        cases = [pair.case.name for pair in pairs]
+        self.exercised += cases
+        return DIFFERENCES, [self.broken.get(case, Exercise(executed={"f": 5}, data=("table",))) for case in cases]
+
+
+class Named:
+    """Any object with a name."""
+
+    def __init__(self, name: str, **more: Any) -> None:
+        self.name, self.seed, self.profile, self.tuning = name, 3, "compare", "default"
+        self.machine: dict[str, str] = {}
+        self.kernel: Any = type("Kernel", (), {"image_sha256": "ab"})
+        vars(self).update(more)
+
+
+def verdict(case: str, kind: Kind) -> Verdict:
+    return Verdict(
+        status=Status.FAIL, kind=kind, sentence="", board="virt-arm64", arm="candidate", flavour="preempt_rt", case=case
+    )
+
+
+@pytest.fixture
+def boots(monkeypatch: pytest.MonkeyPatch) -> Boots:
+    return Boots(monkeypatch)
+
+
+def traced(path: Path, *verdicts: Verdict) -> dict[str, explained.Explained]:
+    for one in verdicts:
+        (path / "virt-arm64" / "candidate" / stored(one.case)).mkdir(parents=True, exist_ok=True)
+    found = tracing.trace("virt-arm64", {"candidate": path, "baseline": path}, path, verdicts)
+    seen = {file.parent.name: explained.read(file.parent) for file in path.rglob("explained.json")}
+    assert found is bool(seen)
+    return {case: one for case, one in seen.items() if one is not None}
+
+
+def stored(case: str) -> str:
+    return case.replace("/", ".")
+
+
+def test_without_a_regression_it_is_seen_of_every_case_what_ran(boots: Boots, tmp_path: Path) -> None:
+    seen = traced(
+        tmp_path,
+        verdict(IDLE, Kind.NO_WORSE),
+        verdict(LOADED, Kind.INCONCLUSIVE),
+        verdict(IDLE, Kind.NO_WORSE),
+        verdict(OTHER, Kind.NO_WORSE),
+        verdict("latency/cyclictest:stress-ng", Kind.LIMIT),
+    )
+    assert (boots.exercised, boots.explained) == ([stored(IDLE), stored(LOADED)], [])
+    assert set(seen) == {stored(IDLE), stored(LOADED)}
+    assert seen[stored(IDLE)].executed == {"f": 5}
+    assert seen[stored(IDLE)].others == ("table", "CONFIG_HZ")
+    assert seen[stored(IDLE)].sentence == ""
+
+
+@pytest.mark.parametrize(
+    ("regressed", "chosen"),
+    [
+        ([LOADED], LOADED),
+        ([LOADED, LOADED, IDLE], IDLE),
+        ([LOADED, "latency/cyclictest:stress-ng", "latency/cyclictest:stress-ng"], "latency/cyclictest:stress-ng"),
+        ([LOADED, LOADED, f"{IDLE}+isolated"], f"{IDLE}+isolated"),
+    ],
+)
+def test_a_regression_is_explained_once_idle_if_it_shows_there(
+    boots: Boots, tmp_path: Path, regressed: list[str], chosen: str
+) -> None:
+    others = [verdict("latency/cyclictest:stress", Kind.NO_WORSE)]
+    seen = traced(tmp_path, *others, *(verdict(case, Kind.REGRESSION) for case in regressed))
+    assert (boots.exercised, boots.explained) == ([], [stored(chosen)])
+    assert seen[stored(chosen)].sentence == "+9 in f"
+
+
+@pytest.mark.parametrize("error", [ParseError("the boot did not repeat itself"), ConfigError("no record")])
+def test_a_case_that_cannot_be_traced_is_told_and_the_others_are_seen(
+    boots: Boots, tmp_path: Path, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    boots.broken[stored(LOADED)] = error
+    seen = traced(tmp_path, verdict(LOADED, Kind.NO_WORSE), verdict(IDLE, Kind.NO_WORSE))
+    assert set(seen) == {stored(IDLE)}
+    assert f"{LOADED} is not traced: {error}" in capsys.readouterr().err
+
+
+def test_arms_that_cannot_be_made_are_told_of_every_case(
+    boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_: Any) -> Any:
+        raise ConfigError("no such kernel")
+
+    monkeypatch.setattr(tracing, "make_arms", fails)
+    assert traced(tmp_path, verdict(LOADED, Kind.NO_WORSE), verdict(IDLE, Kind.NO_WORSE)) == {}
+    assert traced(tmp_path, verdict(IDLE, Kind.REGRESSION)) == {}
+    told = capsys.readouterr().err
+    assert f"{LOADED} is not traced: no such kernel" in told
+    assert told.count(f"{IDLE} is not traced: no such kernel") == 2
+    assert (boots.exercised, boots.explained) == ([], [])
+
+
+def test_cases_of_another_tuning_boot_with_it(boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(tracing, "case_of", lambda one: Named(one.name, tuning=one.name.partition("+")[2] or "default"))
+    arms = ((Named("candidate"), Named("baseline")), threading.Event())
+
+    def made(request: Any) -> Any:
+        asked.append(request.tuning)
+        return arms
+
+    monkeypatch.setattr(tracing, "make_arms", made)
+    names = (IDLE, LOADED, f"{IDLE}+isolated")
+    assert len(traced(tmp_path, *(verdict(name, Kind.NO_WORSE) for name in names))) == 3
+    assert asked == ["default", "isolated"]
+    assert boots.exercised == [stored(name) for name in names]
+
+
+def test_what_no_tool_can_show_is_not_traced(boots: Boots, tmp_path: Path) -> None:
+    assert traced(tmp_path, verdict(OTHER, Kind.NO_WORSE), verdict(IDLE, Kind.LIMIT)) == {}
+    assert (boots.exercised, boots.explained) == ([], [])

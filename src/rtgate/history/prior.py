@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""What a comparison borrows from the history, as `judge.grounds.Past` asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rtgate.history.database import History
+from rtgate.history.pairing import borrow
+from rtgate.history.qualifying import qualified
+from rtgate.history.screens import level
+from rtgate.judge.compare.pairing import Known
+from rtgate.records.record import Record
+
+
+class Lender:
+    """A history that lends. Its methods raise InfrastructureError when the database cannot be reached."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    def known(self, like: Record, judged: Sequence[Record]) -> Known:
+        """Return levels, variances, spikes and sessions of comparable boots, of other runs than those judged."""
+        return replace(borrow(self._history, like, judged).known, screen=level(self._history, like))
+
+    def unqualified(self, like: Record) -> str:
+        """Return why the record's board may not judge; empty if it may."""
+        standing = qualified(self._history, like)
+        return "" if standing.qualified else standing.reason

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""One boot in numbers that two kernels are compared by: mean, quantiles and maximum of latencies, and what else counts.
+
+All CPUs of a boot are one here: latencies are added up, of other measurements the worst counts. A number that the boot
+does not give is absent, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.records.record import Record
+from rtgate.units import Unit
+
+
+class Part(Enum):
+    """Which part of a distribution a figure tells of; parts move by different amounts for no reason."""
+
+    BODY = "body"
+    TAIL = "tail"
+    EXTREME = "extreme"
+    NUMBER = "number"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootFigure:
+    """One number of one boot.
+
+    Attributes:
+        value: in `unit`; larger is worse, so a throughput is negative.
+        better: which way the measurement itself improves.
+    """
+
+    name: str
+    part: Part
+    value: float
+    unit: Unit
+    better: Better = Better.LOWER
+
+
+_QUANTILES = (("p50", 0.5, Part.BODY), ("p90", 0.9, Part.BODY), ("p99", 0.99, Part.TAIL), ("p99.9", 0.999, Part.TAIL))
+_EVENTS = 4  # beyond a quantile: fewer say nothing about it; 5 s at 1 kHz have 5, less what was lost
+
+
+def boot_figures(record: Record) -> Mapping[str, BootFigure]:
+    """Return the figures of a boot by name, such as `latency p99.9` or `hackbench.time`."""
+    histograms: dict[str, list[Histogram]] = {}
+    numbers: dict[str, list[Measurement]] = {}
+    for one in record.measurements:
+        if one.histogram is not None and one.better is Better.LOWER:
+            histograms.setdefault(one.name, []).append(one.histogram)
+        elif one.quantity is not None and one.better is not Better.NEITHER:
+            numbers.setdefault(one.name, []).append(one)
+    found: dict[str, BootFigure] = {}
+    for name, parts in histograms.items():
+        largest = [one.quantity.value for one in numbers.get(f"{name}.max", ()) if one.quantity is not None]
+        found |= {figure.name: figure for figure in _of_histogram(name, parts, largest)}
+    for name, measurements in numbers.items():
+        # `latency.avg` of a tool that gives the distribution says less than the distribution.
+        if name.partition(".")[0] not in histograms:
+            found[name] = _worst(name, measurements)
+    return found
+
+
+def _of_histogram(name: str, parts: Sequence[Histogram], largest: Sequence[float]) -> list[BootFigure]:
+    """Return the figures of a distribution. Samples beyond its range count as its end: they are at least that.
+
+    Args:
+        name: of the measurement.
+        parts: by CPU.
+        largest: the maxima that the tool reported beside, exact also beyond the range.
+    """
+    try:
+        whole = Histogram.merged(parts)
+    except ValueError:
+        return []
+    if not whole.total:
+        return []
+    counts = {**whole.counts, whole.limit: whole.counts.get(whole.limit, 0) + whole.overflow}
+    seen = [value for value, count in counts.items() if count]
+    figures = {"mean": (sum(value * count for value, count in counts.items()) / whole.total, Part.BODY)}
+    for label, share, part in _QUANTILES:
+        if (1 - share) * whole.total >= _EVENTS:
+            quantile = whole.quantile(share)
+            figures[label] = (whole.limit if quantile is None else quantile.value, part)
+    figures["maximum"] = (max(float(max(seen)), *largest), Part.EXTREME)
+    return [
+        BootFigure(name=f"{name} {label}", part=part, value=float(value), unit=whole.unit)
+        for label, (value, part) in figures.items()
+    ]
+
+
+def _worst(name: str, measurements: Sequence[Measurement]) -> BootFigure:
+    better = measurements[0].better
+    unit = measurements[0].unit
+    sign = -1.0 if better is Better.HIGHER else 1.0
+    values = [sign * one.quantity.value for one in measurements if one.quantity is not None and one.unit is unit]
+    # What a tool reports as its largest sample moves as the largest of a histogram does.
+    part = Part.EXTREME if name.rpartition(".")[2] == "max" else Part.NUMBER
+    return BootFigure(name=name, part=part, value=max(values), unit=unit, better=better)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""May the boots of two kernels be compared? Only if nothing but the kernel differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from rtgate.records.record import Record
+
+
+def differences(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:
+    """Return what forbids a comparison, as sentences; empty when the boots that measured may be compared.
+
+    Kernel, configuration and flavour are what is compared. Everything else must be equal in all boots: board, device,
+    CPU model, QEMU, root file system, tuning (`Environment.incomparable`), the tool's command line and how long it had
+    to run, the load and its processes, the profile, the plans where they are known, and on virtual time the seeds and
+    the plan that each seed ran.
+    """
+    before, after = _measured(baseline), _measured(candidate)
+    if not before or not after:
+        return ()
+    pairs = [(before[0], one) for one in (*before, *after)] + [(after[0], one) for one in after]
+    found = [text for first, one in pairs for text in first.environment.incomparable(one.environment)]
+    for name, of in _ASKED:
+        found += _unlike(name, map(of, before), map(of, after))
+    if any(record.virtual_time for record in (*before, *after)):
+        found += _phases(baseline, candidate)
+    else:
+        found += _plans(before, after)
+    return tuple(dict.fromkeys(found))
+
+
+def reported(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:
+    """Return what two configurations made of the board, as sentences; it is compared, and whoever reads must know."""
+    before, after = _measured(baseline), _measured(candidate)
+    if not before or not after:
+        return ()
+    return before[0].environment.configured(after[0].environment)
+
+
+_ASKED: tuple[tuple[str, Callable[[Record], str]], ...] = (
+    ("command of the tool", lambda record: " ".join(record.argv)),
+    ("seconds to measure", lambda record: str(record.evidence.asked.get("duration_s", "unknown"))),
+    ("load", lambda record: record.evidence.load),
+    ("processes of the load", lambda record: str(record.evidence.load_processes)),
+    ("profile", lambda record: record.profile),
+)
+
+
+def _measured(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record.state == "measured"]
+
+
+def _unlike(name: str, before: Iterable[str], after: Iterable[str]) -> list[str]:
+    words = dict.fromkeys((*before, *after))
+    if len(words) < 2:
+        return []
+    return [f"{name}: " + " against ".join(repr(word) for word in words)]
+
+
+def _phases(baseline: Sequence[Record], candidate: Sequence[Record]) -> list[str]:
+    """Return seeds that only one kernel was given, and seeds whose plans differ or that nobody knows.
+
+    A boot that died was given its seed, and the plan as far as it came to it.
+    """
+    measured = [*_measured(baseline), *_measured(candidate)]
+    if any(record.seed is None for record in measured):
+        return ["seeds: nobody knows those of all boots"]
+    plans = [{one.seed: _plan(one) for one in arm if _plan(one)} for arm in (baseline, candidate)]
+    found = _unlike("seeds", *([_runs({one.seed for one in arm})] for arm in (baseline, candidate)))
+    changed = [seed for seed in plans[0].keys() & plans[1].keys() if plans[0][seed] != plans[1][seed]]
+    unknown = {record.seed for record in measured if not _plan(record)}
+    found += [f"plan: seeds {_runs(changed)} did not run the same script"] if changed else []
+    return [*found, *([f"plan: nobody knows that of seeds {_runs(unknown)}"] if unknown else [])]
+
+
+def _plans(before: Sequence[Record], after: Sequence[Record]) -> list[str]:
+    """Return that the boots of the kernels ran other scripts; nothing where no boot's is known."""
+    ran = [sorted({_plan(one) or "unknown" for one in arm}) for arm in (before, after)]
+    return _unlike("plan", [", ".join(ran[0])], [", ".join(ran[1])])
+
+
+def _plan(record: Record) -> str:
+    return record.machine.get("plan", "")
+
+
+def _runs(seeds: Iterable[int | None]) -> str:
+    """Return seeds as people write them: `1-4, 7`."""
+    found: list[list[int]] = []
+    for seed in sorted(seed for seed in seeds if seed is not None):
+        if found and seed == found[-1][1] + 1:
+            found[-1][1] = seed
+        else:
+            found.append([seed, seed])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in found)

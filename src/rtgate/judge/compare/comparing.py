@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Comparing: the boots of two kernels become verdicts, for all cases of a run at once.
+
+The limits of `thresholds.yaml` say whether a kernel is good; this says whether it became worse. Neither replaces the
+other. On virtual time boots are phases (`on_virtual_time`). On boards, and on virtual boards in host time, they are
+pairs (`on_boards`), which are judged only where somebody has shown how good a judge the board is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rtgate.judge.booted import mixed
+from rtgate.judge.compare.comparable import differences, reported
+from rtgate.judge.compare.inputs import Grounds
+from rtgate.judge.compare.on_boards import pairs, screened
+from rtgate.judge.compare.on_virtual_time import phases
+from rtgate.judge.compare.repetition import unrepeated
+from rtgate.judge.judging import Subject, verdict
+from rtgate.judge.limits import Finding
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.records.record import Record
+
+
+def compare(subjects: Sequence[Subject], grounds: Grounds) -> tuple[Verdict, ...]:
+    """Return what the comparison of candidate and baseline says, for each case that has both.
+
+    A case whose two kernels must not be compared has its verdict already (`judging`); here it is passed over. A
+    candidate that was screened needs no baseline: the history is what it is compared with.
+    """
+    on_virtual_time = [subject for subject in subjects if _time(subject) == "virtual"]
+    on_boards = comparable_on_boards(subjects)
+    found = (
+        *_without_baseline(subjects),
+        *phases(on_virtual_time, grounds.placebos),
+        *pairs(on_boards, grounds.past),
+    )
+    return tuple(verdict(subject, _reporting(subject, finding)) for subject, finding in found)
+
+
+def _reporting(subject: Subject, finding: Finding) -> Finding:
+    """Return a finding that says what the two configurations made of the board."""
+    differs = reported(subject.baseline, subject.records)
+    return replace(finding, sentence=f"{finding.sentence}; differs: {', '.join(differs)}") if differs else finding
+
+
+def comparable_on_boards(subjects: Sequence[Subject]) -> list[Subject]:
+    """Return the cases that pairs of boots, or boots beside the history, may say something of."""
+    return [one for one in subjects if _time(one) in {"real", "host"} or (screened(one) and not one.baseline)]
+
+
+def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Finding]]:
+    """Yield that no boot of a baseline measured: that is no reason to compare nothing, and pass."""
+    for subject in subjects:
+        if subject.arm == "baseline" or not _measured(subject.records) or _measured(subject.baseline):
+            continue
+        if screened(subject) and not subject.baseline:
+            continue
+        broken = unrepeated(subject)
+        if broken:
+            yield subject, broken
+            continue
+        other = _elsewhere(subject, subjects)
+        told = [f"{record.boot} {record.state}" for record in subject.baseline[:4]]
+        told += [f"{boots} left no record" for boots in subject.unpaired[: 4 - len(told)]]
+        if other:
+            sentence = f"baseline and candidate cannot be compared: {other}"
+            yield subject, Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
+        elif subject.paired or subject.baseline:
+            why = ", ".join(told) or "there is no record of it"
+            sentence = f"not compared: no boot of the baseline measured ({why})"
+            yield subject, Finding(status=Status.MISS, kind=Kind.MISSING, sentence=sentence)
+
+
+def _measured(records: Sequence[Record]) -> bool:
+    return any(record.state == "measured" for record in records)
+
+
+def _elsewhere(subject: Subject, subjects: Sequence[Subject]) -> str:
+    """Return where the baseline was measured instead, as a difference; empty if it was not."""
+    tool, _, tuning = subject.case.partition("+")
+    for other in subjects:
+        if other.case == subject.case and other.arm == "baseline" and not subject.paired and _measured(other.records):
+            return f"board: {other.board!r} against {subject.board!r}"
+        name, _, under = other.case.partition("+")
+        alone = _measured(other.baseline) and not _measured(other.records)
+        if alone and (other.board, name) == (subject.board, tool) and under != tuning:
+            return f"tuning: {under or 'default'!r} against {tuning or 'default'!r}"
+    return ""
+
+
+def _time(subject: Subject) -> str:
+    """Return the time that both kernels were measured on, by boots that may be compared; empty otherwise."""
+    measured = [one for one in (*subject.records, *subject.baseline) if one.state == "measured"]
+    times = {one.environment.time for one in measured}
+    if len({one.arm for one in measured}) != 2 or len(times) != 1 or differences(subject.baseline, subject.records):
+        return ""
+    if mixed(subject.baseline, subject.records):
+        return ""
+    return times.pop()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""What a comparison rests on beside the records: placebos for virtual time, the past for boards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rtgate.judge.compare.pairing import Known
+from rtgate.judge.compare.placebos import Placebos
+from rtgate.records.record import Record
+
+
+class Past(Protocol):
+    """What earlier runs know of boards."""
+
+    def known(self, like: Record, judged: Sequence[Record]) -> Known:
+        """Return what is known of a case, measured as a record was.
+
+        Args:
+            like: the record.
+            judged: the records under judgement; nothing is learnt from the run that they are of.
+        """
+
+    def unqualified(self, like: Record) -> str:
+        """Return why the record's board may not judge; empty if somebody has shown how good a judge it is."""
+
+
+class NoPast:
+    """Nothing is known."""
+
+    def known(self, like: Record, judged: Sequence[Record]) -> Known:  # noqa: ARG002
+        """Return nothing."""
+        return Known()
+
+    def unqualified(self, like: Record) -> str:
+        """Return that no board is qualified."""
+        return f"nobody has shown how good a judge {like.board} is (`rtgate qualify`, then --history)"
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What a comparison rests on beside the records.
+
+    Attributes:
+        placebos: for virtual time.
+        past: for boards.
+    """
+
+    placebos: Placebos = field(default_factory=Placebos)
+    past: Past = field(default_factory=NoPast)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""Comparing on boards: pairs of boots become findings, all metrics of all cases of a board together (Holm).
+
+Which looks there were lies in the records (`Subject.schedule`), so that judging later spends the false alarms that are
+allowed in the same shares as the gate did while it measured. Boots that were all measured before anybody looked are
+looked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import mean
+
+from rtgate.judge.compare import looks, pairing, summaries
+from rtgate.judge.compare.inputs import Past
+from rtgate.judge.compare.looks import Comparison, Looks
+from rtgate.judge.compare.pairing import BoardRecords
+from rtgate.judge.compare.procedures import (
+    Done,
+    Measure,
+    MergeRequestState,
+    ReleaseState,
+    Screen,
+    Screening,
+    State,
+    comparisons,
+    next_step,
+    suspicions,
+)
+from rtgate.judge.compare.procedures import Past as Sessions
+from rtgate.judge.compare.usable import usable
+from rtgate.judge.judging import Subject
+from rtgate.judge.limits import Finding
+from rtgate.judge.verdict import Kind, Status
+from rtgate.records.record import Record
+
+_BOOT_MINUTES = 1.5  # of a board, around its measurements, where nobody measured it
+_FEWEST_PAIRS = 3  # with a history; without one the paired test says how many it takes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """One case on one board.
+
+    Attributes:
+        lost: pairs of which a boot left no record, or one that is no good.
+        screening: how suspicious the candidate is against the history; None if nobody screened it.
+    """
+
+    subject: Subject
+    board: BoardRecords
+    lost: int
+    screening: Screening | None
+
+
+def pairs(subjects: Sequence[Subject], past: Past) -> Iterator[tuple[Subject, Finding]]:
+    """Yield what pairs of boots say, of every case.
+
+    Boards of different kinds are different families; each may err as often as its share allows.
+    """
+    names = sorted({subject.board for subject in subjects})
+    for name in names:
+        cases = [_case(subject, past) for subject in subjects if subject.board == name]
+        state = _state(cases, 1 / len(names))
+        told = {comparison.case: comparison for comparison in comparisons(state)}
+        for case in cases:
+            yield case.subject, _judged(case, told.get(case.subject.case), state, past)
+
+
+def following(subjects: Sequence[Subject], past: Past) -> Done | Screen | Measure:
+    """Return what a board, the only one, has to measure next; by the records' own schedule."""
+    return next_step(_state([_case(subject, past) for subject in subjects], 1.0))
+
+
+def screened(subject: Subject) -> bool:
+    """Return whether boots of the candidate alone are compared with the history."""
+    return any(record.screening for record in subject.records)
+
+
+def _case(subject: Subject, past: Past) -> _Case:
+    numbered = [_numbered(records) for records in (subject.baseline, subject.records)]
+    numbers = sorted({number for records in numbered for number in records})
+    couples = [(numbered[0].get(number), numbered[1].get(number)) for number in numbers]
+    good = [
+        (old, new)
+        for old, new in couples
+        if old is not None and new is not None
+        if usable(old, subject.undeclared) and usable(new, subject.undeclared)
+    ]
+    everything = (*subject.baseline, *subject.records)
+    board = BoardRecords(board=subject.board, pairs=good, known=past.known(_telling(subject), everything))
+    return _Case(subject=subject, board=board, lost=len(couples) - len(good), screening=_screening(subject, board))
+
+
+def _telling(subject: Subject) -> Record:
+    """Return a boot that tells which board it was: one that came to nothing has no environment."""
+    return next((one for one in subject.records if one.state == "measured"), subject.records[0])
+
+
+def _numbered(records: Sequence[Record]) -> Mapping[tuple[int, int], Record]:
+    """Return the boots by the number of their pair, and by how many of that number came before.
+
+    Where nobody numbered them, their order counts: an older run that lost none.
+    """
+    found: dict[tuple[int, int], Record] = {}
+    for place, record in enumerate((one for one in records if not one.screening), 1):
+        number, again = record.pair or place, 0
+        while (number, again) in found:
+            again += 1
+        found[number, again] = record
+    return found
+
+
+def _screening(subject: Subject, board: BoardRecords) -> Screening | None:
+    boots = [record for record in subject.records if record.screening]
+    if not boots:
+        return None
+    known, good = board.known, [record if usable(record, subject.undeclared) else None for record in boots]
+    return Screening(
+        case=subject.case,
+        boots=len(boots),
+        suspicion=suspicions(
+            [summaries.summaries(record, known.levels) if record else {} for record in good],
+            [summaries.spikes(record, known.levels) if record else None for record in good],
+            Sessions(sessions=known.sessions, spikes=known.spikes),
+        ),
+    )
+
+
+def _state(cases: Sequence[_Case], share: float) -> State:
+    """Return how far the comparison of a board has come. `share` is its part of the false alarms."""
+    plan = _looks(cases, looks.RELEASE.alpha * share)
+    first = plan.steps[0][0]
+    found = tuple(one for case in cases for one in pairing.evidence(case.subject.case, [case.board], first))
+    screens = [case.screening for case in cases if case.screening is not None]
+    if not screens:
+        return ReleaseState(family=found, looks=plan)
+    known = {case.subject.case: case.board.known.screen for case in cases}
+    return MergeRequestState(
+        screens=screens,
+        confirm=found,
+        always=frozenset(case.subject.case for case in cases if case.screening is None),
+        looks=plan,
+        boots=min(screen.boots for screen in screens),
+        levels={case: level for case, level in known.items() if level is not None},
+    )
+
+
+def _looks(cases: Sequence[_Case], alpha: float) -> Looks:
+    schedules = [case.subject.schedule for case in cases]
+    steps = max((one.steps for one in schedules), key=len, default=())
+    if steps:
+        return Looks(steps, alpha)
+    # A look takes as many pairs as every case has that has enough of them at all.
+    counts = [len(case.board.pairs) for case in cases if len(case.board.pairs) >= _FEWEST_PAIRS]
+    count = min(counts, default=_FEWEST_PAIRS)
+    taken = max((one.taken for one in schedules), key=len, default=())
+    if len(taken) < 2:
+        return looks.once(count, alpha)
+    return looks.unplanned([*(boots for boots in taken[:-1] if boots < count), count], alpha)
+
+
+def _judged(case: _Case, comparison: Comparison | None, state: State, past: Past) -> Finding:
+    found = _found(case, comparison, state)
+    why = past.unqualified(_telling(case.subject))
+    if why:
+        sentence = f"{found.sentence}; not judged: {why}"
+        return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
+    if case.lost and found.status is Status.PASS:
+        sentence = f"{found.sentence}; but {case.lost} pairs could not be used: that does not count as good"
+        return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
+    return found
+
+
+def _found(case: _Case, comparison: Comparison | None, state: State) -> Finding:
+    told = _suspicion(case.screening, state)
+    if comparison is not None:
+        board = case.board
+        found = pairing.finding(comparison, summaries.minutes(board.pairs[0][0]), _boot_minutes(board))
+        return replace(found, sentence=f"{found.sentence}; {told}") if told else found
+    if case.screening is not None and not _flagged(case.screening, state):
+        return Finding(status=Status.PASS, kind=Kind.NOT_SUSPICIOUS, sentence=told)
+    if case.board.pairs:
+        sentence = "nothing of what was measured can be compared"
+    else:
+        sentence = "no pair of boots can be used" if not told else "not confirmed: no pair of boots of both kernels"
+    sentence = f"{sentence}; {told}" if told else sentence
+    return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
+
+
+def _flagged(screening: Screening, state: State) -> list[str]:
+    """Return the metrics that are suspicious, the worst first; `everything` where no figure is to be had."""
+    assert isinstance(state, MergeRequestState)
+    if not screening.suspicion:
+        return ["everything"]
+    level = state.levels.get(screening.case, state.level)
+    return sorted(
+        (metric for metric, p in screening.suspicion.items() if p < level),
+        key=lambda metric: screening.suspicion[metric],
+    )
+
+
+def _suspicion(screening: Screening | None, state: State) -> str:
+    """Return what the screen said, in words; empty if there was none."""
+    if screening is None:
+        return ""
+    suspicious, before = _flagged(screening, state), f"in {screening.boots} boots against the history"
+    if suspicious:
+        return f"{before} suspicious: {', '.join(suspicious)}"
+    least = min(screening.suspicion, key=lambda metric: screening.suspicion[metric])
+    told = f"least likely {least}, p {screening.suspicion[least]:.2g}"
+    return f"not suspicious {before} ({told}); that is weaker than no worse"
+
+
+def _boot_minutes(board: BoardRecords) -> float:
+    """Return what a boot costs the board beside what it measures."""
+    boots = [record for pair in board.pairs for record in pair]
+    total = [record.seconds["total"] / 60 for record in boots if "total" in record.seconds]
+    if not total:
+        return _BOOT_MINUTES
+    return max(0.0, mean(total) - summaries.minutes(boots[0]))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Comparing on virtual time: the phases of two kernels become findings, all cases of a run together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import mean
+
+from rtgate.judge.compare.boot_figures import boot_figures
+from rtgate.judge.compare.looked_at import not_looked_at
+from rtgate.judge.compare.phase_findings import Compared, findings
+from rtgate.judge.compare.phases import LOOKS, decided, shifts
+from rtgate.judge.compare.placebos import Placebos
+from rtgate.judge.compare.repetition import not_repeated
+from rtgate.judge.compare.usable import flawed, unusable, valid
+from rtgate.judge.judging import Subject
+from rtgate.judge.limits import Finding
+from rtgate.judge.verdict import Kind, Status
+from rtgate.records.explained import Explained
+from rtgate.records.record import Record
+
+
+def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
+    """Yield what the phases of both kernels show, of every case."""
+    unseen = not_looked_at([(subject.case, record) for subject in subjects for record in subject.records])
+    cases = [
+        replace(_compared(subject, placebos), run=_run(subject, subjects), not_looked_at=unseen) for subject in subjects
+    ]
+    outcomes = iter(decided([figure for case in cases for figure in case.found]))
+    for subject, case in zip(subjects, cases, strict=True):
+        decided_here = tuple(next(outcomes) for _ in case.found)
+        broken = not_repeated(subject) or unusable(subject) or _overspent(subject)
+        for found in (broken,) if broken else findings(case, decided_here):
+            yield subject, found
+
+
+def _run(subject: Subject, subjects: Sequence[Subject]) -> dict[str, Explained]:
+    """Return what was traced of the same kernels on the same board, by load; by tool and load if tools differ."""
+    traced = [
+        (one.case, one.explained)
+        for one in subjects
+        if one.board == subject.board and one.explained and _kernels(one) == _kernels(subject)
+    ]
+    one_tool = len({case.partition(":")[0] for case, _ in traced}) == 1
+    return {case.partition(":" if one_tool else "/")[2]: seen for case, seen in traced}
+
+
+def _kernels(subject: Subject) -> tuple[str, str] | None:
+    seen = subject.explained
+    return (seen.baseline_image, seen.candidate_image) if seen else None
+
+
+def _overspent(subject: Subject) -> Finding | None:
+    """Return that more looks may have been taken than share the false alarms allowed; None if not."""
+    taken = subject.schedule.taken
+    if len(taken) <= LOOKS:
+        return None
+    told = ", ".join(map(str, taken))
+    sentence = (
+        f"not compared: the boots came in {len(taken)} batches (then there were {told}), and the false alarms allowed "
+        f"are for {LOOKS} looks: measure afresh"
+    )
+    return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
+
+
+def _compared(subject: Subject, placebos: Placebos) -> Compared:
+    before, after = valid(subject.baseline, subject), valid(subject.records, subject)
+    lost = sum(flawed(record, subject.undeclared) for record in (*subject.baseline, *subject.records))
+    one = next(record for record in (*subject.records, *subject.baseline) if record.state == "measured")
+    # What harmless changes of the baseline do: of another flavour the candidate is a change of it, too.
+    flavour = next((record.kernel.flavour for record in subject.baseline), one.kernel.flavour)
+    learnt = placebos.of(subject.board, flavour, subject.case, " ".join(one.argv))
+    other = f"a candidate of another flavour ({one.kernel.flavour}, not {flavour})"
+    old, new = [boot_figures(record) for record in before], [boot_figures(record) for record in after]
+    found = shifts(old, new, learnt.figures)
+    outside = _outside((*before, *after))
+    named = {name for boot in (*old, *new) for name in boot} | set(learnt.figures)
+    return Compared(
+        board=subject.board,
+        absent=tuple(sorted(named - {figure.figure for figure in found})),
+        found=found,
+        lost=lost,
+        instruction_ns=one.environment.instruction_ns,
+        explained=subject.explained,
+        strange=" and ".join(
+            filter(None, (learnt.strange(one.environment), other if one.kernel.flavour != flavour else ""))
+        ),
+        same=_one_image((*before, *after)) and not outside,
+        outside=outside,
+        once=_one_image((*before, *after)) and any("shared" in record.machine for record in (*before, *after)),
+        boot_s=mean(record.seconds.get("total", 0.0) for record in (*before, *after)) if before or after else 0.0,
+    )
+
+
+def _one_image(records: Sequence[Record]) -> bool:
+    images = {record.kernel.image_sha256 for record in records}
+    return len(images) == 1 and images != {""}
+
+
+def _outside(records: Sequence[Record]) -> str:
+    """Return how kernels of one image may differ all the same: in a module, or a driver that is not built at all."""
+    if not _one_image(records):
+        return ""
+    if any(record.kernel.provenance == "unknown" for record in records):
+        return "nobody knows what it was built from"
+    sources, builds = ({getattr(one.kernel, name): None for one in records} for name in ("source", "name"))
+    told = [" and ".join(each) for each in (sources, builds) if len(each) > 1]
+    return f"built from {'; '.join(told)}" if told else ""

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""From records to a comparison's evidence, and from what was found to a verdict's sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rtgate.judge.compare.looks import Comparison, Outcome, Result, cost_minutes
+from rtgate.judge.compare.paired import BoardPairs, Evidence, Prior, Series, SpikeSeries
+from rtgate.judge.compare.summaries import SPIKES, THROUGHPUT, Levels, Spikes, levels, spikes, summaries
+from rtgate.judge.limits import Finding
+from rtgate.judge.verdict import Kind, Status
+from rtgate.records.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the history knows of one case on one board; empty without a history.
+
+    Attributes:
+        levels: those of its boots.
+        priors: by metric.
+        spikes: those of each of its boots at these levels.
+        sessions: by metric, for each session the summaries of two boots of one kernel, close in time.
+        screen: level of the screen that was calibrated for the device; None if nobody did.
+    """
+
+    levels: Levels | None = None
+    priors: Mapping[str, Prior] = field(default_factory=dict)
+    spikes: tuple[Spikes, ...] = ()
+    sessions: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    screen: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardRecords:
+    """The pairs of one case on one device: (baseline, candidate), neighbours in time, in the order of measuring.
+
+    A boot that must not be judged is left out by who calls, with its partner.
+    """
+
+    board: str
+    pairs: Sequence[tuple[Record, Record]]
+    known: Known = Known()
+
+
+def evidence(case: str, boards: Sequence[BoardRecords], first_look: int) -> tuple[Evidence, ...]:
+    """Return the evidence of every metric of a case, from one board or several of one kind.
+
+    Without a history the levels come from the baseline's boots of the first look, so that they stay the same when pairs
+    are added. A metric that only some boots have stays in it, and cannot come out as no worse. A case without anything
+    that can be compared has no evidence; that is no good news.
+
+    Args:
+        case: the case.
+        boards: its pairs.
+        first_look: pairs of the first look.
+    """
+    made = [_summed(board, first_look) for board in boards if board.pairs]
+    metrics = sorted({metric for board in made for pair in board.pairs for boot in pair for metric in boot})
+    series = tuple(
+        Series(
+            case=case,
+            metric=metric,
+            boards=tuple(
+                BoardPairs(
+                    board.name,
+                    tuple(_difference(pair, metric) for pair in board.pairs),
+                    board.known.priors.get(metric, Prior()),
+                )
+                for board in made
+            ),
+        )
+        for metric in metrics
+    )
+    counted = _spikes(case, made)
+    return (*series, counted) if counted is not None else series
+
+
+@dataclass(frozen=True, slots=True)
+class _Summed:
+    """One board's pairs as summaries and as spikes."""
+
+    name: str
+    known: Known
+    pairs: list[tuple[Mapping[str, float], Mapping[str, float]]]
+    spikes: list[tuple[Spikes | None, Spikes | None]]
+
+
+def _summed(board: BoardRecords, first_look: int) -> _Summed:
+    fixed = board.known.levels or levels([baseline for baseline, _ in board.pairs[:first_look]])
+    return _Summed(
+        board.board,
+        board.known,
+        [(summaries(baseline, fixed), summaries(candidate, fixed)) for baseline, candidate in board.pairs],
+        [(spikes(baseline, fixed), spikes(candidate, fixed)) for baseline, candidate in board.pairs],
+    )
+
+
+def _difference(pair: tuple[Mapping[str, float], Mapping[str, float]], metric: str) -> float | None:
+    baseline, candidate = pair
+    if metric not in baseline or metric not in candidate:
+        return None
+    return candidate[metric] - baseline[metric]
+
+
+def _spikes(case: str, boards: Sequence[_Summed]) -> SpikeSeries | None:
+    """Return the spikes of all boards together; None where no boot can tell them."""
+    if not any(one for board in boards for pair in board.spikes for one in pair):
+        return None
+    count = min(len(board.spikes) for board in boards)
+    arms = [tuple(_added([board.spikes[number][arm] for board in boards]) for number in range(count)) for arm in (0, 1)]
+    history = tuple(one for board in boards for one in board.known.spikes)
+    return SpikeSeries(case=case, baseline=arms[0], candidate=arms[1], history=history)
+
+
+def _added(parts: Sequence[Spikes | None]) -> Spikes | None:
+    total = Spikes()
+    for part in parts:
+        if part is None:
+            return None
+        total += part
+    return total
+
+
+_VERDICTS = {
+    Outcome.REGRESSION: (Status.FAIL, Kind.REGRESSION),
+    Outcome.NO_WORSE: (Status.PASS, Kind.NO_WORSE),
+    Outcome.INCONCLUSIVE: (Status.DONE, Kind.INCONCLUSIVE),
+}
+
+
+def finding(comparison: Comparison, measured_minutes: float = 0.0, boot_minutes: float = 0.0) -> Finding:
+    """Return the verdict on a case.
+
+    Args:
+        comparison: what was found.
+        measured_minutes: of one boot of the case, to say what more pairs cost; 0 if nobody knows.
+        boot_minutes: what a boot costs beside.
+    """
+    status, kind = _VERDICTS[comparison.outcome]
+    decisive = comparison.decisive
+    sentence = {
+        Outcome.REGRESSION: _regression,
+        Outcome.NO_WORSE: _no_worse,
+        Outcome.INCONCLUSIVE: _inconclusive,
+    }[comparison.outcome](comparison)
+    if decisive.enough and measured_minutes and comparison.outcome is Outcome.INCONCLUSIVE:
+        cost = cost_minutes(decisive.enough - comparison.pairs, measured_minutes, boot_minutes)
+        sentence += f", {cost:.0f} board-minutes"
+    effect = decisive.effect
+    return Finding(
+        status=status,
+        kind=kind,
+        sentence=sentence,
+        value=times(_as_measured(decisive.metric, effect.ratio)) if effect else "",
+        measurement=decisive.metric,
+    )
+
+
+def _regression(comparison: Comparison) -> str:
+    worse = sorted(
+        (one for one in comparison.results if one.outcome is Outcome.REGRESSION), key=lambda one: one.adjusted
+    )
+    told = "; ".join(f"{shown(one)}, p {one.adjusted:.2g}" for one in worse)
+    return f"worse than the baseline in {comparison.pairs} pairs: {told}"
+
+
+def _no_worse(comparison: Comparison) -> str:
+    seen = ", ".join(
+        f"{one.metric} {times(_as_measured(one.metric, one.smallest))}"
+        for one in comparison.results
+        if one.smallest is not None
+    )
+    return f"no worse than the baseline in {comparison.pairs} pairs, which would have shown {seen or 'nothing'}"
+
+
+def _inconclusive(comparison: Comparison) -> str:
+    one = comparison.decisive
+    if comparison.pairs == 0:
+        return f"not enough data: the first look takes {comparison.next_look} pairs"
+    start = f"not enough data in {comparison.pairs} pairs: {shown(one)}"
+    if one.enough is None:
+        return f"{start}; nobody can tell how many would decide"
+    return f"{start}; if it goes on like this {one.enough - comparison.pairs} more pairs would decide"
+
+
+def shown(result: Result) -> str:
+    """Return a metric's effect and its interval as people read it."""
+    effect = result.effect
+    if effect is None:
+        return f"{result.metric} has no figure"
+    ratio = _as_measured(result.metric, effect.ratio)
+    low, high = sorted(_as_measured(result.metric, end) for end in effect.interval)
+    what = "rate of spikes" if result.metric == SPIKES else result.metric
+    return f"{what} {times(ratio)} (between {times(low)} and {times(high)})"
+
+
+def _as_measured(metric: str, ratio: float) -> float:
+    """Return a ratio of which more is worse as one of the measurement itself: a throughput that falls is below one."""
+    if not metric.startswith(f"{THROUGHPUT} "):
+        return ratio
+    return 1 / ratio if ratio else math.inf
+
+
+def times(ratio: float) -> str:
+    """Return a ratio as people read it: `x1.12`."""
+    return f"x{ratio:.3g}"

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: MIT
+"""Comparing two kernels on virtual time, where a boot is a phase and not a measurement with noise.
+
+One kernel and one seed give one result, always. Another seed, or one more instruction anywhere before, shifts the phase
+of timers against work and gives another result, from the same population if the change is harmless: so the boots of
+two kernels with many seeds are two samples, and what is asked is whether they come from one population. Three
+questions are put to each figure, and a regression needs a yes to the first two:
+
+1. Can equal kernels show this? (exact rank test, all figures of the run together by Holm)
+2. Is it more than what placebos moved, and worth blocking? (`Placebo`, learnt from harmless kernels)
+3. If not: how large a change do these boots still rule out? (Hodges and Lehmann's upper bound, 95 %)
+
+What is rare shows in few boots only and moves no median. For it the number of boots counts that lie beyond every boot
+of every placebo (`Placebo.spike`) by an amount worth blocking.
+
+docs/explanation/verdicts.md has the method, what it was measured on, and its error rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, count
+from statistics import NormalDist, median
+
+from rtgate.judge.compare import ranks
+from rtgate.judge.compare.boot_figures import BootFigure, Part
+from rtgate.judge.compare.looks import Outcome
+from rtgate.judge.compare.margins import margin_of
+from rtgate.measurement import Better
+from rtgate.units import Unit
+
+LOOKS = 2
+"""How often a run may be judged: once, and again with more boots of the cases that stayed open."""
+ERROR = 0.01
+"""Chance of a regression where there is none, of a whole run and all looks, before placebos are asked."""
+
+_SUSPICIOUS = 0.05  # spikes that are less probable than this leave a figure open
+_BEYOND_PLACEBOS = 1.5  # a shift must exceed the largest that a placebo showed by this factor
+_HOPELESS = 100  # times as many boots are not proposed
+_CONFIDENCE = 1 - 0.05 / LOOKS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placebo:
+    """How much harmless kernels moved one figure of one case on one board.
+
+    Attributes:
+        move: the largest shift between two harmless kernels, as a share of the median of the one compared with.
+        spike: the largest figure of any boot, as a multiple of its own kernel's median.
+        move_by: the largest shift in the figure's own unit; only where some median was zero, which has no shares.
+        spike_at: the largest figure of any boot of a kernel whose median was zero.
+        kernels: how many placebos had data of their own.
+        boots: of each.
+    """
+
+    move: float
+    spike: float
+    kernels: int
+    boots: int
+    move_by: float = 0.0
+    spike_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """What the boots of two kernels show of one figure, in the figure's unit; larger is worse.
+
+    Attributes:
+        shift: how far the candidate lies above the baseline.
+        most: its upper bound, at 95 % over both looks.
+        p: how probable so much is for equal kernels.
+        better: which way the measurement itself improves.
+        practical: a smaller shift is no regression.
+        ruled_out: a larger shift is ruled out by these boots, at 95 %; infinite if they rule out nothing.
+        spikes: candidate's boots beyond all that placebos showed, by what is worth blocking; None where nobody
+            measured placebos.
+        by_spikes: whether spikes alone make it a regression.
+        fewest: boots of each kernel with which anything can be called a regression in this run.
+        learnt: whether placebos showed how much this figure moves for no reason; otherwise it is not judged.
+        outcome: decided for all figures of the run together, see `decided`.
+        least: lower bound of the shift, at 95 % over both looks.
+        faster_p: how probable so much in the good direction is for equal kernels.
+        harmless: the largest shift that a placebo showed.
+        certain: whether it lies above or below the baseline for certain, by however little.
+        spike_from: a boot with so much counts as a spike; None as `spikes`.
+        spike_boots: so many of them leave the figure open at least.
+    """
+
+    figure: str
+    part: Part
+    unit: Unit
+    baseline: float
+    candidate: float
+    boots: int
+    shift: float
+    most: float
+    p: float
+    practical: float
+    must_see: float
+    ruled_out: float
+    learnt: bool
+    better: Better = Better.LOWER
+    spikes: int | None = None
+    spike_p: float = 1.0
+    by_spikes: bool = False
+    fewest: int = 2
+    outcome: Outcome = Outcome.INCONCLUSIVE
+    least: float = -math.inf
+    faster_p: float = 1.0
+    harmless: float = 0.0
+    certain: bool = False
+    spike_from: float | None = None
+    spike_boots: int = 1
+
+    @property
+    def slower(self) -> bool:
+        """Whether it is worse for certain, by less than blocks."""
+        return self.certain and 0 < self.shift < self.practical
+
+    @property
+    def faster(self) -> bool:
+        """Whether it is better for certain, by more than harmless changes showed."""
+        return self.certain and self.shift < -self.harmless
+
+    @property
+    def blind(self) -> bool:
+        """Whether harmless kernels move the figure by more than must not be missed: no boots can say "no worse"."""
+        return self.practical > self.must_see
+
+    @property
+    def leans(self) -> bool:
+        """Whether it lies so far above the baseline that it would be a regression, were it sure."""
+        return 0 < self.practical <= self.shift
+
+
+Boots = Sequence[Mapping[str, BootFigure]]
+
+
+def shifts(baseline: Boots, candidate: Boots, placebos: Mapping[str, Placebo]) -> tuple[Shift, ...]:
+    """Return what each figure shows that every boot of both kernels has; undecided."""
+    if not baseline or not candidate:
+        return ()
+    common = set(baseline[0]).intersection(*baseline, *candidate)
+    units = {name: {boot[name].unit for boot in (*baseline, *candidate)} for name in common}
+    names = [name for name in baseline[0] if name in common and len(units[name]) == 1]
+    return tuple(
+        _shift([boot[name] for boot in baseline], [boot[name] for boot in candidate], placebos.get(name))
+        for name in names
+    )
+
+
+def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: Placebo | None) -> Shift:
+    one = before[0]
+    old, new = [boot.value for boot in before], [boot.value for boot in after]
+    middle = median(old)
+    moved = _BEYOND_PLACEBOS * placebo.move if placebo else 0.0
+    margin = margin_of(one.part)
+    least = _BEYOND_PLACEBOS * placebo.move_by if placebo else 0.0
+    practical = max(max(margin.worth - 1, moved) * abs(middle), least) or _whole(one.unit)
+    spikes: int | None = None
+    spike_p, spike_from, spike_boots = 1.0, None, 1
+    if placebo and middle >= 0:
+        spike_from = _spike_level(old, placebo, margin.worth)
+        spikes = sum(value > spike_from for value in new)
+        spike_p = _spike_p(spikes, len(new), placebo)
+        spike_boots = next(
+            (few for few in range(1, len(new)) if _spike_p(few, len(new), placebo) <= _SUSPICIOUS), len(new)
+        )
+    return Shift(
+        figure=one.name,
+        part=one.part,
+        unit=one.unit,
+        baseline=middle,
+        candidate=median(new),
+        boots=min(len(old), len(new)),
+        shift=ranks.shift(old, new),
+        most=ranks.at_most(old, new, _CONFIDENCE),
+        p=ranks.worse(old, new),
+        practical=practical,
+        # Placebos that move more than that must not make it grow: then nothing is ruled out.
+        must_see=(margin.unmissable - 1) * abs(middle) or practical,
+        ruled_out=math.inf,
+        learnt=placebo is not None,
+        better=one.better,
+        spikes=spikes,
+        spike_p=spike_p,
+        least=ranks.at_least(old, new, _CONFIDENCE),
+        faster_p=ranks.worse(new, old),
+        harmless=max(placebo.move * abs(middle), placebo.move_by) if placebo else 0.0,
+        spike_from=spike_from,
+        spike_boots=spike_boots,
+    )
+
+
+def _whole(unit: Unit) -> float:
+    """Return what counts as a change of something that is zero: one, of what is counted."""
+    return 1.0 if unit is Unit.COUNT else 0.0
+
+
+def _spike_level(old: Sequence[float], placebo: Placebo, worth: float) -> float:
+    """Return what lies further out than every boot of every placebo and of the baseline, by an amount worth blocking.
+
+    As a multiple of the median of the kernel without the change.
+    """
+    middle = median(old)
+    return worth * max(placebo.spike * middle if middle else placebo.spike_at, *old)
+
+
+def _spike_p(beyond: int, boots: int, placebo: Placebo) -> float:
+    """Return how probable so many boots beyond all that placebos showed are for another harmless kernel.
+
+    If the candidate is harmless all boots, the placebos' and its own, are exchangeable: that at least k of S new ones
+    lie above all N old ones has the probability S!/(S-k)! (N+S-k)!/(N+S)!, whatever the distribution. That they lie
+    above them by some amount is less probable still.
+    """
+    seen = placebo.kernels * placebo.boots
+    return math.prod((boots - index) / (seen + boots - index) for index in range(beyond))
+
+
+def decided(found: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift, ...]:
+    """Return the outcome of every figure of a run, with the chance of any wrong regression at most `error` (Holm).
+
+    Args:
+        found: the figures of all cases.
+        error: for this look; by default each look gets its share (Bonferroni), whether the others happen or not.
+    """
+    tests = sorted(
+        [(one.p, index) for index, one in enumerate(found) if one.learnt]
+        + [(one.spike_p, index) for index, one in enumerate(found) if one.spikes is not None]
+    )
+    significant: set[tuple[float, int]] = set()
+    for rank, (p, index) in enumerate(tests):
+        if not p <= error / (len(tests) - rank):
+            break
+        significant.add((p, index))
+    return tuple(_decided(one, index, significant, error / max(1, len(tests))) for index, one in enumerate(found))
+
+
+def _decided(one: Shift, index: int, significant: set[tuple[float, int]], level: float) -> Shift:
+    if not one.learnt:
+        return one
+    # With fewer boots nothing could be called a regression, so nothing is ruled out.
+    fewest = next(boots for boots in count(2) if ranks.least_p(boots, boots) <= level)
+    ruled_out = max(one.practical, one.most) if one.boots >= fewest else math.inf
+    moved = (one.p, index) in significant and one.shift >= one.practical
+    spiked = bool(one.spikes) and (one.spike_p, index) in significant
+    # What may be a regression, for all that is known, is not called no worse for want of boots.
+    suspicious = one.leans or (bool(one.spikes) and one.spike_p <= _SUSPICIOUS)
+    if moved or spiked:
+        outcome = Outcome.REGRESSION
+    elif ruled_out <= one.must_see and not suspicious:
+        outcome = Outcome.NO_WORSE
+    else:
+        outcome = Outcome.INCONCLUSIVE
+    return replace(
+        one,
+        ruled_out=ruled_out,
+        outcome=outcome,
+        by_spikes=spiked and not moved,
+        fewest=fewest,
+        # A loss is tested with all others; a gain alarms nobody, so each figure is simply held to the same level.
+        certain=(one.p, index) in significant or one.faster_p <= level,
+    )
+
+
+def learnt(reference: Boots, harmless: Sequence[Boots]) -> Mapping[str, Placebo]:
+    """Return how much harmless kernels moved each figure against the kernel without their changes.
+
+    Raises:
+        ValueError: there is no placebo, or a kernel was not measured.
+    """
+    if not harmless or not all((reference, *harmless)):
+        raise ValueError("the kernel itself and at least one placebo must have been measured")
+    common = set(reference[0]).intersection(*reference, *(boot for boots in harmless for boot in boots))
+    return {name: _learnt(name, reference, harmless) for name in reference[0] if name in common}
+
+
+def _learnt(name: str, reference: Boots, harmless: Sequence[Boots]) -> Placebo:
+    """Return what harmless kernels showed against each other: each of them could have been the baseline."""
+    kernels = [[boot[name].value for boot in boots] for boots in (reference, *harmless)]
+    # As far as one lies above another, the other lies below it.
+    pairs = [(abs(ranks.shift(one, other)), (one, other)) for one, other in combinations(kernels, 2)]
+    shifts = [(shift, abs(median(before))) for shift, pair in pairs for before in pair]
+    zero = [values for values in kernels if not median(values)]
+    return Placebo(
+        move=max((shift / middle for shift, middle in shifts if middle), default=0.0),
+        move_by=max(shift for shift, _ in shifts) if zero else 0.0,
+        spike_at=max((max(values) for values in zero), default=0.0),
+        spike=max((max(values) / median(values) for values in kernels if median(values) > 0), default=1.0),
+        kernels=len(harmless),
+        boots=min(len(values) for values in kernels[1:]),
+    )
+
+
+def boots_needed(one: Shift) -> int | None:
+    """Return how many boots of each kernel would decide about a figure that is open; None if more hardly help.
+
+    With the root of their number the bound comes nearer to the shift, and the rank test's deviation grows.
+    """
+    if not math.isfinite(one.ruled_out):
+        return one.fewest
+    times = math.inf
+    room = one.must_see - one.shift
+    if room > 0 and not one.leans:  # what leans is narrow enough, and not sure
+        times = ((one.most - one.shift) / room) ** 2
+    if one.shift >= one.practical and one.p < 0.5:
+        # By Holm it may take less than the level that the fewest boots reach.
+        wanted = NormalDist().inv_cdf(ranks.least_p(one.fewest, one.fewest))
+        times = min(times, (wanted / NormalDist().inv_cdf(one.p)) ** 2)
+    return max(one.fewest, math.ceil(one.boots * times)) if times <= _HOPELESS else None

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""`placebos.yaml`, read strictly: how much harmless kernels moved what is compared on virtual-time boards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rtgate.board.boards import FLAVOURS
+from rtgate.judge.compare.phases import Placebo
+from rtgate.records.environment import Environment
+from rtgate.strict_yaml import Value, load
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
+    """What was learnt of one case.
+
+    Attributes:
+        command: the tool's command line in those boots; another one measures something else.
+        source: who measured what, in words.
+        qemu: version that the boots ran on, such as `7.2`; empty if nobody said.
+        linux: series of the kernels, such as `6.12`; empty if nobody said.
+        figures: by name, as `boot_figures` names them.
+    """
+
+    command: str
+    source: str
+    figures: Mapping[str, Placebo]
+    qemu: str = ""
+    linux: str = ""
+
+    def strange(self, environment: Environment) -> str:
+        """Return what these boots were measured with that placebos were not, in words; empty if nothing."""
+        pairs = (
+            ("QEMU", self.qemu, version(environment.emulator)),
+            ("Linux", self.linux, version(environment.kernel_release)),
+        )
+        return " and ".join(
+            f"{name} {there or 'of an unknown version'}, placebos were on {here}"
+            for name, here, there in pairs
+            if here and here != there
+        )
+
+
+def version(text: str) -> str:
+    """Return the first two numbers of a version: `7.2` of `QEMU emulator version 7.2.22`; empty for none."""
+    found = re.search(r"\b(\d+\.\d+)", text)
+    return found[1] if found else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Placebos:
+    """What was learnt, by board, flavour and case."""
+
+    cases: Mapping[tuple[str, str, str], Learnt] = field(default_factory=dict)
+
+    def of(self, board: str, flavour: str, case: str, command: str) -> Learnt:
+        """Return what was learnt of a case; nothing if the tool was told something else then."""
+        found = self.cases.get((board, flavour, case))
+        return (
+            found if found is not None and found.command == command else Learnt(command=command, source="", figures={})
+        )
+
+
+def load_placebos(paths: Iterable[Path], boards: Iterable[str]) -> Placebos:
+    """Read files, the winner first: a board's entries come whole from the first file that has the board.
+
+    Raises:
+        ConfigError: a file is wrong: unknown boards, flavours or keys, numbers out of range.
+    """
+    known = frozenset(boards)
+    found: dict[str, dict[tuple[str, str, str], Learnt]] = {}
+    for path in paths:
+        for board, entry in load(path).entries().items():
+            if board not in known:
+                entry.key.fail(f"unknown board {board!r} (allowed: {', '.join(sorted(known))})")
+            found.setdefault(board, _board(board, entry.value))
+    return Placebos({key: learnt for entries in found.values() for key, learnt in entries.items()})
+
+
+def _board(board: str, value: Value) -> dict[tuple[str, str, str], Learnt]:
+    found = {}
+    for flavour, by_case in value.entries().items():
+        if flavour not in FLAVOURS:
+            by_case.key.fail(f"unknown flavour {flavour!r} (allowed: {', '.join(FLAVOURS)})")
+        for case, entry in by_case.value.entries().items():
+            found[board, flavour, case] = _learnt(entry.value)
+    return found
+
+
+def _learnt(value: Value) -> Learnt:
+    data = value.mapping(("command", "source", "qemu", "linux", "kernels", "boots", "figures"), ())
+    # None, where no placebo has data of its own: then nothing can be told of rare spikes.
+    kernels, boots = data["kernels"].integer(minimum=0), data["boots"].integer(minimum=1)
+    figures = {name: _placebo(entry.value, kernels, boots) for name, entry in data["figures"].entries().items()}
+    return Learnt(
+        command=data["command"].text(),
+        source=data["source"].text(),
+        figures=figures,
+        qemu=_pinned(data["qemu"]),
+        linux=_pinned(data["linux"]),
+    )
+
+
+def _pinned(value: Value) -> str:
+    """Return a version of two numbers, written as text: a number would lose the zero of `6.10`."""
+    found = value.text()
+    if not re.fullmatch(r"\d+\.\d+", found):
+        value.fail(f'{found!r} is no version (example: "6.12")')
+    return found
+
+
+def _placebo(value: Value, kernels: int, boots: int) -> Placebo:
+    data = value.mapping(("move", "spike"), ("move_by", "spike_at"))
+    move, spike = data["move"].number(), data["spike"].number()
+    if move < 0:
+        data["move"].fail(f"{move:g} is out of range (allowed: 0 and more)")
+    if spike < 1:
+        data["spike"].fail(f"{spike:g} is out of range (allowed: 1 and more: the largest of all over the median)")
+    beside = {name: data[name].number() for name in ("move_by", "spike_at") if name in data}
+    for name, number in beside.items():
+        if number < 0:
+            data[name].fail(f"{number:g} is out of range (allowed: 0 and more)")
+    return Placebo(move=move, spike=spike, kernels=kernels, boots=boots, **beside)

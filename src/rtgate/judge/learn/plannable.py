@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Which figures of boots on virtual time can be planned, and why others cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+from rtgate.judge.compare.boot_figures import BootFigure, boot_figures
+from rtgate.judge.compare.phases import Placebo
+from rtgate.judge.compare.placebos import Placebos
+from rtgate.judge.compare.usable import usable
+from rtgate.judge.learn.phase_planning import FEWEST, too_few
+from rtgate.records.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannableFigure:
+    """One figure of the boots of a case, and what harmless kernels moved it by."""
+
+    case: str
+    boots: tuple[BootFigure, ...]
+    placebo: Placebo
+    boot_s: float
+
+    @property
+    def name(self) -> str:
+        """The figure's."""
+        return self.boots[0].name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannableCase:
+    """The boots of one kernel in one case.
+
+    Attributes:
+        figures: that can be planned.
+        learnt: how many figures a gate judges there.
+        remarks: what was left out, and what else is to be known.
+    """
+
+    figures: tuple[PlannableFigure, ...]
+    learnt: int
+    remarks: tuple[str, ...]
+
+
+def plannable(records: Sequence[Record], placebos: Placebos) -> Iterator[PlannableCase]:
+    """Yield the cases of boots on virtual time; of several kernels the baseline's boots are taken.
+
+    Raises:
+        ValueError: boots of several kernels or commands, and nothing says which are meant.
+    """
+    by_case: dict[tuple[str, str], list[Record]] = {}
+    for one in records:
+        by_case.setdefault((one.board, one.case), []).append(one)
+    several = len({board for board, _ in by_case}) > 1
+    for (board, case), boots in sorted(by_case.items()):
+        yield _case(f"{board} {case}" if several else case, _of_one_kernel(case, boots), placebos)
+
+
+def _of_one_kernel(case: str, records: Sequence[Record]) -> Sequence[Record]:
+    """Return the boots of the baseline, or of the only kernel. Raises ValueError: nobody can say which kernel."""
+    chosen = [one for one in records if one.arm == "baseline"] or records
+    for what, values in (
+        ("kernels", {one.kernel.image_sha256 for one in chosen}),
+        ("commands of the tool", {one.argv for one in chosen}),
+    ):
+        if len(values) > 1:
+            raise ValueError(f"{case}: boots of {len(values)} {what}: name a directory with those of one")
+    return chosen
+
+
+def _case(name: str, records: Sequence[Record], placebos: Placebos) -> PlannableCase:
+    """Return what can be planned of the boots of one kernel, and what cannot."""
+    one = records[0]
+    valid = [record for record in records if usable(record, {})]
+    learnt = placebos.of(one.board, one.kernel.flavour, one.case, " ".join(one.argv))
+    remarks = []
+    if len(valid) < len(records):
+        remarks.append(f"{name}: {len(records) - len(valid)} of {len(records)} boots are not valid and left out")
+    if len(valid) < FEWEST:
+        return PlannableCase(
+            figures=(), learnt=len(learnt.figures), remarks=(*remarks, f"{name}: {too_few(len(valid))}")
+        )
+    if not learnt.figures:
+        remarks.append(f"{name}: placebos.yaml does not say how much harmless kernels move it with this command")
+    strange = learnt.strange(one.environment)
+    if strange:
+        remarks.append(f"{name}: measured with {strange}")
+    boots = [boot_figures(record) for record in valid]
+    boot_s = mean(record.seconds.get("total", 0.0) for record in valid)
+    figures = []
+    for figure, placebo in learnt.figures.items():
+        values = tuple(boot[figure] for boot in boots if figure in boot)
+        if len(values) < len(boots):
+            remarks.append(f"{name}: not every boot has {figure}")
+        elif not all(value.value for value in values):
+            remarks.append(f"{name}: {figure} is zero in some boot, of which no share can be taken")
+        else:
+            figures.append(PlannableFigure(case=name, boots=values, placebo=placebo, boot_s=boot_s))
+    return PlannableCase(figures=tuple(figures), learnt=len(learnt.figures), remarks=tuple(remarks))

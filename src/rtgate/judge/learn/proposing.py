@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: MIT
+"""From the boots of good kernels to limits for `thresholds.yaml`, and the ratchet: no limit gets looser by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rtgate.judge.learn.calibrated_share import CONFIDENCE, Samples, ShareProposal, propose_share
+from rtgate.judge.learn.calibration import Proof, Session, propose
+from rtgate.judge.limits import apply
+from rtgate.judge.thresholds import LimitKind, Threshold
+from rtgate.judge.verdict import Status
+from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.records.record import Record
+from rtgate.tools import Reports
+from rtgate.tools.registry import reports
+from rtgate.units import Quantity, Unit
+
+_FAR = 3.0  # times the spread of the middle half: a boot that far out is looked at before it makes a limit
+
+
+@dataclass(frozen=True, slots=True)
+class GoodBoot:
+    """A good boot: the run it was of, the session that it shares drift with, and its record."""
+
+    run: str
+    session: str
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What limits shall do.
+
+    Attributes:
+        target: the share of false alarms of one limit in one run.
+        boots: of a run.
+        margin: a factor on top of every limit on a value.
+    """
+
+    target: float = 0.01
+    boots: int = 1
+    margin: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """A limit for `thresholds.yaml`.
+
+    Attributes:
+        threshold: the limit, with where it comes from.
+        proof: what replaying the past showed.
+        problem: why it must not gate; empty if it may.
+        notes: what a person should know before using it.
+    """
+
+    threshold: Threshold
+    proof: Proof
+    problem: str
+    notes: tuple[str, ...] = ()
+
+
+def propose_limits(past: Sequence[GoodBoot], ask: Ask) -> tuple[Proposed, ...]:
+    """Return limits for every measurement of one case on one board that a limit makes sense for."""
+    if not past:
+        return ()
+    first = past[0].record
+    found: list[Proposed] = []
+    for name, kind in reports(first.case).items():
+        if kind is Reports.TIMES:
+            found += _shares(past, name, ask)
+        elif kind is not Reports.FAILURES:
+            found += _values(past, name, ask)
+    return tuple(found)
+
+
+def _values(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[Proposed]:
+    """Yield the limit of a number, if it is one that a limit is for."""
+    known = [(boot, values) for boot in past if (values := _numbers(boot.record, name))]
+    if len(known) < 3 or any(not _limitable(one) for _, values in known for one in values):
+        return
+    better = known[0][1][0].better
+    unit = _unit(known[0][1][0].unit)
+    sign = -1.0 if better is Better.HIGHER else 1.0
+    worst = {id(boot): max(sign * _in(one, unit) for one in values) for boot, values in known}
+    sessions = [Session(key, tuple(worst[id(boot)] for boot in boots)) for key, boots in _sessions(known).items()]
+    proposal = propose(sessions, ask.target, ask.boots)
+    number = _rounded(sign * proposal.limit * ask.margin**sign, up=sign > 0)
+    added = f"x{ask.margin:g}" if ask.margin != 1 else ""
+    yield Proposed(
+        threshold=_threshold(
+            past[0].record,
+            name,
+            LimitKind.MIN if sign < 0 else LimitKind.MAX,
+            source=f"{'smallest' if sign < 0 else 'largest'} of {_evidence(proposal.proof)} "
+            f"{Quantity(sign * proposal.largest, unit)}; {_false_alarms(proposal.proof)}",
+            margin=", ".join(filter(None, (proposal.method, added))),
+            limit=Quantity(number, unit),
+        ),
+        proof=proposal.proof,
+        problem=proposal.problem,
+        notes=tuple(_outliers([boot for boot, _ in known], worst, sign, unit)),
+    )
+
+
+def _shares(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[Proposed]:
+    known = [(boot, merged) for boot in past if (merged := _merged(boot.record, name)) is not None]
+    if len(known) < 3 or known[0][1].unit.dimension not in {"time", "virtual time"}:
+        return
+    samples = [
+        Samples(key, tuple(one for boot, one in known if boot.session == key))
+        for key in dict.fromkeys(boot.session for boot, _ in known)
+    ]
+    found = propose_share(samples, ask.target, ask.boots)
+    if found is not None:
+        yield _share(past[0].record, name, found)
+
+
+def _share(record: Record, name: str, found: ShareProposal) -> Proposed:
+    source = (
+        f"{found.seen} of {found.samples} over {found.over} in {_evidence(found.proof)}; {_false_alarms(found.proof)}"
+    )
+    threshold = _threshold(record, name, LimitKind.SHARE, source=source)
+    return Proposed(
+        threshold=replace(threshold, over=found.over, share=found.share, confidence=CONFIDENCE),
+        proof=found.proof,
+        problem=found.problem,
+    )
+
+
+def _threshold(
+    record: Record, name: str, kind: LimitKind, *, source: str, margin: str = "", limit: Quantity | None = None
+) -> Threshold:
+    return Threshold(
+        board=record.board,
+        flavour=record.kernel.flavour or record.environment.flavour,
+        case=record.case,
+        kind=kind,
+        measurement=name,
+        limit=limit,
+        source=source,
+        margin=margin,
+    )
+
+
+def _evidence(proof: Proof) -> str:
+    return f"{proof.boots} boots in {proof.sessions} session{'s' if proof.sessions != 1 else ''}"
+
+
+def _false_alarms(proof: Proof) -> str:
+    if not proof.trials:
+        return "not replayed"
+    return f"false alarms in {proof.alarms} of {proof.trials} held-out runs, at most {proof.upper:.2g} (95 %)"
+
+
+def _numbers(record: Record, name: str) -> list[Measurement]:
+    return [one for one in record.measurements if one.name == name and one.quantity is not None]
+
+
+def _limitable(one: Measurement) -> bool:
+    """Return whether a limit is for this: worst cases, failures, rates; an average is judged by comparing."""
+    last = one.name.rpartition(".")[2]
+    if one.better is Better.HIGHER:
+        return one.unit.dimension in {"rate", "virtual rate", "frequency", "virtual frequency"}
+    if one.better is Better.NEITHER:
+        return False
+    return one.unit is Unit.COUNT or last in {"max", "duration"} or ".p99" in one.name
+
+
+_SHOWN = {"time": Unit.US, "virtual time": Unit.VIRTUAL_US, "rate": Unit.MB_S, "virtual rate": Unit.VIRTUAL_MB_S}
+
+
+def _unit(unit: Unit) -> Unit:
+    return _SHOWN.get(unit.dimension, unit)
+
+
+def _in(one: Measurement, unit: Unit) -> float:
+    assert one.quantity is not None
+    return one.quantity.to(unit).value
+
+
+def _sessions(known: Sequence[tuple[GoodBoot, object]]) -> dict[str, list[GoodBoot]]:
+    found: dict[str, list[GoodBoot]] = {}
+    for boot, _ in known:
+        found.setdefault(boot.session, []).append(boot)
+    return found
+
+
+def _rounded(value: float, *, up: bool) -> float:
+    """Return a limit with no more than three digits, on the side of the kernel."""
+    if value == 0:
+        return 0.0
+    step = 10.0 ** max(math.floor(math.log10(abs(value))) - 2, 0 if abs(value) >= 20 else -1)
+    near = value / step
+    whole = math.ceil(near - 1e-9) if up else math.floor(near + 1e-9)
+    return round(whole * step, 6)
+
+
+def _merged(record: Record, name: str) -> Histogram | None:
+    parts = [one.histogram for one in record.measurements if one.name == name and one.histogram is not None]
+    try:
+        return Histogram.merged(parts)
+    except ValueError:
+        return None
+
+
+def _outliers(boots: Sequence[GoodBoot], worst: Mapping[int, float], sign: float, unit: Unit) -> Iterator[str]:
+    """Yield a sentence about each boot far beyond the others: a limit should not be made by an accident."""
+    ordered = sorted(worst.values())
+    low, high = (ordered[int(share * (len(ordered) - 1))] for share in (0.25, 0.75))
+    for boot in boots:
+        value = worst[id(boot)]
+        if high > low and value > high + _FAR * (high - low):
+            yield f"{boot.record.boot} of run {boot.run} stands far out: {Quantity(sign * value, unit)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What becomes of a proposal.
+
+    Attributes:
+        threshold: the limit to write: the proposed one, or the one that is there already.
+        kept: whether it is the one that is there already.
+        sentence: why, in one sentence; empty for a limit that nobody had.
+        breaking: runs of the past that break the limit that is there already.
+    """
+
+    threshold: Threshold
+    kept: bool = False
+    sentence: str = ""
+    breaking: tuple[str, ...] = ()
+
+
+def ratchet(
+    proposed: Proposed, before: Sequence[Threshold], past: Sequence[GoodBoot], because: Collection[str]
+) -> Decision:
+    """Return what becomes of a proposal beside the limits that are there: a looser one needs the runs that need it.
+
+    Args:
+        proposed: the proposal.
+        before: limits of the same board, flavour and case.
+        past: the boots that it was made from.
+        because: runs that a person named as needing a looser limit.
+    """
+    new = proposed.threshold
+    mine = [one for one in before if (one.measurement, one.kind, one.cpu_class) == (new.measurement, new.kind, "")]
+    if not mine:
+        return Decision(threshold=new)
+    (old,) = mine[:1]
+    breaking = breaking_runs(old, past)
+    if proposed.problem:
+        sentence = f"{_text(new)} is not proven, so {_text(old)} stays"
+        return Decision(threshold=old, kept=True, sentence=sentence, breaking=breaking)
+    if not looser(new, old):
+        return Decision(threshold=new, sentence=f"not looser than {_text(old)}", breaking=breaking)
+    if not breaking:
+        return Decision(threshold=old, kept=True, sentence=f"{_text(new)} would be looser, and no run needs it")
+    missing = [run for run in breaking if run not in because]
+    if missing:
+        sentence = f"{_text(new)} would be looser; {', '.join(breaking)} broke {_text(old)}"
+        return Decision(threshold=old, kept=True, sentence=sentence, breaking=breaking)
+    reason = f"looser than {_text(old)} because of {', '.join(breaking)}"
+    margin = "; ".join(filter(None, (new.margin, reason)))
+    return Decision(threshold=replace(new, margin=margin), sentence=reason, breaking=breaking)
+
+
+def breaking_runs(limit: Threshold, past: Sequence[GoodBoot]) -> tuple[str, ...]:
+    """Return the runs that have a boot which breaks a limit, in their order."""
+    broken = [boot.run for boot in past if apply(limit, [boot.record]).status is Status.FAIL]
+    return tuple(dict.fromkeys(broken))
+
+
+_LOOSER: Mapping[LimitKind, Callable[[float, float], bool]] = {
+    LimitKind.MAX: lambda new, old: new > old,
+    LimitKind.MIN: lambda new, old: new < old,
+    LimitKind.EXACT: lambda new, old: new != old,
+}
+
+
+def looser(new: Threshold, old: Threshold) -> bool:
+    """Return whether a limit lets more pass than another of its kind; a share, if it does so in any respect."""
+    if new.kind is LimitKind.SHARE:
+        assert new.over is not None
+        assert old.over is not None
+        return new.over.to(old.over.unit).value > old.over.value or new.share > old.share
+    assert new.limit is not None
+    assert old.limit is not None
+    return _LOOSER[new.kind](new.limit.to(old.limit.unit).value, old.limit.value)
+
+
+def _text(limit: Threshold) -> str:
+    return f"{limit.share:g} over {limit.over}" if limit.kind is LimitKind.SHARE else str(limit.limit)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""A LAVA server as its client sees it: requests, jobs submitted and followed."""

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""Which LAVA server, and the token for it: from the environment or a file, never from a command line.
+
+A command line shows in `ps` and in CI logs. No message, log or job ever holds a token: it is a type of its own that
+does not show what it holds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rtgate import files, strict_yaml
+from rtgate.errors import ConfigError
+
+URL = "RTGATE_LAVA_URL"
+TOKEN = "RTGATE_LAVA_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_FILE = "RTGATE_LAVA_TOKEN_FILE"  # noqa: S105
+# The lab of ci/lab on this machine; its own page of paths has the same (ci/lab/paths).
+LAB_URL = "http://127.0.0.1:28000"
+LAB_TOKEN = Path("/var/lib/rtgate-lab/token")
+_ALLOWED = re.compile(r"[\x21-\x7e]{8,512}")
+
+
+class Token:
+    """A secret; `secret` is the only way to what it holds.
+
+    Args:
+        source: where it came from, for messages.
+    """
+
+    __slots__ = ("_secret", "source")
+
+    def __init__(self, secret: str, source: str) -> None:
+        if not _ALLOWED.fullmatch(secret):
+            raise ConfigError(f"the token from {source} is empty, or has characters that no token has")
+        self._secret = secret
+        self.source = source
+
+    def secret(self) -> str:
+        """Return the token itself, for the header of a request."""
+        return self._secret
+
+    def __repr__(self) -> str:
+        return f"<token from {self.source}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A server and who we are there.
+
+    Attributes:
+        url: the server's own, without a path of its API and without `/` at its end.
+    """
+
+    url: str
+    token: Token | None
+
+
+def access(server: str | None = None, environment: Mapping[str, str] | None = None) -> Access:
+    """Return the server that is meant: the one named, else `RTGATE_LAVA_URL`, else lavacli's identity `default`.
+
+    `server` is a URL, or the name of an identity in `~/.config/lavacli.yaml`. The token is that of the identity, else
+    `RTGATE_LAVA_TOKEN`, else the content of the file `RTGATE_LAVA_TOKEN_FILE`. If nothing says which server, it is the
+    lab that `make lab` has brought up on this machine.
+
+    Raises:
+        ConfigError: no server is known, or the token's file can be read by others.
+    """
+    variables = os.environ if environment is None else environment
+    identities = _identities(variables)
+    named = server or variables.get(URL) or ("default" if "default" in identities else "")
+    if not named and os.access(LAB_TOKEN, os.R_OK):
+        return Access(LAB_URL, read_token(LAB_TOKEN))
+    if not named:
+        raise ConfigError(f"which LAVA server? Name it with --server URL or {URL}, its token with {TOKEN}_FILE")
+    if named in identities:
+        return identities[named]
+    if "://" not in named:
+        known = ", ".join(sorted(identities)) or "none"
+        raise ConfigError(f"--server {named} is neither a URL nor an identity of lavacli.yaml (there: {known})")
+    url = base(named)
+    token = _token(variables)
+    if token is None and url == LAB_URL and os.access(LAB_TOKEN, os.R_OK):
+        token = read_token(LAB_TOKEN)
+    return Access(url, token)
+
+
+def base(url: str) -> str:
+    """Return a server's URL without the path of an API and with nothing secret in it. Raises ConfigError."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError as error:
+        raise ConfigError(f"the LAVA server's URL is none: {error}") from None
+    if parts.username or parts.password:
+        raise ConfigError(f"a URL is no place for a token, it shows in lists of processes: use {TOKEN} or {TOKEN_FILE}")
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ConfigError("the LAVA server's URL is none (expected https://lava.example.org)")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    path = re.sub(r"/(RPC2|api(/v0\.\d)?)?/*$", "", parts.path)
+    return f"{parts.scheme}://{host}{port}{path}"
+
+
+def read_token(path: Path) -> Token:
+    """Return the token that a file of its owner holds.
+
+    Raises:
+        ConfigError: it is missing, or others may read it.
+    """
+    try:
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            raise ConfigError(f"{path} holds a token and others may read it: chmod 600 {path}")
+        return Token(path.read_text(encoding="ascii").strip(), str(path))
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} holds no token") from None
+    except OSError as error:
+        raise ConfigError(f"the token's file {path} cannot be read: {error.strerror}") from error
+
+
+def _token(variables: Mapping[str, str]) -> Token | None:
+    if variables.get(TOKEN):
+        return Token(variables[TOKEN].strip(), f"${TOKEN}")
+    return read_token(Path(variables[TOKEN_FILE])) if variables.get(TOKEN_FILE) else None
+
+
+def _identities(variables: Mapping[str, str]) -> dict[str, Access]:
+    """Return the identities of lavacli, whose file many people have."""
+    home = variables.get("XDG_CONFIG_HOME") or f"{variables.get('HOME', '')}/.config"
+    path = Path(home) / "lavacli.yaml"
+    try:
+        found = strict_yaml.data(files.read_text(path, files.YAML_LIMIT))
+    except (OSError, UnicodeDecodeError, ConfigError):
+        return {}
+    entries = found.items() if isinstance(found, dict) else ()
+    return {
+        str(name): Access(base(str(entry["uri"])), _kept(entry, path))
+        for name, entry in entries
+        if isinstance(entry, dict) and "uri" in entry and "@" not in str(entry["uri"])
+    }
+
+
+def _kept(entry: Mapping[str, object], path: Path) -> Token | None:
+    return Token(str(entry["token"]), str(path)) if entry.get("token") else None

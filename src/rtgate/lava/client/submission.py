@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT
+"""A submission: a job, followed to its end, and tried again where the lab failed.
+
+A lab's faults are tried again, on another board where there is one; a kernel's never are. Whatever ends the submission
+early, also Ctrl-C, cancels the job: a job that nobody waits for would hold a board.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from rtgate import strict_yaml
+from rtgate.deadline import Deadline
+from rtgate.errors import ConfigError, InfrastructureError, RtgateError
+from rtgate.lava.client.devices import elsewhere, own_tag, same
+from rtgate.lava.client.follow import Followed, Following, Waits
+from rtgate.lava.client.http import NoAnswer
+from rtgate.lava.client.server import Job, Lava
+from rtgate.lava.job.request import NONCE
+from rtgate.lava.results.blame import Tried, came_up, decided, ended, known_good
+from rtgate.lava.results.classify import Blame, Ending
+from rtgate.lava.results.log import LogLine
+
+_CANCEL_S = 20.0  # a CI runner that wants to end gives little more
+_OPEN = "whether a known-good kernel boots there is open: "
+_ELSEWHERE = "no known-good kernel could be tried on that very board: give it a tag that no other of its type has"
+_CANCEL_WAIT_S = 0.5  # between two looks for a job that was being submitted
+
+
+class Watch(Protocol):
+    """Is told what happens."""
+
+    def say(self, text: str) -> None:
+        """A sentence for people."""
+
+    def state(self, job: Job) -> None:
+        """A job has another state."""
+
+    def seen(self, line: LogLine) -> None:
+        """A job's log has one more line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One job of a submission, after its end; `tried` are the jobs that told whose fault a silent boot of it was."""
+
+    job: Job
+    lines: tuple[LogLine, ...]
+    ending: Ending
+    tried: tuple[Followed, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Submission:
+    """What is going to be carried out.
+
+    Attributes:
+        make: returns the job's definition for a nonce and for tags.
+        proof: returns the definition of a job that only boots these arms, for a nonce and for tags.
+        tags: those that every attempt has.
+        attempts: at most, the first included.
+        arms: of each boot of the job, in order.
+        emulated: the board gets what processor time its host has left.
+        server: as the command line names it, for commands that are told; empty if it does not.
+        failure: returns why what an attempt measured before the lab failed fails the kernel; empty if it does not.
+    """
+
+    lava: Lava
+    device_type: str
+    make: Callable[[str, tuple[str, ...]], str]
+    proof: Callable[[tuple[str, ...], str, tuple[str, ...]], str]
+    watch: Watch
+    tags: tuple[str, ...] = ()
+    waits: Waits = field(default_factory=Waits)
+    attempts: int = 3
+    arms: tuple[str, ...] = ()
+    emulated: bool = False
+    server: str = ""
+    failure: Callable[[Attempt], str] = lambda _attempt: ""
+
+    def run(self) -> tuple[Attempt, ...]:
+        """Carry it out; return every attempt, the one that counts last.
+
+        Raises:
+            ConfigError: the server does not take the job.
+            InfrastructureError: no board, or no server.
+            KeyboardInterrupt: the user stopped; the job is cancelled.
+        """
+        done: list[Attempt] = []
+        tags = self.tags
+        while True:
+            done.append(self._attempt(tags))
+            ending, job = done[-1].ending, done[-1].job
+            if not ending.again or ending.panics or len(done) >= self.attempts:
+                return tuple(done)
+            failure = self.failure(done[-1])
+            if failure:
+                self.watch.say(f"the lab failed ({ending.told}), but trying again could only hide this: {failure}")
+                return tuple(done)
+            self.watch.say(f"the lab failed, trying again ({len(done)} of {self.attempts - 1}): {ending.told}")
+            tags = elsewhere(self.lava.devices(self.device_type), job.device, self.tags)
+
+    def leave(self) -> int:
+        """Submit the job and let it run; return its number. Raises as `run`."""
+        nonce = _nonce()
+        definition = self.checked(nonce, self.tags)
+        with self._not_left_alone(nonce) as began:
+            number = self.lava.submit(definition, nonce)
+            began(number)
+        return number
+
+    def checked(self, nonce: str, tags: tuple[str, ...]) -> str:
+        """Return the job's definition, which the server's schema has nothing against. Raises ConfigError."""
+        definition = self.make(nonce, tags)
+        complaint = self.lava.validate(definition)
+        if complaint:
+            raise ConfigError(f"{self.lava.access.url} would refuse the job: {complaint}")
+        return definition
+
+    def _attempt(self, tags: tuple[str, ...]) -> Attempt:
+        nonce = _nonce()
+        followed = self._followed(self.checked(nonce, tags), nonce)
+        ending = ended(followed, emulated=self.emulated)
+        if ending.blame is Blame.SILENT:
+            return self._decided(ending, followed)
+        return Attempt(job=followed.job, lines=followed.lines, ending=ending)
+
+    def _followed(self, definition: str, nonce: str) -> Followed:
+        with self._not_left_alone(nonce) as began:
+            number = self.lava.submit(definition, nonce)
+            began(number)
+            self.watch.say(f"job {number}: {self.lava.access.url}/scheduler/job/{number}")
+            following = Following(self.lava, number, self.waits, self.watch.seen, self.watch.state)
+            return following.follow()
+
+    @contextmanager
+    def _not_left_alone(self, nonce: str) -> Iterator[Callable[[int], None]]:
+        """Cancel the job if the block ends early, also one whose submission was under way."""
+        numbers: list[int] = []
+        try:
+            yield numbers.append
+        except RtgateError as error:
+            # What was refused, or never sent, needs no waiting for; an answer that got lost does.
+            self._cancel(numbers, nonce, sent=isinstance(error.__cause__, NoAnswer))
+            raise
+        except BaseException:
+            self._cancel(numbers, nonce, sent=True)
+            raise
+
+    def _cancel(self, numbers: list[int], nonce: str, *, sent: bool) -> None:
+        """Cancel the job of this number; without one, the job with this nonce, which may show only after a while."""
+        deadline = Deadline.after(_CANCEL_S)
+        named = f"job {numbers[0]}" if numbers else "the job, if it was submitted,"
+        ends = f"to end it: {self._cancelling(str(numbers[0]) if numbers else f'--metadata {NONCE}={nonce}')}"
+        try:
+            found = numbers or self._arrived(nonce, deadline, again=sent)
+            for number in found:
+                self._hasty(deadline).cancel(number)
+                self.watch.say(f"job {number} is cancelled")
+            if not found and sent:
+                self.watch.say(f"the job was not found and may have been submitted all the same; {ends}")
+        except RtgateError as error:
+            self.watch.say(f"{named} could not be cancelled and may be running: {error}; {ends}")
+        except KeyboardInterrupt:
+            self.watch.say(f"{named} was not cancelled and may be running; {ends}")
+            raise
+
+    def _arrived(self, nonce: str, deadline: Deadline, *, again: bool) -> Sequence[int]:
+        """Return the jobs with a nonce: a server may carry out a request after the client that sent it has gone."""
+        found = self._hasty(deadline).find(nonce)
+        if again and not found:
+            self.watch.say(f"looking for {deadline.remaining:.0f} s for the job that was being submitted")
+        while again and not found and not deadline.expired:
+            time.sleep(deadline.sooner(_CANCEL_WAIT_S))
+            found = self._hasty(deadline).find(nonce)
+        return found
+
+    def _cancelling(self, which: str) -> str:
+        """Return the command that cancels a job, to be typed where this one was."""
+        return f"rtgate cancel {f'--server {shlex.quote(self.server)} ' if self.server else ''}{which}"
+
+    def _hasty(self, deadline: Deadline) -> Lava:
+        """Return a client that gives up when the time is over, but asks once in any case."""
+        return Lava(self.lava.access, replace(self.lava.patience, connect=5.0, answer=10.0, total=deadline.remaining))
+
+    def _decided(self, ending: Ending, attempt: Followed) -> Attempt:
+        """Find out whose fault a silent boot was.
+
+        A known-good kernel is tried on the same board, then the silent one again: the baseline if there is one, else
+        the kernel of the lab's health check.
+        """
+        job = attempt.job
+        silent = dict(enumerate(self.arms, 1)).get(ending.boot, "candidate")
+        reference = "baseline" if "baseline" in self.arms and silent != "baseline" else "the lab's health check"
+        self.watch.say(f"{ending.told}: trying a known-good kernel ({reference}) on {job.device}, then this one again")
+        jobs: list[Followed] = []
+        try:
+            if reference == "baseline":
+                tried = self._after_baseline(silent, job, jobs)
+            else:
+                tried = self._after_health_check(silent, job, jobs)
+        except InfrastructureError as error:
+            tried = Tried(why=f"nobody could try a known-good kernel: {error}")
+        except ConfigError as error:
+            tried = Tried(why=f"the job that tries {reference} cannot be submitted: {error}")
+        return Attempt(job=job, lines=attempt.lines, ending=decided(ending, tried), tried=tuple(jobs))
+
+    def _after_baseline(self, silent: str, job: Job, jobs: list[Followed]) -> Tried:
+        """Boot the baseline, and the silent kernel after it, in one job."""
+        followed = self._proof(("baseline", silent), job)
+        jobs.append(followed)
+        by = f"the baseline, job {followed.job.number}"
+        if followed.job.device != job.device:
+            return Tried(why=_ELSEWHERE)
+        good, why = came_up(followed, 1, emulated=self.emulated)
+        if not good:
+            return Tried(by=by, good=good, why=f"{_OPEN}{why}")
+        again, why = came_up(followed, 2, emulated=self.emulated)
+        return Tried(by=by, good=True, again=again, why=why, job=followed.job.number)
+
+    def _after_health_check(self, silent: str, job: Job, jobs: list[Followed]) -> Tried:
+        """Run the lab's own health check, and boot the silent kernel in a job after it."""
+        try:
+            definition, nonce = self._health_check(job)
+            jobs.append(self._followed(definition, nonce))
+        except ConfigError as error:
+            return Tried(why=f"the lab's health check cannot be used: {error}")
+        by = f"the lab's health check, job {jobs[0].job.number}"
+        if jobs[0].job.device != job.device:
+            return Tried(why=_ELSEWHERE)
+        good, why = known_good(jobs[0], emulated=self.emulated)
+        if not good:
+            return Tried(by=by, good=good, why=f"{_OPEN}{why}")
+        followed = self._proof((silent,), job)
+        jobs.append(followed)
+        if followed.job.device != job.device:
+            return Tried(by=by, good=True, why="it could not be tried on that very board")
+        again, why = came_up(followed, 1, emulated=self.emulated)
+        return Tried(by=by, good=True, again=again, why=why, job=followed.job.number)
+
+    def _proof(self, arms: tuple[str, ...], job: Job) -> Followed:
+        """Follow a job that only boots these arms, on the board of another job if there is a way to."""
+        nonce = _nonce()
+        tags = same(self.lava.devices(self.device_type), job.device, self.tags)
+        return self._followed(self.proof(arms, nonce, tags), nonce)
+
+    def _health_check(self, job: Job) -> tuple[str, str]:
+        """Return the lab's own health check as a job for the same board.
+
+        Raises:
+            InfrastructureError: the lab has none.
+            ConfigError: it cannot be read.
+        """
+        text = self.lava.health_check(self.device_type)
+        data = strict_yaml.data(text) if text else None
+        if not isinstance(data, dict):
+            raise InfrastructureError(
+                f"the lab has no health check for {self.device_type}: install one (`rtgate lab-check --health-check`), "
+                "or submit with --baseline"
+            )
+        devices = self.lava.devices(self.device_type)
+        tag = own_tag(devices, job.device) if len(devices) > 1 else None
+        nonce = _nonce()
+        kept = data.get("metadata") if isinstance(data.get("metadata"), dict) else {}
+        data |= {"job_name": f"rtgate: does {job.device} boot a known-good kernel"}
+        data |= {"metadata": {**(kept or {}), NONCE: nonce, "rtgate.checks": str(job.number)}}
+        data |= {"device_type": self.device_type, "priority": "high", "visibility": data.get("visibility", "public")}
+        if tag:
+            data["tags"] = [tag]
+        return strict_yaml.dump(data), nonce
+
+
+def _nonce() -> str:
+    return f"rtgate-{secrets.token_hex(12)}"

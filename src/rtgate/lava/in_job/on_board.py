@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: MIT
+"""The transport `board`: plans carried out in LAVA's test shell on the board, for labs without docker or a hub.
+
+The job's definition carries the plans. The board prints what each of them found as frames (`rtgate.console.frames`),
+three times, because nobody can ask for one again; what is read from the job's log is whole or refused. Which plans they
+are stands in the log too, in a unit `b` (`lava.results.frames`), so that the log alone is enough to make the records.
+
+Whoever controls the kernel controls what such a log says: it proves nothing about a kernel that wants to lie.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import re
+import secrets
+import shlex
+import tarfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from rtgate import __version__
+from rtgate.board import boards
+from rtgate.board.boards import Board
+from rtgate.board.thermal import SENSORS
+from rtgate.console.faults import FATAL, scan
+from rtgate.console.frames import FrameReader
+from rtgate.errors import ConfigError
+from rtgate.lava.in_job import signals
+from rtgate.lava.in_job.cooling import LONGEST_S
+from rtgate.lava.in_job.target import refused
+from rtgate.lava.job import cases as cases_file
+from rtgate.lava.job import environment
+from rtgate.lava.results.expected import Expected
+from rtgate.lava.results.frames import frames
+from rtgate.lava.results.plain import plain
+from rtgate.measure.case import Arm, Case, plan, recorded
+from rtgate.measure.profiles import profile
+from rtgate.records import planned
+from rtgate.records import record as records_file
+from rtgate.records.record import Place
+from rtgate.target.outcome import LineQuality, Outcome, State, collected, last_lines
+from rtgate.target.plan import Plan, measured, script, started
+from rtgate.target.session import PROGRAMS
+from rtgate.tools.registry import TOOLS
+
+COPIES = 3
+_PAYLOAD = 600  # a board's line may be slow and noisy: short frames
+_FRAME = re.compile(r"(F[0-9a-f]{9}) (?:[0-9]|end ).*")
+_BEGINS = "rtgate: case"
+_CANNOT = "rtgate: the target"
+_ENDED = "rtgate: every case was carried out"
+
+
+def steps(expected: Expected, number: int) -> tuple[str, ...]:
+    """Return the lines for LAVA's test shell that measure everything in boot `number` of a job, counted from 1.
+
+    LAVA runs them with `sh -e`: none may fail, or it would take the whole test for broken.
+    """
+    arm = expected.arm(number)
+    plans = [plan(case, arm, number) for case in expected.cases]
+    directory = shlex.quote(f"{expected.board.work_directory}/on-board")
+    files = {f"{index}.sh": script(one).encode() for index, one in enumerate(plans, 1)}
+    files["context"] = "".join(f"{line}\n" for line in _context(expected, number, plans)).encode()
+    files["go.sh"] = _go(expected.board, plans).encode()
+    packed = base64.encodebytes(_archive(files)).decode().strip()
+    # What stands in a heredoc is not printed by `set -x`, which LAVA has switched on.
+    return (
+        f"mkdir -p {directory} && cd {directory} || true",
+        f"base64 -d <<'RTGATE_PLANS' | gzip -dc | tar -xf - || true\n{packed}\nRTGATE_PLANS",
+        "sh ./go.sh || true",
+    )
+
+
+def _context(expected: Expected, number: int, plans: Sequence[Plan]) -> Iterable[str]:
+    arm = expected.arm(number)
+    told = {
+        "version": __version__,
+        "board": expected.board.name,
+        "profile": expected.profile.name,
+        "tuning": expected.tuning,
+        "boot": number,
+        "arm": arm.name,
+        "kernel": asdict(arm.kernel),
+        "cases": [
+            {**cases_file.as_json(case), "nonce": one.nonce} for case, one in zip(expected.cases, plans, strict=True)
+        ],
+    }
+    return frames(secrets.token_hex(6), "b", json.dumps(told).encode(), _PAYLOAD)
+
+
+def _archive(files: Mapping[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return gzip.compress(stream.getvalue(), mtime=0)
+
+
+# A kernel message may fall between copies, never inside of all three of one frame.
+_SCRIPT = r"""#!/bin/sh
+# SPDX-License-Identifier: MIT
+copies() {
+    level=$(cat /proc/sys/kernel/printk 2>/dev/null)
+    [ -w /proc/sys/kernel/printk ] && echo 1 >/proc/sys/kernel/printk
+    copy=1
+    while [ $copy -lt @COPIES@ ]; do
+        sleep 1
+        cat "$1"
+        copy=$((copy + 1))
+    done
+    [ -n "$level" ] && [ -w /proc/sys/kernel/printk ] && echo "$level" >/proc/sys/kernel/printk
+}
+carry_out() {
+    echo "@BEGINS@ $1 $2"
+    sh "./$1.sh"
+    result=fail
+    if [ -s "@WORK@/$2/frames" ]; then
+        copies "@WORK@/$2/frames"
+        result=pass
+    fi
+    rm -rf "@WORK@/$2"
+    command -v lava-test-case >/dev/null 2>&1 && lava-test-case "$3" --result $result
+}
+hot() {
+    for sensor in @SENSORS@; do
+        [ -r "$sensor" ] && read -r degrees <"$sensor" && [ "$degrees" -gt @HOT@ ] && return 0
+    done 2>/dev/null
+    return 1
+}
+cat context
+copies context
+for program in @PROGRAMS@; do
+    command -v $program >/dev/null || lacking="$lacking $program"
+done
+if [ -n "$lacking" ]; then
+    echo "@CANNOT@ lacks$lacking"
+    exit
+fi
+waited=0
+while hot; do
+    if [ $waited -ge @LONGEST@ ]; then
+        echo "@CANNOT@ is still too hot"
+        exit
+    fi
+    sleep 10
+    waited=$((waited + 10))
+done
+@CASES@
+echo "@ENDED@"
+"""
+
+
+def _go(board: Board, plans: Sequence[Plan]) -> str:
+    calls = [
+        f"carry_out {index} {one.nonce} {shlex.quote(signals.case_id(one.case.replace('/', '.').replace(':', '.')))}"
+        for index, one in enumerate(plans, 1)
+    ]
+    values = {
+        "COPIES": str(COPIES),
+        "BEGINS": _BEGINS,
+        "ENDED": _ENDED,
+        "CANNOT": _CANNOT,
+        "SENSORS": SENSORS,
+        "HOT": str(1000 * (1000 if board.cool_to is None else board.cool_to)),
+        "LONGEST": f"{LONGEST_S:.0f}",
+        "PROGRAMS": PROGRAMS,
+        "WORK": board.work_directory,
+        "CASES": "\n".join(calls),
+    }
+    return re.sub("@([A-Z]+)@", lambda match: values[match[1]], _SCRIPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What one boot carried out, as its log says.
+
+    Attributes:
+        cases: with the nonce of each one's frames.
+    """
+
+    expected: Expected
+    number: int
+    arm: Arm
+    cases: tuple[tuple[Case, str], ...]
+    version: str
+
+
+def context(data: bytes) -> Context:
+    """Return what a unit `b` says. Raises ValueError: it cannot be read, or this rtgate does not know its names."""
+    try:
+        told = json.loads(data)
+        entries = [(cases_file.from_json(entry), str(entry["nonce"])) for entry in told["cases"]]
+        kernel = environment.kernel(json.dumps(told["kernel"]))
+        names = [str(told[name]) for name in ("board", "profile", "tuning", "arm")]
+        if kernel is None or not all(re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", name) for name in names):
+            raise KeyError("a name")  # noqa: TRY301 - it is one of the many ways in which a name is missing
+        number = environment.boot(str(told["boot"]))
+        expected = Expected(
+            board=boards.board(names[0]),
+            profile=profile(names[1], TOOLS),
+            tuning=names[2],
+            cases=tuple(case for case, _ in entries),
+            boots=(names[3],) * number,
+            kernels={names[3]: kernel},
+        )
+        return Context(expected, number, expected.arm(number), tuple(entries), str(told["version"]))
+    except (KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
+        raise ValueError(f"what the board carried out cannot be read: {error}") from error
+
+
+def write(found: Context, lines: Sequence[str], records: Path, *, hung: bool = False) -> tuple[tuple[Path, str], ...]:
+    """Write the records of one boot from its part of a job's log.
+
+    Args:
+        found: what was carried out.
+        lines: all that the log has from the boot's context on, up to the next boot's.
+        records: the directory that they go to.
+        hung: LAVA's time was over while the test ran.
+
+    Returns:
+        The directory of each record, and a sentence about results that arrived damaged.
+
+    Raises:
+        ConfigError: this rtgate, or its board file, makes other plans than the one that wrote the job.
+        InfrastructureError: the records cannot be written.
+    """
+    log = _Log(found, lines, hung=hung)
+    written = []
+    for case, nonce in found.cases:
+        made = plan(case, found.arm, found.number)
+        if made.nonce != nonce:
+            raise ConfigError(
+                f"the job's plans for {found.expected.board.name} are not those of this rtgate and its site: fetch "
+                f"with the version that submitted it ({plain(found.version)}, this is {__version__})"
+            )
+        place = Place(records=records, board=found.expected.board.name, arm=found.arm.name, case=case.name)
+        planned.add(place, [], 1)
+        outcome = refused(made, log.outcome(nonce), found.expected.profile)
+        record = recorded(case, found.arm, made, outcome)
+        path = records_file.write(record, outcome.files, outcome.console, records)
+        problem = outcome.message if outcome.state is State.UNREADABLE else ""
+        written.append((_numbered(path, found.number), problem))
+    return tuple(written)
+
+
+def _numbered(directory: Path, number: int) -> Path:
+    """Rename a record to the number of its boot, where that is free."""
+    wanted = directory.parent / f"{number:03d}"
+    return directory if wanted.exists() else directory.rename(wanted)
+
+
+class _Log:
+    """The part of a job's log in which one boot carried out its plans."""
+
+    def __init__(self, found: Context, lines: Sequence[str], *, hung: bool) -> None:
+        self._nonces = [nonce for _, nonce in found.cases]
+        self._machine = {"console": "lava-test-shell", "boot": str(found.number)}
+        self._readers = {nonce: FrameReader(nonce) for nonce in self._nonces}
+        self._parts: dict[str, list[str]] = {nonce: [] for nonce in self._nonces}
+        self._died = ""
+        self._last = ""
+        self._hung = hung
+        self._take(lines)
+        for reader in self._readers.values():
+            reader.finish()
+
+    def _take(self, lines: Iterable[str]) -> None:
+        before: set[str] = set()
+        for line in lines:
+            found = _FRAME.search(line)
+            if found and found[1] in self._readers:
+                # Copies of a frame that arrived whole are one.
+                if found[0] not in before:
+                    before.add(found[0])
+                    self._readers[found[1]].feed(f"{line[found.start() :]}\n".encode("latin-1", errors="replace"))
+                continue
+            words = line.partition(f"{_BEGINS} ")[2].split(" ")
+            if len(words) == 2 and words[1] in self._parts:
+                self._last = words[1]
+            elif self._last:
+                self._parts[self._last].append(line)
+            self._hung = self._hung or re.search(r"lava-test-\S+ timed out after", line) is not None
+            if line.startswith(_CANNOT) and not self._last:
+                self._died = plain(line.removeprefix("rtgate: "))[:200]
+
+    def outcome(self, nonce: str) -> Outcome:
+        """Return what came of the plan of a nonce."""
+        text = "\n".join(self._parts[nonce])
+        reader = self._readers[nonce]
+        faults = scan(text)
+        line = LineQuality(received=reader.received, damaged=reader.damaged)
+        made = collected(reader, {})
+        if not reader.complete:
+            state, message = self._failed(nonce, text)
+            made = Outcome(state=state, message=message)
+        return replace(made, console=text.encode(), faults=faults, machine=self._machine, line=line)
+
+    def _failed(self, nonce: str, text: str) -> tuple[State, str]:
+        """Return why the results of a plan are not complete."""
+        if self._died or not self._parts[nonce]:
+            return State.LAB, f"not measured: {self._died or 'the log has nothing of this case'}"
+        fatal = [fault for fault in scan(text) if fault.kind in FATAL]
+        if fatal:
+            self._died = "the kernel died in an earlier case of this boot"
+            return State.FAULT, f"the kernel died during the measurement: {fatal[0].line}"
+        if nonce == self._last and self._hung and not measured(text) and started(text):
+            self._died = "the target hung in an earlier case of this boot"
+            return State.HANG, f"the target hung during the measurement; last lines:\n{last_lines(text.encode())}"
+        if nonce == self._last and not measured(text):
+            self._died = "the log ends in an earlier case of this boot"
+            return State.UNREADABLE, "the job's log ends during the measurement"
+        reader = self._readers[nonce]
+        return State.UNREADABLE, collected(reader, {}).message

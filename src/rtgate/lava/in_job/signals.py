@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""LAVA's signals: what a test prints so that LAVA stores a result.
+
+LAVA 2023.01 splits a signal at white space and `=`: an id with `=` in it loses the result, and the job still passes. A
+measurement that is no number ends the job. So ids and numbers are made safe here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rtgate.lava.results.plain import plain
+from rtgate.measurement import Measurement
+from rtgate.records.record import Record
+
+_LONGEST = 120  # characters of an id; LAVA stores 100 to 200, depending on where
+_MOST = 200  # measurements of one record: nobody reads more in a table
+_LARGEST = 1e19  # LAVA stores 30 digits, 10 of them behind the point
+# A measurement that was made is "pass" whatever it is: LAVA judges nothing, rtgate judges the records.
+_RESULTS = {"measured": "pass", "skipped": "skip"}
+
+
+def case_id(*words: str) -> str:
+    """Return an id that LAVA stores as it is: letters, digits, `_`, `.` and `-`."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", ".".join(word for word in words if word))[:_LONGEST].strip("_.-") or "_"
+
+
+def record_signals(record: Record) -> Iterator[str]:
+    """Return the signals of one record: its case, and its measurements with their units."""
+    name = case_id(record.case.replace("/", ".").replace(":", "."))
+    yield result(name, _RESULTS.get(record.state, "fail"))
+    numbers = [(one, one.quantity) for one in record.measurements if one.quantity is not None]
+    for one, number in numbers[:_MOST]:
+        if abs(number.value) < _LARGEST:
+            yield result(case_id(name, *_named(one)), "pass", number.value, number.unit.value)
+
+
+def _named(measurement: Measurement) -> list[str]:
+    return [measurement.name, *(f"{key}{value}" for key, value in sorted(measurement.labels.items()))]
+
+
+def result(name: str, word: str, value: float | None = None, unit: str = "") -> str:
+    """Return the signal of one result: pass, fail, skip or unknown; `value` is in `unit`."""
+    number = "" if value is None else f"{value:.10f}".rstrip("0").rstrip(".")
+    measured = f" UNITS={case_id(unit)} MEASUREMENT={number}" if number and unit else ""
+    return f"<LAVA_SIGNAL_TESTCASE TEST_CASE_ID={case_id(name)} RESULT={word}{measured}>"
+
+
+def reference(name: str, url: str) -> str:
+    """Return the signal that says where something is. A URL with characters that end a signal is left out."""
+    shown = url if re.fullmatch(r"[!-=?-~]{1,1000}", url) else "about:blank"
+    return f"<LAVA_SIGNAL_TESTREFERENCE {case_id(name)} pass {plain(shown)}>"

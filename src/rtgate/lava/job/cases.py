@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Cases as plain data: which ones a job is going to measure, for those who are not there when pytest collects them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from rtgate import files
+from rtgate.errors import ConfigError
+from rtgate.measure.case import Case
+from rtgate.tools import Tool
+from rtgate.tools.registry import TOOLS
+
+
+def as_json(case: Case) -> dict[str, Any]:
+    """Return a case as plain data."""
+    # Every tool is a dataclass, which the type of a protocol cannot say.
+    options = {field.name: getattr(case.tool, field.name) for field in fields(case.tool)}  # type: ignore[arg-type]
+    return {"suite": case.suite, "tool": case.tool.name, "options": options, "load": case.load, "tuning": case.tuning}
+
+
+def from_json(data: Mapping[str, Any]) -> Case:
+    """Return the case of plain data. Raises ConfigError: it is none, or of a tool that this rtgate does not know."""
+    try:
+        suite, tool, load, tuning = (str(data[name]) for name in ("suite", "tool", "load", "tuning"))
+        return Case(suite=suite, tool=_tool(tool, data["options"]), load=load, tuning=tuning)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{str(data)[:80]!r} is no case of this version of rtgate: {error}") from error
+
+
+def _tool(name: str, options: Mapping[str, Any]) -> Tool:
+    kind = TOOLS[name]
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in options.items()})
+
+
+def write(cases: Iterable[Case], path: Path) -> None:
+    """Write down cases, whole or not at all."""
+    staged = path.with_name(f".{path.name}.writing")
+    staged.write_text(json.dumps([as_json(case) for case in cases]) + "\n", encoding="utf-8")
+    staged.replace(path)
+
+
+def read(path: Path) -> tuple[Case, ...]:
+    """Return the cases of a file. Raises ConfigError."""
+    try:
+        entries = list(json.loads(files.read_text(path, files.JSON_LIMIT)))
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigError(f"{path}: no list of cases: {error}") from error
+    return tuple(from_json(entry) for entry in entries)

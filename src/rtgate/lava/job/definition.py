@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: MIT
+"""Job definitions: from typed data and a template of `lava-jobs/` to the YAML that a LAVA server takes.
+
+A definition is built as data and dumped; nothing is ever pasted into YAML, Jinja or a shell. What may come from a merge
+request (names, metadata, URLs, the kernel's identity) is checked or escaped here, because LAVA itself hands parts of it
+to a boot loader's prompt and to shells: the last part of a URL is typed as `tftp ADDRESS NAME`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from rtgate import __version__
+from rtgate.board.boards import Board, Lava
+from rtgate.board.families import FAMILIES
+from rtgate.errors import ConfigError
+from rtgate.lava.job import site_board, template
+from rtgate.lava.job.template import Template
+from rtgate.strict_yaml import dump
+
+ARMS = ("baseline", "candidate")
+PRIORITIES = ("high", "medium", "low")
+TRANSPORTS = ("docker", "board")
+DISCONNECT = (2026, 1)  # the server from which `disconnect_connection` exists; older ones ignore it without a word
+_LONGEST_NAME = 200  # LAVA's limit
+_LONGEST_VALUE = 2000
+# LAVA polls the console that the test uses and reads at most 4 KiB each time; at its 10 s a line would fill up.
+_POLL_S = 1
+# LAVA ends a boot at "end Kernel panic", which only a kernel prints that stays; otherwise it waits for its deadline.
+_STAYS = "panic=0"
+_SPARE_S = 300  # scheduling, power, the end of a job
+_COMPRESSIONS = {"gz": "gz", "xz": "xz", "bz2": "bz2", "zst": "zstd"}
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_IMAGE = re.compile(r"[a-z0-9]+[a-z0-9._/-]*[a-z0-9]+(?::[a-zA-Z0-9_]+[a-zA-Z0-9._-]*)?")  # LAVA's own rule
+_URL = re.compile(r"(?:https?|file|scp)://[A-Za-z0-9._~:/?&=%@+,\[\]-]+")
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_ARGUMENTS = re.compile(r"[A-Za-z0-9 _.,:;@%+/=#-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """URLs of what one arm boots.
+
+    Attributes:
+        kernel: `Image`, `bzImage`, or Android's boot image.
+        modules: a tar archive that LAVA unpacks into the root filesystem.
+        digests: SHA-256 by the name of the file, of those that are known: the worker refuses to boot others.
+    """
+
+    kernel: str
+    ramdisk: str | None
+    dtb: str | None = None
+    modules: str | None = None
+    nfsroot: str | None = None
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobArm:
+    """One kernel of the comparison: `baseline` or `candidate`; `identity` is JSON of `record.KernelIdentity`."""
+
+    name: str
+    files: Files
+    identity: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequest:
+    """What a job should do.
+
+    Attributes:
+        boots: the arm of each boot, in order: `("baseline", "candidate", "candidate", "baseline")`.
+        priority: `high`, `medium`, `low`, or a number from 0 to 100 as text.
+        visibility: `public`, `personal`, or `group:NAME`.
+        metadata: merge request, commit, pipeline, seed, and `rtgate.nonce`, by which a submission is found again.
+        transport: `docker`, pytest on the worker; `board`, LAVA's test shell on the board itself.
+        image: of the container on the worker; empty for rtgate's own of this version.
+        upload: a URL to which records are sent as well.
+        server: the LAVA server's version; keys that it does not know are left out.
+        family: what the kernels were made from, which decides the console's name.
+        test_s: seconds that the tests of one boot may take.
+        cases: the only ones that are measured, by name; empty for all of the suites.
+        steps: lines of the test shell by boot: what the transport `board` needs; else in place of `rtgate in-job`.
+    """
+
+    name: str
+    board: Board
+    arms: tuple[JobArm, ...]
+    boots: tuple[str, ...]
+    suites: tuple[str, ...]
+    profile: str
+    tuning: str = "default"
+    priority: str = "medium"
+    tags: tuple[str, ...] = ()
+    visibility: str = "public"
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    transport: str = "docker"
+    image: str = ""
+    upload: str | None = None
+    server: tuple[int, int] = (2023, 1)
+    family: str = "mainline"
+    test_s: int = 1800
+    cases: tuple[str, ...] = ()
+    steps: tuple[tuple[str, ...], ...] = ()
+
+
+def render(request: JobRequest) -> str:
+    """Return the job's definition as YAML.
+
+    Raises:
+        ConfigError: LAVA cannot boot the board, a file is missing that its way of booting needs, or a value has
+            characters that must not reach a boot loader or a shell.
+    """
+    lava = lava_of(request.board)
+    _check(request)
+    found = template.find(lava.boot)
+    arms = {arm.name: arm for arm in request.arms}
+    actions: list[dict[str, object]] = []
+    for number, name in enumerate(request.boots, 1):
+        actions += _one_boot(request, found, arms[name], number)
+    return dump(
+        {
+            "job_name": printable(request.name, _LONGEST_NAME),
+            "device_type": lava.device_type,
+            **({"tags": [_word("tag", tag) for tag in request.tags]} if request.tags else {}),
+            "priority": _priority(request.priority),
+            "visibility": _visibility(request.visibility),
+            "timeouts": _timeouts(request, found),
+            **_context(request, lava),
+            "metadata": {_word("metadata key", key): printable(text) for key, text in request.metadata.items()},
+            "actions": actions,
+        }
+    )
+
+
+def lava_of(board: Board) -> Lava:
+    """Return how LAVA boots a board. Raises ConfigError for a board that no lab has."""
+    if board.lava is None:
+        raise ConfigError(
+            f"{board.path}: {board.name} has no `lava:`, so no lab can boot it (what a lab has: rtgate lab-check)"
+        )
+    return board.lava
+
+
+def console_device(board: Board, family: str) -> str:
+    """Return the name of the console's device under a kernel of this family."""
+    return lava_of(board).consoles.get(family, board.console.device)
+
+
+def one_console(board: Board) -> bool:
+    """Return whether the console's device has the same name under every kernel."""
+    return len({console_device(board, family) for family in FAMILIES}) == 1
+
+
+def family_of(config: str) -> str:
+    """Return what a kernel was made from, by the text of its `.config`: only the vendor's tree has the FIQ debugger."""
+    return "bsp" if re.search(r"^CONFIG_FIQ_DEBUGGER=y$", config, re.MULTILINE) else "mainline"
+
+
+def printable(text: str, longest: int = _LONGEST_VALUE) -> str:
+    """Return a text of anybody's as one that may stand in a definition: no control characters, not too long."""
+    clean = "".join(letter if letter.isprintable() else "?" for letter in text.encode(errors="replace").decode())
+    return clean if len(clean) <= longest else f"{clean[: longest - 3]}..."
+
+
+def _check(request: JobRequest) -> None:
+    _check_arms(request)
+    request.board.tuning(request.tuning)
+    if not request.suites:
+        raise ConfigError("a job without suites measures nothing: name one with --suite")
+    for what, values in (("suite", request.suites), ("profile", (request.profile,)), ("board", (request.board.name,))):
+        for value in values:
+            _word(what, value)
+    if request.transport not in TRANSPORTS:
+        raise ConfigError(f"unknown transport {request.transport!r} (allowed: {', '.join(TRANSPORTS)})")
+    if request.family not in FAMILIES:
+        raise ConfigError(f"unknown kernel family {request.family!r} (allowed: {', '.join(FAMILIES)})")
+    if len(request.steps) != len(request.boots) and (request.steps or request.transport == "board"):
+        raise ConfigError(
+            f"transport board needs a script for each boot: {len(request.boots)} boots, {len(request.steps)} scripts"
+        )
+    if request.upload is not None and "?" in _url("upload", request.upload):
+        raise ConfigError("the upload's URL has a query, which may be a secret: a definition is no place for one")
+
+
+def _check_arms(request: JobRequest) -> None:
+    names = [arm.name for arm in request.arms]
+    if len(set(names)) != len(names) or not set(names) <= set(ARMS):
+        raise ConfigError(f"a job's arms are {' and '.join(ARMS)}, each at most once; found: {', '.join(names)}")
+    if not request.boots or set(request.boots) != set(names):
+        used, known = ", ".join(request.boots) or "none", ", ".join(names) or "none"
+        raise ConfigError(f"the boots ({used}) do not use the arms ({known}) exactly")
+
+
+def _one_boot(request: JobRequest, found: Template, arm: JobArm, number: int) -> list[dict[str, object]]:
+    files = _files(found, arm)
+    lava = lava_of(request.board)
+    # The container brings its own copy of what a test needs, so the board's files stay as they were built.
+    deploy = found.deploy({**files, "overlay": request.transport == "board"})
+    for name, digest in arm.files.digests.items():
+        block = deploy.get(name)
+        if isinstance(block, dict):
+            block["sha256sum"] = digest
+    boot = found.boot(files)
+    boot["prompts"] = [lava.prompt]
+    if lava.login:
+        boot["auto_login"] = {"login_prompt": "login:", "username": lava.login}
+    return [{"deploy": deploy}, {"boot": boot}, {"test": _test(request, arm, number)}]
+
+
+def _files(found: Template, arm: JobArm) -> dict[str, object]:
+    given: dict[str, str | None] = {
+        name: getattr(arm.files, name) for name in ("kernel", "ramdisk", "dtb", "modules", "nfsroot")
+    }
+    for name in found.required:
+        if not given.get(name):
+            raise ConfigError(f"{arm.name}: booting by {found.name} needs a {name}, and none is given ({found.path})")
+    _check_ramdisk(arm.files.ramdisk)
+    used = {*found.required, *found.optional}
+    for name, url in given.items():
+        if url and name not in used:
+            raise ConfigError(f"{arm.name}: booting by {found.name} has no use for a {name} ({found.path})")
+    files: dict[str, object] = {name: _url(name, url) if url else None for name, url in given.items() if name in used}
+    return {**files, **{f"{name}_compression": _compression(name, given[name]) for name in files}}
+
+
+def _check_ramdisk(url: str | None) -> None:
+    """Raise ConfigError for a ramdisk that LAVA cannot unpack; it does that even when it has nothing to add."""
+    if url and url.rpartition(".")[2] not in {*_COMPRESSIONS, "cpio"}:
+        raise ConfigError(
+            f"{url!r} does not say how it is compressed, and LAVA unpacks it "
+            f"(allowed: .cpio, .{', .'.join(_COMPRESSIONS)})"
+        )
+
+
+def _compression(name: str, url: str | None) -> str | None:
+    """Return how a file is compressed, in LAVA's words. Raises ConfigError for an archive that does not tell."""
+    suffix = "" if url is None else url.rpartition(".")[2]
+    if url and suffix not in _COMPRESSIONS and name in {"modules", "nfsroot"}:
+        raise ConfigError(f"{url!r} does not end in the name of a compression (allowed: {', '.join(_COMPRESSIONS)})")
+    return _COMPRESSIONS.get(suffix)
+
+
+def _test(request: JobRequest, arm: JobArm, number: int) -> dict[str, object]:
+    name = f"rtgate-{number}-{arm.name}"
+    docker = request.transport == "docker"
+    begins = site_board.steps(request.board) if docker else ()
+    own = request.steps[number - 1] if request.steps else (_in_job(request, arm, number),)
+    definition = {
+        "metadata": {
+            "format": "Lava-Test Test Definition 1.0",
+            "name": name,
+            "description": f"boot {number}: {arm.name}",
+        },
+        "run": {"steps": [*begins, *own]},
+    }
+    block: dict[str, object] = {"timeout": {"seconds": request.test_s}}
+    if docker:
+        block["docker"] = {"image": _image(request.image), "local": True}
+        if request.server >= DISCONNECT:
+            block["disconnect_connection"] = True
+    path = f"inline/{name}.yaml"
+    block["definitions"] = [{"from": "inline", "name": name, "path": path, "repository": definition}]
+    return block
+
+
+def _in_job(request: JobRequest, arm: JobArm, number: int) -> str:
+    words = ["rtgate", "in-job", "--board", request.board.name, "--arm", arm.name, "--boot", str(number)]
+    words += ["--suite", ",".join(request.suites), "--profile", request.profile, "--tuning", request.tuning]
+    words += [word for case in request.cases for word in ("--case", case)]
+    if request.upload:
+        words += ["--upload", request.upload]
+    return f"RTGATE_KERNEL='{_identity(arm)}' {shlex.join(words)}"
+
+
+def _identity(arm: JobArm) -> str:
+    """Return the kernel's identity as JSON that neither a shell nor a reader of LAVA's signals can take for more."""
+    try:
+        known = json.loads(arm.identity)
+    except ValueError as error:
+        raise ConfigError(f"{arm.name}: the kernel's identity is not JSON: {error}") from error
+    if not isinstance(known, dict):
+        raise ConfigError(f"{arm.name}: the kernel's identity is no JSON object")
+    # Outside of texts JSON has only the letters that are left alone here, so each other one may become an escape.
+    return re.sub(r'[^A-Za-z0-9_ .,:;@%+=/{}\[\]"\\-]', lambda match: f"\\u{ord(match[0]):04x}", json.dumps(known))
+
+
+def _timeouts(request: JobRequest, found: Template) -> dict[str, object]:
+    given = found.timeouts()
+    whole = _SPARE_S + len(request.boots) * (found.seconds() + request.test_s)
+    minutes = -(-whole // 60)
+    if request.transport == "docker":
+        listed = given.setdefault("connections", {})
+        assert isinstance(listed, dict)
+        listed.setdefault("lava-docker-test-shell", {"seconds": _POLL_S})
+    return {"job": {"minutes": minutes}, **given}
+
+
+def _context(request: JobRequest, lava: Lava) -> dict[str, object]:
+    own = (_STAYS, request.board.command_line, request.board.tuning(request.tuning).command_line)
+    arguments = " ".join(filter(None, own))
+    if not _ARGUMENTS.fullmatch(arguments):
+        raise ConfigError(f"{request.board.path}: kernel arguments {arguments!r}: a boot loader reads more in them")
+    context = {"console_device": lava.consoles.get(request.family, ""), "extra_kernel_args": arguments}
+    context = {name: text for name, text in context.items() if text}
+    return {"context": context} if context else {}
+
+
+def _priority(text: str) -> str | int:
+    if text in PRIORITIES:
+        return text
+    if re.fullmatch(r"[0-9]{1,3}", text) and int(text) <= 100:
+        return int(text)
+    raise ConfigError(f"unknown priority {text!r} (allowed: {', '.join(PRIORITIES)}, 0 to 100)")
+
+
+def _visibility(text: str) -> str | dict[str, list[str]]:
+    if text in {"public", "personal"}:
+        return text
+    kind, _, group = text.partition(":")
+    if kind != "group":
+        raise ConfigError(f"unknown visibility {text!r} (allowed: public, personal, group:NAME)")
+    return {"group": [_word("group", group)]}
+
+
+def _image(name: str) -> str:
+    image = name or f"rtgate:{__version__}"
+    if not _IMAGE.fullmatch(image):
+        raise ConfigError(f"{image!r} is no name of a container image")
+    return image
+
+
+def _word(what: str, text: str) -> str:
+    if not _WORD.fullmatch(text):
+        raise ConfigError(f"{what} {printable(text, 100)!r}: allowed are letters, digits, '-', '_', '.', at most 100")
+    return text
+
+
+def _url(what: str, url: str) -> str:
+    """Return a URL that may stand in a definition. Raises ConfigError; it never repeats a password."""
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise ConfigError(f"the URL of {what} holds a user's name or password: a definition is no place for one")
+    if not _URL.fullmatch(url):
+        raise ConfigError(f"{printable(url, 200)!r} is no URL for {what} (allowed: http, https, file, scp)")
+    if not _FILE_NAME.fullmatch(parts.path.rpartition("/")[2]):
+        raise ConfigError(
+            f"{url!r} ends in no plain file name, and a boot loader is told it (allowed: letters, digits, '._+-')"
+        )
+    return url

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""What a job was to measure, kept in the job's own metadata: whoever has the number can judge it, on any machine.
+
+LAVA shows metadata to all who may see the job, so nothing secret is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from rtgate import strict_yaml
+from rtgate.board import boards
+from rtgate.errors import ConfigError
+from rtgate.lava.in_job.cooling import LONGEST_S
+from rtgate.lava.job import cases as cases_file
+from rtgate.lava.job.definition import ARMS
+from rtgate.lava.results.expected import Expected
+from rtgate.measure.case import Case
+from rtgate.measure.profiles import profile
+from rtgate.records.record import KernelIdentity
+from rtgate.records.schedule import Steps, parsed, told
+from rtgate.tools.registry import TOOLS
+
+NONCE = "rtgate.nonce"
+_KEY = "rtgate.order"
+_FORMAT = 1
+_CASE_S = 120.0  # uploading a plan, its frames over a slow line, deadlines of its own
+_AROUND_S = 300.0  # starting and ending the test on a worker that has much to do
+_USUAL_CASE_S, _USUAL_AROUND_S = 10.0, 60.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9_.:+-]{0,199})?")
+_PART = 1500  # characters: a value of metadata stays below what templates and databases cut off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What was asked for.
+
+    Attributes:
+        kernels: by arm.
+        boots: the arm of each boot, in order.
+        before: pairs of boots that earlier jobs of the same comparison measured.
+        looks: when somebody is going to look at the pairs; empty if not before all are measured.
+        screen: whether the boots are compared with the history only.
+    """
+
+    board: str
+    kernels: Mapping[str, KernelIdentity]
+    boots: tuple[str, ...]
+    cases: tuple[Case, ...]
+    suites: tuple[str, ...]
+    profile: str
+    tuning: str
+    transport: str
+    before: int = 0
+    looks: Steps = ()
+    screen: bool = False
+
+    def expected(self) -> Expected:
+        """Return what the job brings if all goes well. Raises ConfigError: names in it that nobody knows here."""
+        board = boards.board(self.board)
+        board.tuning(self.tuning)
+        return Expected(
+            board=board,
+            profile=profile(self.profile, TOOLS),
+            tuning=self.tuning,
+            cases=self.cases,
+            boots=self.boots,
+            kernels=self.kernels,
+        )
+
+    @property
+    def boot_s(self) -> int:
+        """Seconds that the tests of one boot may take: each tool's time, half as much again, and what is around it."""
+        # LAVA would end the test of a board that is still cooling down, and that would look like a kernel that hangs.
+        cooling = 0.0 if boards.board(self.board).cool_to is None else LONGEST_S
+        return int(_AROUND_S + cooling + sum(1.5 * length + _CASE_S for length in self._lengths()))
+
+    @property
+    def usual_s(self) -> float:
+        """Seconds that one boot with its tests usually takes."""
+        return _USUAL_AROUND_S + sum(length + _USUAL_CASE_S for length in self._lengths())
+
+    def _lengths(self) -> list[float]:
+        chosen = profile(self.profile, TOOLS)
+        return [chosen.of(case.tool.name, case.suite, case.load).duration_s for case in self.cases]
+
+    def parts(self, longest_s: float = 3600.0) -> tuple[Order, ...]:
+        """Return the order in parts of one job each, so that no job holds a board longer than about an hour.
+
+        Boots that belong together, one of each arm, stay together.
+        """
+        together = len(self.kernels)
+        many = max(1, int(longest_s / self.usual_s) // together) * together
+        return tuple(
+            replace(self, boots=self.boots[start : start + many], before=self.before + start // together)
+            for start in range(0, len(self.boots), many)
+        )
+
+    def mark(self, boot: int) -> Mapping[str, str]:
+        """Return what records of a boot, counted from 1, say of its place in a comparison."""
+        if self.screen:
+            return {"stage": "screen"}
+        return {"pair": str(self.before + (boot - 1) // len(self.kernels) + 1)}
+
+    def as_metadata(self) -> dict[str, str]:
+        """Return the order as entries of a job's metadata."""
+        data = {
+            "format": _FORMAT,
+            **{name: getattr(self, name) for name in ("board", "boots", "suites", "profile", "tuning", "transport")},
+            **({"before": self.before} if self.before else {}),
+            **({"looks": told(self.looks)} if self.looks else {}),
+            **({"screen": True} if self.screen else {}),
+            "kernels": {arm: asdict(kernel) for arm, kernel in self.kernels.items()},
+            "cases": [cases_file.as_json(case) for case in self.cases],
+        }
+        text = json.dumps(data, separators=(",", ":"))
+        parts = [text[start : start + _PART] for start in range(0, len(text), _PART)]
+        return {f"{_KEY}.{number}": part for number, part in enumerate(parts, 1)}
+
+
+def in_turns(arms: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Return the arm of each boot, `count` boots of each: B C C B B C ..., so that drift hits both alike."""
+    if len(arms) == 1:
+        return arms * count
+    return tuple(arm for number in range(count) for arm in (arms if number % 2 == 0 else arms[::-1]))
+
+
+def metadata(definition: str) -> dict[str, str]:
+    """Return the metadata of a job's definition, empty for a definition that is none."""
+    try:
+        data = strict_yaml.data(definition)
+    except ConfigError:
+        return {}
+    found = data.get("metadata") if isinstance(data, dict) else None
+    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+
+
+def read(definition: str, what: str) -> Order:
+    """Return what a job was to measure. `what` names it in the message of a ConfigError: it is no job of rtgate's."""
+    found = metadata(definition)
+    parts = [found[f"{_KEY}.{number}"] for number in range(1, len(found) + 1) if f"{_KEY}.{number}" in found]
+    if not parts:
+        raise ConfigError(f"{what} was not submitted by rtgate: its metadata say nothing of cases")
+    try:
+        return _decoded(json.loads("".join(parts)), what)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigError(f"{what}: its metadata are damaged: {type(error).__name__} {error}") from error
+
+
+def _decoded(data: dict[str, Any], what: str) -> Order:
+    if data["format"] != _FORMAT:
+        raise ConfigError(f"{what}: order format {data['format']}, this rtgate reads {_FORMAT}")
+    cases = tuple(cases_file.from_json(entry) for entry in data["cases"])
+    # These become names of directories, and whoever submitted the job has chosen them.
+    for name in (data["board"], *(f"{case.suite}/{case.name.partition('/')[2]}" for case in cases)):
+        if not _NAME.fullmatch(str(name)):
+            raise ConfigError(f"{what}: {str(name)[:60]!r} is no name of a board or a case")
+    boots = _boots(data, what)
+    return Order(
+        board=str(data["board"]),
+        kernels={str(arm): KernelIdentity(**kernel) for arm, kernel in data["kernels"].items()},
+        boots=boots,
+        cases=cases,
+        suites=tuple(str(suite) for suite in data["suites"]),
+        profile=str(data["profile"]),
+        tuning=str(data["tuning"]),
+        transport=str(data["transport"]),
+        before=int(data.get("before", 0)),
+        looks=parsed(data["looks"]) if "looks" in data else (),
+        screen=bool(data.get("screen", False)),
+    )
+
+
+def _boots(data: dict[str, Any], what: str) -> tuple[str, ...]:
+    """Return the arm of each boot; arms become names of directories, too. Raises ConfigError."""
+    kernels, boots = set(data["kernels"]), tuple(str(arm) for arm in data["boots"])
+    for arm in (*kernels, *boots):
+        if arm not in ARMS:
+            raise ConfigError(f"{what}: {str(arm)[:60]!r} is no name of an arm (allowed: {', '.join(ARMS)})")
+    if not set(boots) <= kernels:
+        raise ConfigError(f"{what}: it boots {', '.join(sorted(set(boots) - kernels))}, of which it names no kernel")
+    return boots

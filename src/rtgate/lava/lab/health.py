@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""Health checks: jobs that prove a board of a lab before anybody blames a kernel for what the lab did.
+
+A health check boots a kernel that is known to be good, twice. The boots prove network, boot loader and power switch;
+then, over the console: no byte of it is damaged (`board.line`), the board's clock runs as fast as the worker's
+(`board.clock`), and the board has been running only since this job switched it on (`board.power`). What the board boots
+from may be hashed and restored as well (`board.media.NAME`, see `boot_media`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+
+from rtgate import __version__
+from rtgate.board.boards import Board
+from rtgate.board.media import Region, described
+from rtgate.console.shell import Shell
+from rtgate.deadline import Deadline
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.lava.job import template
+from rtgate.lava.job.definition import Files, JobArm, JobRequest, lava_of, render
+from rtgate.lava.lab import boot_media
+from rtgate.lava.lab.health_result import Proved
+from rtgate.strict_yaml import dump
+
+LINES = 2000
+_LINE = "the quick brown fox jumps over the lazy dog 0123456789"
+_CLOCK_S = 20.0
+_CLOCK_TURNS = 3
+_CLOCK_PPM = (
+    2000.0  # a crystal has 50; a wrong clock tree is off by percents, and asking over a line costs milliseconds
+)
+_BOOT_S = 900.0  # from power on to here; a board that runs longer was not switched off
+_COMMAND_S = 60.0
+_TEST_S = 300
+_UPTIME = re.compile(rb"up:([0-9]+\.[0-9]+):pu")
+
+
+def definition(
+    board: Board,
+    files: Files,
+    *,
+    transport: str = "docker",
+    image: str = "",
+    media: Sequence[Region] = (),
+) -> str:
+    """Return a health check as a job definition.
+
+    Raises ConfigError as `job.render`, and without the device tree that the board's file promises.
+
+    Args:
+        board: whose health check it is.
+        files: the kernel that is known to be good.
+        transport: as `JobRequest` has it.
+        image: as `JobRequest` has it.
+        media: what must be on the board's boot media.
+    """
+    promised = " or ".join(sorted(lava_of(board).dtbs.values()))
+    if promised and not files.dtb and "dtb" in template.find(lava_of(board).boot).optional:
+        raise ConfigError(f"{board.path}: {board.name} boots with {promised}: give the URL of the kernel's with --dtb")
+    steps = (_in_container(board, media),) if transport == "docker" else _on_board(media)
+    request = JobRequest(
+        name=f"rtgate health check of {lava_of(board).device_type}",
+        board=board,
+        arms=(JobArm(name="candidate", files=files, identity="{}"),),
+        boots=("candidate", "candidate"),
+        suites=("health",),
+        profile="mr",
+        transport=transport,
+        image=image,
+        test_s=_TEST_S + boot_media.seconds(media),
+        steps=(steps, steps),
+    )
+    return render(request)
+
+
+def _in_container(board: Board, media: Sequence[Region]) -> str:
+    """Return the step of the container. Regions go with it: the container's own file of the board may be another."""
+    command = f"rtgate board-health --board {board.name}"
+    if not media:
+        return command
+    return f"printf %s {shlex.quote(json.dumps(described(media)))} | {command} --media -"
+
+
+def _on_board(media: Sequence[Region]) -> tuple[str, ...]:
+    """Return the steps of LAVA's test shell.
+
+    Without a container nobody measures the line: what is left is that the board boots, twice, each time from power on,
+    and what it boots from.
+    """
+    return (
+        "bad=0",
+        "read -r up rest </proc/uptime",
+        f'if [ "${{up%.*}}" -lt {_BOOT_S:.0f} ]; then result=pass; else result=fail; bad=1; fi',
+        'lava-test-case board.power --result "$result" --measurement "$up" --units s',
+        *boot_media.on_board(media),
+        # LAVA takes a job for good whatever its results are; this it does not.
+        '[ "$bad" = 0 ] || lava-test-raise "infra: this board is not fit for measuring"',
+    )
+
+
+def probe(device_type: str, image: str = "") -> tuple[str, str]:
+    """Return a job that only starts the container on the worker, and its nonce."""
+    nonce = secrets.token_hex(8)
+    inline = {
+        "metadata": {"format": "Lava-Test Test Definition 1.0", "name": "rtgate-probe"},
+        "run": {"steps": ["rtgate --version"]},
+    }
+    test = {
+        "timeout": {"minutes": 5},
+        "docker": {"image": image or f"rtgate:{__version__}", "local": True},
+        "definitions": [
+            {"from": "inline", "name": "rtgate-probe", "path": "inline/rtgate-probe.yaml", "repository": inline}
+        ],
+    }
+    data = {
+        "job_name": f"rtgate: does docker work for {device_type}?",
+        "device_type": device_type,
+        "priority": "low",
+        "visibility": "public",
+        "timeouts": {"job": {"minutes": 8}},
+        "metadata": {"rtgate.nonce": nonce},
+        "actions": [{"test": test}],
+    }
+    return dump(data), nonce
+
+
+def proved(shell: Shell) -> Iterator[Proved]:
+    """Look at a board whose plain shell was found.
+
+    Raises:
+        HangError, KernelFaultError, InfrastructureError, Interrupted: as `Shell.sure`.
+    """
+    yield _power(shell)
+    yield _line(shell)
+    yield compared(shell)
+
+
+def _power(shell: Shell) -> Proved:
+    up = _uptime(shell)[1]
+    text = f"the board has been running for {up:.0f} s"
+    return Proved("power", up < _BOOT_S, up, "s", text if up < _BOOT_S else f"{text}: this job did not switch it off")
+
+
+def _line(shell: Shell) -> Proved:
+    """Have many known lines printed, and count those that arrive."""
+    command = f'i=0; while [ $i -lt {LINES} ]; do echo "$i:{_LINE}:$i"; i=$((i+1)); done'
+    start = len(shell.log)
+    began = time.monotonic()
+    shell.sure(command, Deadline.after(_COMMAND_S))
+    seconds = time.monotonic() - began
+    damaged = LINES - intact(bytes(shell.log[start:]))
+    rate = len(shell.log[start:]) / max(seconds, 0.001)
+    text = f"{damaged} of {LINES} lines arrived damaged, at {rate:.0f} bytes/s"
+    return Proved("line", damaged == 0, float(damaged), "lines", text)
+
+
+def intact(said: bytes) -> int:
+    """Return how many of the known lines are in what a console said."""
+    found = re.findall(rb"(?:^|\n)([0-9]+):" + _LINE.encode() + rb":([0-9]+)\r*(?=\n)", said)
+    return len({first for first, last in found if first == last and int(first) < LINES})
+
+
+def compared(shell: Shell) -> Proved:
+    """Compare both clocks, and again over a longer time when they differ: a busy worker asks late."""
+    before = _uptime(shell)
+    for _ in range(_CLOCK_TURNS):
+        time.sleep(_CLOCK_S)
+        found = clock(before, _uptime(shell))
+        if found.good:
+            break
+    return found
+
+
+def clock(before: tuple[float, float], after: tuple[float, float]) -> Proved:
+    """Compare two clocks by what both showed, ours first, at two moments; in seconds."""
+    here, there = after[0] - before[0], after[1] - before[1]
+    ppm = (there / here - 1) * 1e6
+    text = f"the board's clock counted {there:.2f} s in {here:.2f} s"
+    return Proved("clock", abs(ppm) <= _CLOCK_PPM, round(ppm), "ppm", text)
+
+
+def _uptime(shell: Shell) -> tuple[float, float]:
+    """Return the time here and the board's uptime, in seconds, as close together as the line allows.
+
+    Raises InfrastructureError as `Shell.sure`, and when the line damages every answer.
+    """
+    best: tuple[float, float, float] | None = None
+    for _ in range(5):
+        began, start = time.monotonic(), len(shell.log)
+        shell.sure('read -r a b </proc/uptime; echo "up:$a:""pu"', Deadline.after(_COMMAND_S))
+        took = time.monotonic() - began
+        found = _UPTIME.search(bytes(shell.log), start)
+        if found and (best is None or took < best[0]):
+            best = (took, began + took / 2, float(found[1]))
+    if best is None:
+        raise InfrastructureError("the board's uptime does not arrive undamaged")
+    return best[1], best[2]

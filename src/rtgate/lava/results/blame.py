@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Whose fault a silent boot was: the kernel began, and never came to its prompt. Pure.
+
+A boot that worked before proves nothing of the board that went silent after it. So what decides comes later, on the
+same board: a known-good kernel boots, and this one fails once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from rtgate.lava.client.follow import Followed
+from rtgate.lava.results.classify import Blame, Ending, classify
+from rtgate.lava.results.phases import boots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What came of trying a known-good kernel after a silent boot, and then the silent kernel again.
+
+    Attributes:
+        by: names the known-good kernel and its job.
+        good: whether it booted; None if nobody could tell.
+        again: whether the silent kernel booted when it was tried again; None if nobody could tell.
+        why: why nobody could, a sentence.
+        job: in which the silent kernel was tried again, 0 for none.
+    """
+
+    by: str = ""
+    good: bool | None = None
+    again: bool | None = None
+    why: str = ""
+    job: int = 0
+
+
+def decided(ending: Ending, tried: Tried) -> Ending:
+    """Return whose fault a silent boot was, by what was tried after it."""
+    if tried.good is False:
+        why = f"a known-good kernel ({tried.by}) does not boot there either"
+        return replace(ending, blame=Blame.LAB, state="lab", sentence=f"{ending.sentence}; {why}")
+    if tried.good is None:
+        why = tried.why
+    elif tried.again is None:
+        why = f"a known-good kernel ({tried.by}) then booted there; whether this one fails again is open: {tried.why}"
+    elif tried.again:
+        why = (
+            f"a known-good kernel ({tried.by}) then booted there, and so did this one (job {tried.job}): it does not "
+            "fail each time, so nobody is proved at fault; submit it again with more boots"
+        )
+    else:
+        why = f"a known-good kernel ({tried.by}) then booted on the same board, and this one failed again"
+        return replace(ending, blame=Blame.PRODUCT, sentence=f"{ending.sentence}; {why} (job {tried.job})")
+    return replace(ending, sentence=f"{ending.sentence}; {why}")
+
+
+def untried(ending: Ending) -> Ending:
+    """Return how a job ended that nobody followed, with what would prove whose fault a silent boot was."""
+    if ending.blame is not Blame.SILENT:
+        return ending
+    why = "no known-good kernel was tried after it: `rtgate submit --wait` tries one, so submit it again"
+    return replace(ending, sentence=f"{ending.sentence}; {why}")
+
+
+def ended(job: Followed, *, emulated: bool) -> Ending:
+    """Return how a job ended that was followed; `emulated` as `classify` has it."""
+    return classify(job.job, job.lines, queue=job.queue, away=job.away, emulated=emulated)
+
+
+def came_up(job: Followed, number: int, *, emulated: bool) -> tuple[bool | None, str]:
+    """Return whether a boot of a job came to its prompt, None with the reason if the job never came to that."""
+    if any(boot.number == number and boot.booted for boot in boots(job.lines)):
+        return True, ""
+    ending = ended(job, emulated=emulated)
+    if ending.boot == number and ending.blame in {Blame.PRODUCT, Blame.SILENT}:
+        return False, ""
+    return None, ending.sentence or "the job ended before it"
+
+
+def known_good(job: Followed, *, emulated: bool) -> tuple[bool | None, str]:
+    """Return whether the kernel of a health check booted, None with the reason if the check never came to that."""
+    found = boots(job.lines)
+    ran = job.job.health == "Complete" and any(boot.boot for boot in found)
+    if ran or any(boot.booted for boot in found):
+        return True, ""
+    ending = ended(job, emulated=emulated)
+    if ending.blame in {Blame.PRODUCT, Blame.SILENT}:
+        return False, ""
+    return None, ending.sentence or "the lab's health check boots nothing"

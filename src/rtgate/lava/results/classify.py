@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: MIT
+"""Whose fault it is that a job ended as it did. Pure: log lines in, one sentence out.
+
+`Complete` says only that LAVA came to the end, and LAVA's `error_type` names who would have to act in LAVA's world
+(`lava_common/exceptions.py`): a kernel's panic is type Job there, as is a file that could not be fetched. So the log
+decides: how far the boot came, what the kernel said, which action failed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+
+from rtgate.console.faults import FATAL, Fault, FaultKind, scan
+from rtgate.lava.client.server import Job
+from rtgate.lava.results.frames import collected
+from rtgate.lava.results.log import LogLine
+from rtgate.lava.results.phases import Boot, boots
+from rtgate.lava.results.plain import phrase
+
+IN_JOB = "rtgate.in-job"
+"""The result by which `rtgate in-job` tells LAVA whether it measured everything."""
+SAYS = "rtgate: "
+"""How its own words begin."""
+
+INFRA = "infra:"
+DEAD = "dut-dead:"
+"""How `rtgate in-job` begins what it raises by `lava-test-raise`, to say whose fault it is."""
+
+
+class Blame(Enum):
+    """Who must act."""
+
+    NOBODY = "nobody"  # the job came to its end; its records tell the rest
+    PRODUCT = "product"  # the kernel
+    LAB = "lab"
+    OURS = "rtgate"  # a job that LAVA cannot carry out as we wrote it
+    CANCELLED = "cancelled"
+    QUEUE = "queue"  # no board became free in time
+    SILENT = "silent boot"  # the kernel, or the board: a known-good kernel on the same board decides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panic:
+    """A boot attempt that ended in a kernel's panic or oops, whatever the attempts after it did."""
+
+    boot: int
+    kind: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a job ended.
+
+    Attributes:
+        sentence: what happened, for a report.
+        state: what a boot that left no record is, in the words of `target.outcome.State`; empty if nothing broke.
+        boot: the boot in which it happened, 0 if in none.
+        line: the number of the log line that says so, -1 without one.
+        faults: of the boot in which it happened.
+        panics: of all boots, from which LAVA may have recovered by trying again.
+    """
+
+    blame: Blame
+    sentence: str
+    state: str = ""
+    boot: int = 0
+    line: int = -1
+    faults: tuple[Fault, ...] = ()
+    panics: tuple[Panic, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """The sentence with the boot that it is about."""
+        return f"boot {self.boot}: {self.sentence}" if self.boot else self.sentence
+
+    @property
+    def again(self) -> bool:
+        """Whether another attempt may help: a lab's faults pass, a kernel's do not."""
+        return self.blame is Blame.LAB
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """What LAVA says of its own end: result `lava.job`, and the action that failed last."""
+
+    kind: str
+    message: str
+    action: str
+    line: int
+
+
+# U-Boot's words for an image that is none: LAVA calls that Infrastructure, but it is the file that we sent.
+_IMAGE = re.compile(
+    r"Bad Linux (?:ARM64|ARM|RISCV) Image magic|Ramdisk image is corrupt|Wrong Image Format|Invalid Image|"
+    r"Bad (?:Data|Header) (?:CRC|Magic)|ERROR: (?:new format )?image (?:overwritten|is corrupt)|zimage: Bad magic",
+    re.IGNORECASE,
+)
+_STILL_S = 20.0  # lines of a boot that goes on are no further apart; LAVA's deadline for one is minutes
+_DEADLINE = re.compile(r"timed out|timeout", re.IGNORECASE)
+
+
+def classify(
+    job: Job, lines: Sequence[LogLine], *, queue: bool = False, away: bool = False, emulated: bool = False
+) -> Ending:
+    """Return how a job ended.
+
+    Args:
+        job: as it is after its end.
+        lines: its whole log.
+        queue: it was cancelled because no board became free in time.
+        away: it was cancelled because no board was fit for work any more.
+        emulated: the board gets what processor time its host has left, so a slow boot says nothing of its kernel.
+    """
+    found = boots(lines)
+    panics = tuple(_panics(found))
+    if queue or away:
+        tagged = f" with the tags {', '.join(job.tags)}" if job.tags else ""
+        never = f"no device of type {job.device_type}{tagged} is fit for work any more: see its health in LAVA"
+        return Ending(blame=Blame.QUEUE, sentence=never if away else "no board became free in time", panics=panics)
+    if job.health == "Canceled" and found and _deadly(found[-1]):
+        # It was cancelled because nothing could come any more: LAVA waits minutes for a kernel that has restarted.
+        return _in_boot(found[-1], _Failed("Canceled", "cancelled", "", -1), panics)
+    if job.health == "Canceled":
+        return Ending(blame=Blame.CANCELLED, sentence="the job was cancelled", boot=len(found), panics=panics)
+    failed = _failed(lines)
+    if job.health == "Complete" and (failed is None or not failed.kind):
+        refused = next((boot for boot in found if _refused(boot)), None)
+        return Ending(blame=Blame.NOBODY, sentence="", panics=panics) if refused is None else _cannot(refused, panics)
+    if failed is None or not found:
+        return _before(job, failed, panics)
+    ending = _in_boot(found[-1], failed, panics)
+    return _slow(ending, found[-1]) if emulated else ending
+
+
+def _slow(ending: Ending, boot: Boot) -> Ending:
+    """Return the ending of an emulated board's boot: one that went on until LAVA's time was over was slow, not hung."""
+    times = [_seconds(line) for line in boot.boot]
+    said = [_seconds(line) for line in boot.boot if line.level == "target" and line.text.strip()]
+    quiet = max(times, default=0.0) - max(said, default=0.0)
+    if ending.blame is not Blame.SILENT or quiet > _STILL_S:
+        return ending
+    sentence = (
+        f"{ending.sentence}; the board is emulated and was still booting {quiet:.0f} s before LAVA gave it up: "
+        "its host was too busy, look at what else runs there"
+    )
+    return replace(ending, blame=Blame.LAB, state="lab", sentence=sentence)
+
+
+def _seconds(line: LogLine) -> float:
+    """Return when a line was logged, 0 for a time that cannot be read."""
+    try:
+        return datetime.fromisoformat(line.time).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _refused(boot: Boot) -> bool:
+    """Return whether rtgate ended in the container before it announced what it measures."""
+    failed = any(one.result.get("case") == IN_JOB and one.result.get("result") == "fail" for one in boot.test)
+    return failed and all(units.keys() <= {"z"} for units in collected(line.text for line in boot.shell).values())
+
+
+def _cannot(boot: Boot, panics: tuple[Panic, ...]) -> Ending:
+    """Return the ending of a job whose container had not what the job asks for."""
+    said = [line for line in boot.shell if line.text.startswith(SAYS)]
+    why = phrase(said[-1].text.removeprefix(SAYS)) if said else "it does not say why"
+    sentence = (
+        f"rtgate in the worker's container measured nothing: {why}; whoever keeps the lab must load an image of this "
+        "rtgate with the site's suites and profiles (ci/image/build --load), or measure without it: --transport board"
+    )
+    line = said[-1].number if said else -1
+    return Ending(blame=Blame.OURS, sentence=sentence, state="lab", boot=boot.number, line=line, panics=panics)
+
+
+def _before(job: Job, failed: _Failed | None, panics: tuple[Panic, ...]) -> Ending:
+    """Return what it means that no action of the job began, or that LAVA never said why it ended."""
+    if failed is None:
+        reason = job.comment or f"LAVA gave it up without a word (health {job.health})"
+        return Ending(blame=Blame.LAB, sentence=phrase(reason), state="lab", panics=panics)
+    blame = Blame.OURS if failed.kind == "Job" else Blame.LAB
+    what = "LAVA cannot carry the job out" if blame is Blame.OURS else _KINDS.get(failed.kind, failed.kind)
+    return Ending(blame=blame, sentence=f"{what}: {failed.message}", state="lab", line=failed.line, panics=panics)
+
+
+_KINDS = {
+    "Infrastructure": "the lab failed",
+    "Configuration": "the lab's configuration is wrong",
+    "Bug": "LAVA's worker failed",
+    "MultinodeTimeout": "boards of the job did not meet",
+}
+
+
+def _in_boot(boot: Boot, failed: _Failed, panics: tuple[Panic, ...]) -> Ending:
+    blame, state, sentence = _decide(boot, failed)
+    return Ending(
+        blame=blame,
+        sentence=sentence,
+        state=state,
+        boot=boot.number,
+        line=failed.line,
+        faults=scan(boot.console),
+        panics=panics,
+    )
+
+
+def _decide(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:
+    """Return blame, state and sentence of the boot in which a job ended."""
+    deadly = _deadly(boot)
+    if deadly is not None:
+        state = "kernel fault" if boot.booted else "no boot"
+        return Blame.PRODUCT, state, f"{deadly.kind.value}: {phrase(deadly.line)}"
+    if not boot.booted:
+        return _while_booting(boot, failed)
+    if failed.kind == "Test":
+        return _while_testing(boot, failed)
+    hint = " (docker does not run there, or has no such image)" if "'docker'" in failed.message else ""
+    return Blame.LAB, "lab", f"{_KINDS.get(failed.kind, 'the lab failed')} during the test{hint}: {failed.message}"
+
+
+def _deadly(boot: Boot) -> Fault | None:
+    return next((fault for fault in scan(boot.console) if fault.kind in FATAL), None)
+
+
+def _while_booting(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:
+    image = next((line.text for line in boot.boot if line.level == "target" and _IMAGE.search(line.text)), "")
+    if image or _IMAGE.search(failed.message):
+        return Blame.PRODUCT, "no boot", f"the boot loader refuses the image: {phrase(image or failed.message)}"
+    if failed.kind == "Job" and boot.kernel_began:
+        last = _last(boot)
+        return Blame.SILENT, "no boot", f"the kernel began and never came to its prompt ({failed.message}); {last}"
+    if failed.kind == "Job" and not boot.boot:
+        return Blame.LAB, "lab", f"the worker could not fetch what the job boots: {failed.message}"
+    what = _KINDS.get(failed.kind, "the board failed")
+    began = "after" if boot.kernel_began else "before"
+    return Blame.LAB, "lab", f"{what} {began} the kernel began ({failed.action or 'no action'}): {failed.message}"
+
+
+def _while_testing(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:
+    if failed.message.startswith(INFRA):
+        return Blame.LAB, "lab", failed.message
+    if failed.message.startswith(DEAD):
+        return Blame.PRODUCT, "hang", failed.message
+    if not boot.shell:
+        return Blame.LAB, "lab", f"the test's shell said nothing at all: {failed.message}"
+    if _DEADLINE.search(failed.message):
+        return Blame.PRODUCT, "hang", f"the test hung: {failed.message}"
+    return Blame.OURS, "unreadable", f"the test's output is not what LAVA takes: {failed.message}"
+
+
+def _failed(lines: Sequence[LogLine]) -> _Failed | None:
+    """Return the result `lava.job`, with the last action that failed before it; None if it never came."""
+    action = ""
+    for line in lines:
+        result = line.result
+        if result.get("definition") != "lava":
+            continue
+        if result.get("case") == "job":
+            message = phrase(str(result.get("error_msg") or "no reason given"))
+            kind = str(result.get("error_type") or ("" if result.get("result") == "pass" else "Bug"))
+            return _Failed(kind, message, action, line.number)
+        if result.get("result") == "fail" and result.get("case") != "kernel-messages":
+            action = str(result.get("case", ""))[:80]
+    return None
+
+
+def _panics(found: Sequence[Boot]) -> Iterator[Panic]:
+    """Yield every death of a kernel: its own words, and those that LAVA noticed."""
+    for boot in found:
+        seen = [fault for fault in scan(boot.console) if fault.kind in FATAL]
+        for fault in seen:
+            yield Panic(boot=boot.number, kind=fault.kind.value, line=phrase(fault.line))
+        for line in () if seen else boot.lines:
+            result = line.result
+            if result.get("case") == "kernel-messages" and result.get("result") == "fail":
+                kind = FaultKind.PANIC.value
+                yield Panic(boot=boot.number, kind=kind, line="LAVA saw the kernel fail in an attempt to boot")
+
+
+def _last(boot: Boot) -> str:
+    said = [line.text for line in boot.boot if line.level == "target" and line.text.strip()]
+    return f"its last line: {phrase(said[-1])}" if said else "it said nothing"

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""From a job's log to records: those that came through it, and one for each case whose boot broke before it.
+
+What was to come and did not is planned all the same, so that judging misses it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rtgate.errors import InfrastructureError
+from rtgate.lava.results import boot_log, records
+from rtgate.lava.results.classify import Blame, Ending
+from rtgate.lava.results.expected import Expected, died, with_boots
+from rtgate.lava.results.log import LogLine
+from rtgate.lava.results.phases import Boot, boots
+from rtgate.records import planned
+from rtgate.records import record as records_file
+from rtgate.records.record import Place, Record
+from rtgate.target.outcome import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What came of a job.
+
+    Attributes:
+        measured: records that came through the log.
+        broken: records of boots that broke, made here.
+        notes: what was damaged or did not arrive, a sentence each.
+    """
+
+    measured: int
+    broken: int
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A job after its end.
+
+    Attributes:
+        device: the board of the lab that it ran on.
+        lines: its whole log.
+    """
+
+    device: str
+    lines: Sequence[LogLine]
+    ending: Ending
+
+
+def fetch(expected: Expected, job: Ended, into: Path) -> Fetched:
+    """Write the records of a job into a directory, which may hold those of other jobs.
+
+    Raises:
+        InfrastructureError: the directory cannot be written.
+        ConfigError: the directory holds something damaged, or the job's plans are not those of this rtgate.
+    """
+    found = boots(job.lines)
+    measured, broken, notes = 0, 0, []
+    for boot, arm in zip(found, expected.boots, strict=False):
+        # Of a board that measures by itself only LAVA knows that silence was a hang, and no log that was cut off.
+        hung = boot.number == job.ending.boot and job.ending.state == State.HANG.value
+        came, said = _decoded(expected, arm, boot, into, hung=hung)
+        measured += len(came)
+        notes += [f"boot {boot.number} ({arm}): {note}" for note in said]
+        if boot.number == job.ending.boot and job.ending.state:
+            broken += _broken(expected, job.ending, boot, came, into)
+    with_boots(into, tuple(boot_log.told(boot) for boot in found), job.device)
+    return Fetched(measured=measured, broken=broken, notes=tuple(notes))
+
+
+def _decoded(expected: Expected, arm: str, boot: Boot, into: Path, *, hung: bool) -> tuple[list[Record], Sequence[str]]:
+    """Return the records that a boot brought, and what is lacking. One that names another arm is refused."""
+    if not boot.booted:
+        return [], ()
+    decoded = records.decode((line.text for line in boot.shell), into, hung=hung)
+    found, notes = [], [*decoded.damaged, *decoded.missing]
+    for path in decoded.records:
+        record = records_file.read(path)
+        if (record.board, record.arm) == (expected.board.name, arm):
+            found.append(record)
+        else:
+            shutil.rmtree(path)
+            notes.append(f"a record of {record.arm} on {record.board} does not belong here: refused")
+    return found, notes
+
+
+def _broken(expected: Expected, ending: Ending, boot: Boot, came: Sequence[Record], into: Path) -> int:
+    """Write a record for each case that a boot did not come to; return how many."""
+    there = {record.case for record in came}
+    lacking = tuple(case for case in expected.cases if case.name not in there)
+    # A silent boot is not yet anybody's fault: it counts for the lab until a known-good kernel has booted there.
+    state = State.LAB if ending.blame is Blame.SILENT else State(ending.state)
+    told = replace(boot_log.told(boot), faults=ending.faults, console=boot.console)
+    return len(died(replace(expected, cases=lacking), told, state, ending.sentence, into))
+
+
+def merge(part: Path, into: Path) -> None:
+    """Move the records of a part, and what was planned for it, to those of other parts.
+
+    Raises:
+        InfrastructureError: a directory cannot be written.
+        ConfigError: one holds something damaged.
+    """
+    for path in sorted(part.glob("*/*/*/planned.json")):
+        board, arm, _ = path.relative_to(part).parts[:3]
+        place = Place(records=into, board=board, arm=arm, case=path.parent.name)
+        told = planned.read(Place(records=part, board=board, arm=arm, case=path.parent.name))
+        planned.add(place, told.seeds, told.boots)
+    try:
+        for path in sorted(part.glob("*/*/*/*/record.json")):
+            directory = into / path.parent.parent.relative_to(part)
+            directory.mkdir(parents=True, exist_ok=True)
+            number = int(path.parent.name)
+            while (directory / f"{number:03d}").exists():
+                number += 1
+            path.parent.rename(directory / f"{number:03d}")
+        shutil.rmtree(part)
+    except OSError as error:
+        raise InfrastructureError(f"records could not be moved to {into}: {error}") from error

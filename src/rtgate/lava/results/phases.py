@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: MIT
+"""A job's log by boot: which lines belong to bringing files, to booting, and to testing. Pure.
+
+LAVA numbers the actions of a job; those of the first level are what the job's definition lists, and each begins with a
+line `start: 2 uboot-action (timeout 00:05:00) [common]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import pairwise
+
+from rtgate.lava.results.log import LogLine
+
+_START = re.compile(r"start: (\d{1,4}) ([a-z0-9-]{1,80}) \(timeout ([0-9:]{1,20})\)")
+_ON_BOARD = re.compile(r"start: \d+ lava-test-")
+# What boot loaders and kernels say when the kernel takes over: U-Boot, EFI stub (arm64, x86), init/version-timestamp.c,
+# arch/arm64/kernel/setup.c, arch/x86/boot.
+_KERNEL = re.compile(
+    r"Starting kernel \.\.\.|EFI stub: |Linux version \d+\.\d+|Booting Linux on physical CPU|Decompressing Linux"
+)
+
+# What the first to speak after a reset says: firmware, boot loaders, a kernel's first lines. A kernel's version is none
+# of it: shells print that, too.
+_FIRST = re.compile(
+    r"^DDR (?:V\d|Version )|^U-Boot (?:SPL |TPL )?20\d\d\.\d\d|^(?:INFO|NOTICE): {1,4}BL(?:1|2|31|32|33): |^I/TC: |"
+    r"^barebox 20\d\d|^iPXE \d|\bGNU GRUB {1,3}version|UEFI firmware \(version|^SeaBIOS \(version|"
+    r"Hit (?:any )?key to stop autoboot|Starting kernel \.\.\.|EFI stub: |Booting Linux on physical CPU|"
+    r"Decompressing Linux|^\[ *0\.000000\]"
+)
+_STAMP = re.compile(r"^\[ *(\d{1,9}\.\d{1,6})\]")
+_BACK_S = 0.5  # lines of two CPUs may change places
+
+
+class Phase(Enum):
+    """What an action of the first level does."""
+
+    BEFORE = "before"
+    DEPLOY = "deploy"
+    BOOT = "boot"
+    TEST = "test"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The beginning of an action of the first level."""
+
+    number: int
+    action: str
+    phase: Phase
+    timeout: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boot:
+    """One boot of a job: its lines by phase.
+
+    Attributes:
+        number: counts from 1, in the order of the job's definition.
+        late: what the board said at the end and LAVA read only after the test, as feedback.
+        on_board: the shell of the test is the board's own; else it is that of a container on the worker.
+    """
+
+    number: int
+    deploy: tuple[LogLine, ...] = ()
+    boot: tuple[LogLine, ...] = ()
+    test: tuple[LogLine, ...] = ()
+    late: tuple[LogLine, ...] = ()
+    on_board: bool = False
+
+    @property
+    def lines(self) -> tuple[LogLine, ...]:
+        """All of them."""
+        return (*self.deploy, *self.boot, *self.test, *self.late)
+
+    @property
+    def kernel_began(self) -> bool:
+        """Whether a kernel took over from the boot loader."""
+        return any(_KERNEL.search(line.text) for line in self.boot if line.level == "target")
+
+    @property
+    def booted(self) -> bool:
+        """Whether LAVA found the prompt, so that the test began."""
+        return bool(self.test)
+
+    @property
+    def booting(self) -> str:
+        """What the board printed until LAVA found the prompt."""
+        return "\n".join(line.text for line in self.boot if line.level == "target")
+
+    @property
+    def console(self) -> str:
+        """What the board printed, as far as LAVA has it: little while a test uses the console."""
+        booting = [line for line in (*self.deploy, *self.boot) if line.level in {"target", "feedback"}]
+        said = {"feedback", "target"} if self.on_board else {"feedback"}
+        return "".join(f"{one.text}\n" for one in (*booting, *(x for x in self.test if x.level in said), *self.late))
+
+    @property
+    def shell(self) -> tuple[LogLine, ...]:
+        """What the shell of the test printed; what a board says beside a container is marked as feedback."""
+        return tuple(line for line in self.test if line.level == "target")
+
+
+@dataclass(slots=True)
+class Beginning:
+    """Finds in what a board prints where it started anew."""
+
+    _last: float = 0.0
+
+    def here(self, text: str) -> bool:
+        """Return whether a line is the first of a start, or one like it: firmware, boot loader and kernel each have."""
+        match = _STAMP.match(text)
+        stamp = float(match[1]) if match else self._last
+        if _FIRST.search(text) or stamp < self._last - _BACK_S:
+            self._last = stamp if match else 0.0
+            return True
+        self._last = max(self._last, stamp)
+        return False
+
+
+def section(line: LogLine) -> Section | None:
+    """Return the action of the first level that a line begins, or None."""
+    if line.level not in {"info", "debug"}:
+        return None
+    match = _START.match(line.text)
+    if match is None:
+        return None
+    return Section(int(match[1]), match[2], _phase(match[2]), match[3])
+
+
+def boots(lines: Iterable[LogLine]) -> tuple[Boot, ...]:
+    """Return a job's boots as far as they came."""
+    found: list[dict[Phase, list[LogLine]]] = []
+    for begun, part in _parts(lines):
+        if begun.phase is Phase.AFTER and found:
+            # What the board said last is read only now.
+            found[-1].setdefault(Phase.AFTER, []).extend(line for line in part if line.level == "feedback")
+        if begun.phase not in {Phase.DEPLOY, Phase.BOOT, Phase.TEST}:
+            continue
+        if not found or _again(begun.phase, found[-1]):
+            found.append({})
+        found[-1].setdefault(begun.phase, []).extend(part)
+    return _told_apart(
+        [
+            Boot(
+                number=number,
+                deploy=tuple(one.get(Phase.DEPLOY, ())),
+                boot=tuple(one.get(Phase.BOOT, ())),
+                test=tuple(one.get(Phase.TEST, ())),
+                late=tuple(one.get(Phase.AFTER, ())),
+                on_board=any(_ON_BOARD.match(line.text) for line in one.get(Phase.TEST, ())[:1]),
+            )
+            for number, one in enumerate(found, 1)
+        ]
+    )
+
+
+def _told_apart(found: list[Boot]) -> tuple[Boot, ...]:
+    """Give what LAVA read in a boot's section before the board started anew to the boot before.
+
+    LAVA keeps the console open from one boot to the next and reads what has come when it waits for the boot loader,
+    after the reset. A section in which nothing tells of a start counts for both boots: a kernel that died without a
+    word before must not be taken for the other.
+    """
+    for place, (before, after) in enumerate(pairwise(list(found))):
+        left = _left_over(before, after)
+        if left is None:
+            left = [line for line in (*after.deploy, *after.boot) if line.level in _SAID]
+        else:
+            taken = {line.number for line in left}
+            found[place + 1] = replace(
+                after,
+                deploy=tuple(line for line in after.deploy if line.number not in taken),
+                boot=tuple(line for line in after.boot if line.number not in taken),
+            )
+        late = (*before.late, *(replace(line, level="feedback") for line in left))
+        found[place] = replace(found[place], late=late)
+    return tuple(found)
+
+
+_SAID = frozenset({"target", "feedback"})
+
+
+def _left_over(before: Boot, after: Boot) -> list[LogLine] | None:
+    """Return what the board printed in a boot's section before it started anew; None if nothing tells of a start."""
+    beginning = Beginning()
+    for line in (*before.boot, *before.test):
+        if line.level in _SAID:
+            beginning.here(line.text)
+    left: list[LogLine] = []
+    for line in (*after.deploy, *after.boot):
+        if line.level in _SAID:
+            if beginning.here(line.text):
+                return left
+            left.append(line)
+    return None
+
+
+def _parts(lines: Iterable[LogLine]) -> Iterator[tuple[Section, list[LogLine]]]:
+    current: tuple[Section, list[LogLine]] | None = None
+    for line in lines:
+        begun = section(line)
+        if begun is not None:
+            if current is not None:
+                yield current
+            current = (begun, [line])
+        elif current is not None:
+            current[1].append(line)
+    if current is not None:
+        yield current
+
+
+def _again(phase: Phase, boot: dict[Phase, list[LogLine]]) -> bool:
+    """Return whether a phase begins the next boot: a job has deploy, boot, test for each."""
+    later = {Phase.DEPLOY: (Phase.BOOT, Phase.TEST), Phase.BOOT: (Phase.BOOT, Phase.TEST), Phase.TEST: ()}[phase]
+    return any(one in boot for one in later)
+
+
+def _phase(action: str) -> Phase:
+    if action in {"finalize", "power-off"}:
+        return Phase.AFTER
+    if action in {"validate", "protocols"}:
+        return Phase.BEFORE
+    if "deploy" in action:
+        return Phase.DEPLOY
+    return Phase.TEST if "test" in action else Phase.BOOT

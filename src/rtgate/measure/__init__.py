@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Measuring: a case on a boot becomes a record."""

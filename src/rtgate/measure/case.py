@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: MIT
+"""Measuring: carry out a case's plan on a boot, and make the record of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Protocol
+
+from rtgate.board import isolation, pcie
+from rtgate.board.boards import Board, Qemu
+from rtgate.board.tuning import DEFAULT, Tuning, cpus
+from rtgate.console.faults import FATAL
+from rtgate.errors import ParseError
+from rtgate.measure import observed, storage_use
+from rtgate.measure.profiles import Profile
+from rtgate.measure.raw_output import Reading
+from rtgate.measurement import Measurement
+from rtgate.records.environment import Environment
+from rtgate.records.evidence import Evidence
+from rtgate.records.record import KernelIdentity, Record
+from rtgate.target import host
+from rtgate.target.outcome import Outcome, State
+from rtgate.target.plan import Plan
+from rtgate.tools import Setting, Tool, companions, loads
+from rtgate.tools.loads import Load
+from rtgate.tools.needs import NEVER, Need, hopeless
+from rtgate.validity import links, readings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Suite, tool and load: what one test item measures."""
+
+    suite: str
+    tool: Tool
+    load: str
+    tuning: str = DEFAULT.name
+
+    @property
+    def name(self) -> str:
+        """Return `suite/tool:load`, with `+tuning` where the board was tuned."""
+        tuned = "" if self.tuning == DEFAULT.name else f"+{self.tuning}"
+        return f"{self.suite}/{self.tool.name}:{self.load}{tuned}"
+
+    @property
+    def companion(self) -> Tool | None:
+        """The load as a tool, if it is one that measures beside the other."""
+        return companions.companion(self.load)
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tool, and its companion if it has one."""
+        return (self.tool,) if self.companion is None else (self.tool, self.companion)
+
+
+class Target(Protocol):
+    """Something that carries out a plan: a virtual board, or a live console."""
+
+    def run(self, plan: Plan) -> Outcome:
+        """Carry out the plan on one boot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One kernel of a comparison on one board, ready to be measured.
+
+    Attributes:
+        name: `baseline` or `candidate`.
+        time: `virtual`, `host` or `real`.
+        target: what carries out the plans.
+        configuration: what the kernel was built with, value by symbol; empty if nobody knows.
+        attached: whether the board was running before anybody measured, so that its log may have lost its beginning.
+    """
+
+    name: str
+    board: Board
+    kernel: KernelIdentity
+    profile: Profile
+    time: str
+    target: Target
+    tuning: Tuning = DEFAULT
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    attached: bool = False
+
+
+def setting(case: Case, arm: Arm) -> Setting:
+    """Return what a case's options take from the arm's board and profile."""
+    chosen = arm.tuning.cpus
+    return Setting(
+        cpus=len(cpus(chosen)) if chosen else arm.board.cpus,
+        cpu_list=chosen,
+        board_cpus=arm.board.cpus,
+        memory_mib=arm.board.memory_mib,
+        duration_s=arm.profile.of(case.tool.name, case.suite, case.load).duration_s,
+        virtual_time=arm.time == "virtual",
+        pcie=_functions(case, arm),
+        storage=arm.board.nvme,
+        directory=arm.board.work_directory,
+    )
+
+
+def reading(case: Case, arm: Arm) -> Reading:
+    """Return how a case's raw output is read."""
+    return Reading(tool=case.tool, load=case.load, setting=setting(case, arm), cpu_classes=arm.board.cpu_classes)
+
+
+def _load(case: Case, arm: Arm) -> Load:
+    """Return what runs beside the tool. Raises ConfigError for an unknown load."""
+    if case.companion is not None:
+        return companions.as_load(case.companion, setting(case, arm))
+    return loads.load(case.load, arm.board, arm.profile.loads.get(case.load))
+
+
+def _devices(case: Case, arm: Arm) -> tuple[str, ...]:
+    """Return the names of the devices that a case measures: on a virtual board those that its boot gets."""
+    asked = set(_asked_devices(case, arm))
+    known = arm.board.qemu.devices if arm.board.qemu else arm.board.pcie
+    return tuple(name for name in known if name in asked or pcie.ALL in asked)
+
+
+def _asked_devices(case: Case, arm: Arm) -> tuple[str, ...]:
+    return (*case.tool.devices, *(case.companion or _load(case, arm)).devices)
+
+
+def _functions(case: Case, arm: Arm) -> Mapping[str, pcie.Function]:
+    """Return the functions that are expected in a case: of a virtual board, those of the devices in its boot."""
+    there = _devices(case, arm) if arm.board.qemu else (pcie.ALL,)
+    return pcie.chosen(arm.board.pcie, there)
+
+
+def plan(case: Case, arm: Arm, seed: int) -> Plan:
+    """Return the plan of a case for one boot."""
+    expected = case.tool.expected(setting(case, arm))
+    made, load = setting(case, arm), _load(case, arm)
+    return Plan(
+        case=case.name,
+        argv=case.tool.argv(setting(case, arm)),
+        load=load,
+        waits_for_load=arm.time != "virtual",
+        seed=seed,
+        duration_s=expected.duration_s,
+        work_s=expected.work_s,
+        seen=expected.seen,
+        needs=(
+            *_absent(case, arm),
+            *_undriven(case, arm),
+            *_unisolated(arm),
+            *case.tool.required(),
+            *load.needs,
+            *_confined(case, arm),
+            *_beyond(case, arm),
+            *storage_use.needs(case.tools, made, arm.board.name),
+        ),
+        writes=(*case.tool.writes, *arm.tuning.writes),
+        priorities=arm.tuning.priorities,
+        command_line=arm.tuning.command_line,
+        image="full" if "full" in {case.tool.image, load.image} else "core",
+        work_directory=arm.board.work_directory,
+        devices=_devices(case, arm) if arm.board.qemu else (),
+        storage=storage_use.use(case.tools, made),
+        watched=(*(links.WATCHED if _functions(case, arm) else ()), *readings.watched(arm.time, arm.tuning)),
+    )
+
+
+def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:
+    """Return what no target has: the devices that a case measures, and that the board's file does not list."""
+    asked = dict.fromkeys(_asked_devices(case, arm))
+    there = _functions(case, arm)
+    names = [name for name in asked if name not in there and not (name == pcie.ALL and there)]
+    return tuple(
+        Need(
+            test=NEVER,
+            reason=f"{arm.board.name} lists no PCI Express function" + ("" if name == pcie.ALL else f" named {name}"),
+        )
+        for name in names
+    )
+
+
+def _undriven(case: Case, arm: Arm) -> tuple[Need, ...]:
+    """Return what is known of a virtual board's kernel before it boots: without PCI Express it drives no device."""
+    qemu = arm.board.qemu
+    if qemu is None or not _devices(case, arm) or not arm.configuration or arm.configuration.get("PCIEPORTBUS") == "y":
+        return ()
+    there = f"; the build {qemu.drivers} has it" if qemu.drivers else ""
+    return (Need(test=NEVER, reason=f"{arm.kernel.name} was built without PCI Express (CONFIG_PCIEPORTBUS){there}"),)
+
+
+def _unisolated(arm: Arm) -> tuple[Need, ...]:
+    """Return what is known of a kernel before it boots: without an option it passes over an argument of the tuning."""
+    lacking = isolation.lacking(arm.tuning.command_line, arm.configuration) if arm.configuration else []
+    # One that has lost its flavour as well is not passed over: it boots, and fails for that.
+    if not lacking or (arm.kernel.flavour == "preempt_rt" and arm.configuration.get("PREEMPT_RT") != "y"):
+        return ()
+    it = "it" if len(lacking) == 1 else "them"
+    there = f"; the build {arm.tuning.build} has {it}" if arm.tuning.build else ""
+    return (Need(test=NEVER, reason=f"{arm.kernel.name} was built without {', and '.join(lacking)}{there}"),)
+
+
+def _confined(case: Case, arm: Arm) -> tuple[Need, ...]:
+    """Return what no target has: a way to keep a tool on the tuning's CPUs that does not do so by itself."""
+    own = case.tool.expected(setting(case, arm)).cpus
+    if not arm.tuning.cpus or (set(own) <= set(cpus(arm.tuning.cpus)) if own else case.tool.confined):
+        return ()
+    reason = f"{case.tool.name} is not kept on CPUs {arm.tuning.cpus}, which the tuning {arm.tuning.name} asks for"
+    return (Need(test=NEVER, reason=reason),)
+
+
+def _beyond(case: Case, arm: Arm) -> tuple[Need, ...]:
+    """Return what no target has: CPUs that a profile's options name, and the board's file does not."""
+    there = arm.board.cpus
+    missing = [str(cpu) for cpu in case.tool.expected(setting(case, arm)).cpus if cpu >= there]
+    has = "one CPU" if there == 1 else f"{there} CPUs"
+    reason = f"{case.tool.name} should measure on CPU {', '.join(missing)}, and {arm.board.name} has {has}"
+    return (Need(test=NEVER, reason=reason),) if missing else ()
+
+
+def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
+    """Carry out a case on one boot and return its record, with the outcome that holds the raw output.
+
+    A kernel that breaks and a lab that fails are records too: judging says whose turn it is.
+
+    Raises:
+        InfrastructureError: this machine cannot carry out plans at all.
+    """
+    made = plan(case, arm, seed)
+    outcome = beforehand(made, arm, seed) or arm.target.run(made)
+    return recorded(case, arm, made, outcome), outcome
+
+
+def beforehand(made: Plan, arm: Arm, number: int) -> Outcome | None:
+    """Return the outcome of a plan of which the board's file says that it cannot run; None if it may. Nothing boots."""
+    reasons = hopeless(made.needs, arm.board.cpus)
+    if not reasons:
+        return None
+    return Outcome(state=State.SKIPPED, message="; ".join(reasons), machine={"boot": str(number), "ran": "nothing"})
+
+
+def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
+    """Return the record of what came of a case's plan."""
+    state, message = outcome.state, outcome.message
+    measurements: tuple[Measurement, ...] = ()
+    if state is State.MEASURED and outcome.files.get("skip"):
+        state, message = State.SKIPPED, "; ".join(observed.text(outcome.files, "skip").splitlines())
+    elif state is State.MEASURED and outcome.files.get("lost"):
+        state, message = State.LOST, observed.text(outcome.files, "lost")
+    elif state is State.MEASURED and outcome.files.get("refused"):
+        state, message = State.LAB, f"the storage is refused: {observed.text(outcome.files, 'refused')}"
+    elif state is State.MEASURED:
+        try:
+            measurements = reading(case, arm).measurements(outcome.files)
+        except ParseError as error:
+            state, message = host.unread(outcome, str(error), arm.time)
+            # What was still at work was not left waiting by the kernel.
+            state = State.UNREADABLE if state is State.HANG and observed.at_work(outcome.files, error) else state
+        unended = host.excuse_unended(outcome, arm.time)
+        if measurements and unended:
+            state, message, measurements = State.LAB, unended, ()
+    excuse = host.excuse(state, outcome)
+    if excuse:
+        state, message = State.LAB, f"{excuse}: {message}"
+        outcome = replace(outcome, faults=tuple(fault for fault in outcome.faults if fault.kind not in FATAL))
+    return _record(case, arm, made, _Result(outcome, state, message, measurements))
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """An outcome and what was read from it."""
+
+    outcome: Outcome
+    state: State
+    message: str
+    measurements: tuple[Measurement, ...]
+
+
+def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
+    outcome = result.outcome
+    return Record(
+        case=case.name,
+        board=arm.board.name,
+        arm=arm.name,
+        profile=arm.profile.name,
+        seed=made.seed if arm.time == "virtual" else None,
+        boot_id=observed.facts(outcome.files, "facts").get("/proc/sys/kernel/random/boot_id", ""),
+        state=result.state.value,
+        message=result.message,
+        argv=made.argv,
+        kernel=arm.kernel,
+        environment=_environment(arm, outcome, made.devices),
+        evidence=_evidence(case, arm, outcome.files),
+        measurements=result.measurements,
+        faults=observed.faults(outcome, _functions(case, arm)),
+        line={"received": outcome.line.received, "damaged": outcome.line.damaged, "repeated": outcome.line.repeated},
+        seconds=outcome.seconds,
+        machine=outcome.machine,
+        reading=reading(case, arm).as_json() if result.measurements else {},
+    )
+
+
+def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Environment:
+    files, board = outcome.files, arm.board
+    qemu = board.qemu if arm.time != "real" else None
+    facts, before = observed.facts(files, "facts"), observed.facts(files, "facts.start")
+    version = facts.get("/proc/sys/kernel/version", "")
+    return Environment(
+        board=board.name,
+        soc=board.soc,
+        arch=board.arch,
+        time=arm.time,
+        cpus=str(board.cpus),
+        cpu_model=qemu.cpu if qemu else "",
+        memory_mib=str(board.memory_mib),
+        instruction_ns=str(qemu.instruction_ns) if qemu and arm.time == "virtual" else "",
+        emulator=outcome.machine.get("qemu", ""),
+        machine=_machine(qemu, devices) if qemu else "",
+        rootfs=outcome.machine.get("rootfs", ""),
+        tools=observed.tools(facts),
+        flavour=observed.flavour(facts),
+        kernel_release=facts.get("/proc/sys/kernel/osrelease", ""),
+        kernel_version=version,
+        config_sha256=observed.text(files, "config.sha256").split(" ")[0],
+        command_line=facts.get("/proc/cmdline", ""),
+        tuning=arm.tuning.name,
+        clocksource=before.get(observed.CLOCK, ""),
+        rt_runtime_us=before.get("/proc/sys/kernel/sched_rt_runtime_us", ""),
+        isolated=facts.get(f"{observed.CPU}/isolated", ""),
+        nohz_full=facts.get(f"{observed.CPU}/nohz_full", ""),
+        online=facts.get(f"{observed.CPU}/online", ""),
+        model=facts.get("/sys/firmware/devicetree/base/model", "").rstrip("\0"),
+        governors=observed.by_cpu(facts, r"/cpufreq/scaling_governor"),
+        idle_states=observed.by_cpu(facts, r"/cpuidle/state\d+/name"),
+        idle_disabled=observed.idle_disabled(facts),
+        frequency=observed.by_cpu(facts, r"/cpufreq/scaling_cur_freq"),
+        frequency_min=observed.by_cpu(facts, r"/cpufreq/scaling_min_freq"),
+        frequency_max=observed.by_cpu(facts, r"/cpufreq/scaling_max_freq"),
+        mitigations=observed.listed(facts, f"{observed.CPU}/vulnerabilities/"),
+        irq_affinity=observed.listed(facts, "/proc/irq/", "/smp_affinity_list"),
+        storage=storage_use.described(files, board.nvme),
+    )
+
+
+def _machine(qemu: Qemu, devices: tuple[str, ...]) -> str:
+    """Return the virtual machine as its environment names it, with the devices that the case asked for."""
+    return qemu.machine_with(devices) + (f" with {', '.join(devices)}" if devices else "")
+
+
+def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
+    moments = ("start", "middle", "late", "end")
+    expected = case.tool.expected(setting(case, arm))
+    around = observed.around(files)
+    state, told = links.of(around), readings.of(around)
+    return Evidence(
+        asked={
+            **asdict(expected),
+            **(companions.asked(case.companion, setting(case, arm), expected) if case.companion else {}),
+            "seen": expected.seen.value,
+            "cpus": list(expected.cpus or (cpus(arm.tuning.cpus) if arm.tuning.cpus else ())),
+            "options": arm.profile.asks(case.tool.name, case.suite, case.load),
+            "command_line": arm.tuning.command_line,
+            "priorities": dict(arm.tuning.priorities),
+            "irq_affinity": arm.tuning.irq_affinity,
+            "counters": links.counted(_functions(case, arm)),
+            "temperature_limit": arm.board.temperature_limit,
+            "firmware": dict(arm.board.firmware),
+        },
+        load=case.load,
+        load_processes=_load(case, arm).processes,
+        load_output=observed.load_output(files),
+        load_ended=observed.load_ended(files),
+        threads=tuple(thread for moment in moments for thread in observed.threads(files, moment, expected)),
+        load_seen=tuple(observed.load_seen(files, moment) for moment in moments if f"processes.{moment}" in files),
+        elapsed_s=observed.elapsed_s(files),
+        settings={path: values for path, values in (observed.UNREAD | around).items() if path not in state | told},
+        pcie=state,
+        readings=told | ({} if arm.time == "virtual" else observed.uptimes(files)),
+        writes={
+            write.path: write.reads or f"^{re.escape(write.value)}$"
+            for write in (*case.tool.writes, *arm.tuning.writes)
+        },
+        kernel_threads=observed.kernel_threads(files, arm.tuning),
+        log=observed.kernel_log(files, ours=arm.time != "real" and not arm.attached),
+        suspends=observed.suspends(files),
+        rcu_nocbs=observed.rcu_nocbs(files) if "rcu_nocbs" in isolation.asked(arm.tuning.command_line) else None,
+        processes=tuple(dict.fromkeys(observed.text(files, "processes").splitlines())),
+    )

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: MIT
+"""What a plan saw on its target, read from the files that it left: facts, settings, threads, the kernel's log."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from rtgate.board import isolation, suspend
+from rtgate.board.pcie import Function
+from rtgate.board.tuning import Tuning
+from rtgate.console import traces
+from rtgate.console.faults import STAMP, Fault, scan
+from rtgate.errors import ParseError, UnfinishedError
+from rtgate.records.evidence import LoadSeen, Thread
+from rtgate.records.record import FaultSeen
+from rtgate.target.outcome import Outcome
+from rtgate.target.soak import LOG_GOES_ON, LOG_LOST
+from rtgate.tools import Expected
+from rtgate.tools.threads import Seen
+from rtgate.validity import links, readings
+
+_FACT = re.compile(r"(?P<path>/sys/bus/pci/devices/[0-9a-f:.]{1,20}/[^:]*|[^:]*):(?P<content>.*)")
+CPU = "/sys/devices/system/cpu"
+_LOAD_OUTPUT = 2000  # characters of a load's output that a record keeps
+CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+# Settings that every target has: one that was not read is missing, not unchanged.
+UNREAD = dict.fromkeys(("/proc/sys/kernel/printk", "/proc/sys/kernel/sched_rt_runtime_us", CLOCK), ("", ""))
+
+
+def text(files: Mapping[str, bytes], name: str) -> str:
+    """Return a file's text without the space around it; empty without the file."""
+    return files.get(name, b"").decode("utf-8", errors="replace").strip()
+
+
+def facts(files: Mapping[str, bytes], name: str) -> dict[str, str]:
+    """Return what /proc and /sys said, by path, from lines `PATH:CONTENT`; addresses on PCI have colons themselves."""
+    found: dict[str, list[str]] = {}
+    for line in files.get(name, b"").decode("utf-8", errors="replace").splitlines():
+        match = _FACT.fullmatch(line)
+        if match:
+            found.setdefault(match["path"], []).append(match["content"])
+    return {path: "\n".join(lines).strip() for path, lines in found.items()}
+
+
+def uname_flavour(version: str) -> str:
+    """Return the flavour that `uname -v` proves: `preempt_rt`, else `generic`; empty when it is not known.
+
+    Mainline's option and the patch queue both write PREEMPT_RT; 4.19 and older wrote `PREEMPT RT`.
+    `/sys/kernel/realtime` is no proof: it is absent on mainline 6.12 with PREEMPT_RT.
+    """
+    if not version:
+        return ""
+    return "preempt_rt" if re.search(r"\bPREEMPT[_ ]RT\b", version) else "generic"
+
+
+def flavour(facts: Mapping[str, str]) -> str:
+    """Return the flavour that ran: Cobalt and Jailhouse show themselves beside what `uname -v` says.
+
+    A root cell of Jailhouse is one with PREEMPT_RT: without it, it has lost its flavour.
+    """
+    if facts.get("/proc/xenomai/version"):
+        return "xenomai"
+    linux = uname_flavour(facts.get("/proc/sys/kernel/version", ""))
+    return "jailhouse" if linux == "preempt_rt" and facts.get("/sys/devices/jailhouse/enabled") == "1" else linux
+
+
+def settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
+    """Return the settings; `tsc-early` is the same counter as `tsc`, before its calibration (arch/x86/kernel/tsc.c)."""
+    found = facts(files, name)
+    if found.get(CLOCK) == "tsc-early":
+        found[CLOCK] = "tsc"
+    return found
+
+
+def faults(outcome: Outcome, functions: Mapping[str, Function]) -> tuple[FaultSeen, ...]:
+    """Return the faults of the console and of the kernel log, those that stand in both once, and those of PCI links."""
+    log = [_seen(one) for one in scan(outcome.files.get("dmesg", b"").decode("utf-8", errors="replace"))]
+    logged = {_said(fault) for fault in log}
+    found: dict[tuple[object, ...], FaultSeen] = {}
+    for fault in (*(one for one in map(_seen, outcome.faults) if _said(one) not in logged), *log):
+        known = found.get(_alike(fault))
+        # The last of those that are alike: the first may be an earlier measurement's of this boot.
+        if known is None or _at(fault) >= _at(known):
+            found[_alike(fault)] = fault
+    # Without the second look nothing is gone; that it is missing makes the measurement invalid.
+    state = around(outcome.files) if settings(outcome.files, "facts.end") else {}
+    return (*found.values(), *links.faults(links.of(state), functions))
+
+
+def with_boot(faults: Sequence[FaultSeen], boot: Iterable[Fault]) -> tuple[FaultSeen, ...]:
+    """Return the faults of a record behind those that its boot's console told and that the record has not."""
+    known = {key(fault) for fault in faults for key in (_said, _alike)}
+    new = {_alike(one): one for one in map(_seen, boot) if not known & {_said(one), _alike(one)}}
+    return (*new.values(), *faults)
+
+
+def _seen(fault: Fault) -> FaultSeen:
+    return FaultSeen(kind=fault.kind.value, line=fault.line, text=fault.text)
+
+
+def _alike(fault: FaultSeen) -> tuple[object, ...]:
+    """Return what two faults have in common that are the same thing happening again."""
+    return (fault.kind, fault.line, traces.place(fault.kind, fault.line, fault.text))
+
+
+def _said(fault: FaultSeen) -> tuple[object, ...]:
+    """Return what two copies of one fault have in common: a console may show less of its text than the log."""
+    at = traces.said_at(fault.line, fault.text)
+    return _alike(fault) if at is None else (at, fault.line)
+
+
+def _at(fault: FaultSeen) -> float:
+    """Return when a fault was said, -1 if nobody knows."""
+    at = traces.said_at(fault.line, fault.text)
+    return -1.0 if at is None else at
+
+
+def around(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
+    """Return what was read before and after measuring, by path; empty text for what was not read."""
+    before, after = settings(files, "facts.start"), settings(files, "facts.end")
+    return {path: (before.get(path, ""), after.get(path, "")) for path in sorted({*before, *after})}
+
+
+def kernel_log(files: Mapping[str, bytes], *, ours: bool) -> str:
+    """Return how much of the kernel's log there is (see `record.Evidence`); a boot of ours has its first lines."""
+    log = files.get("dmesg", b"")
+    if not log.strip():
+        return ""
+    if log.startswith((LOG_GOES_ON.encode(), LOG_LOST.encode())):
+        return "new" if log.startswith(LOG_GOES_ON.encode()) else "late"
+    if ours:
+        return "whole" if b"Linux version " in log else "late"
+    return "late" if _overwritten(files) else "some"
+
+
+def _overwritten(files: Mapping[str, bytes]) -> bool:
+    """Return whether the log begins after the measurement did: what the kernel said in between is gone."""
+    first = STAMP.search(files["dmesg"].decode("utf-8", errors="replace"))
+    began = uptime(files, "start")
+    return first is not None and began is not None and float(first[1]) > began
+
+
+def suspends(files: Mapping[str, bytes]) -> tuple[str, ...] | None:
+    """Return what the kernel's log tells of suspends; None if there is no log."""
+    log = files.get("dmesg", b"").decode("utf-8", errors="replace")
+    return suspend.told(log) if log.strip() else None
+
+
+def rcu_nocbs(files: Mapping[str, bytes]) -> str | None:
+    """Return the CPUs whose RCU callbacks the kernel offloads; None if its log does not tell, or begins too late."""
+    log = files.get("dmesg", b"").decode("utf-8", errors="replace")
+    return isolation.offloaded(log) or ("" if "Linux version " in log else None)
+
+
+_STAT = re.compile(r"\d+ \((?P<name>.*)\) (?P<fields>\S(?: -?[0-9]{1,20}){38,})\s*")
+
+
+def _stats(files: Mapping[str, bytes], name: str) -> list[tuple[str, list[str]]]:
+    """Return name and fields 3, 4, ... of each `/proc/PID/stat` line (proc(5)); names may hold spaces and brackets."""
+    found = []
+    for line in files.get(name, b"").decode("utf-8", errors="replace").splitlines():
+        match = _STAT.fullmatch(line)
+        if match:
+            found.append((match["name"], match["fields"].split()))
+    return found
+
+
+def threads(files: Mapping[str, bytes], moment: str, expected: Expected) -> list[Thread]:
+    """Return the tool's threads; fields 39 to 41 of proc(5) are processor, real-time priority and policy."""
+    session = text(files, "tool.pid")
+
+    def ours(name: str, fields: list[str]) -> bool:
+        if expected.seen is Seen.SYSTEM:
+            return name.startswith(expected.name)
+        return expected.seen is Seen.OWN or (fields[3] == session and fields[0] not in {"Z", "X"})
+
+    return [
+        Thread(
+            moment=moment,
+            name=name,
+            processor=int(fields[36]),
+            priority=int(fields[37]),
+            policy=int(fields[38]),
+            minor_faults=int(fields[7]),
+            major_faults=int(fields[9]),
+        )
+        for name, fields in _stats(files, f"threads.{moment}")
+        if ours(name, fields)
+    ]
+
+
+def kernel_threads(files: Mapping[str, bytes], tuning: Tuning) -> tuple[Thread, ...]:
+    """Return the kernel's threads whose priority the tuning sets."""
+    starts = tuple(start for start, _ in tuning.priorities)
+    return tuple(
+        Thread(moment="end", name=name, processor=int(fields[36]), priority=int(fields[37]), policy=int(fields[38]))
+        for name, fields in _stats(files, "kthreads")
+        if starts and name.startswith(starts)
+    )
+
+
+def load_seen(files: Mapping[str, bytes], moment: str) -> LoadSeen:
+    """Return how many processes of the load were alive, and the time that all of it has used."""
+    session = _load_session(files)
+    ours = [fields for _, fields in _stats(files, f"processes.{moment}") if session and fields[3] == session]
+    alive = [fields for fields in ours if fields[0] not in {"Z", "X"}]
+    # utime, stime, and those of children that were waited for (fields 14 to 17 of proc(5))
+    return LoadSeen(
+        moment=moment, processes=len(alive), ticks=sum(int(value) for fields in ours for value in fields[11:15])
+    )
+
+
+def at_work(files: Mapping[str, bytes], error: ParseError) -> bool:
+    """Return whether a tool that was stopped before it had done its work was still doing it.
+
+    It was if it used CPU time in its last second; where nobody looked, if its output says that it had got on.
+    """
+    session = text(files, "tool.pid")
+    looks = [_stats(files, f"processes.{moment}") for moment in ("late1", "late2")]
+    if not session or not all(looks):
+        return isinstance(error, UnfinishedError)
+    spent = [sum(int(value) for _, one in look if one[3] == session for value in one[11:15]) for look in looks]
+    return spent[1] > spent[0]
+
+
+def load_output(files: Mapping[str, bytes]) -> str:
+    """Return the end of what the load printed."""
+    return text(files, "load.out")[-_LOAD_OUTPUT:]
+
+
+def load_ended(files: Mapping[str, bytes]) -> int | None:
+    """Return the exit code of a load that ended by itself, where the plan waited for it."""
+    code = text(files, "load.ended")
+    return int(code) if re.fullmatch(r"[0-9]{1,3}", code) else None
+
+
+def _load_session(files: Mapping[str, bytes]) -> str:
+    """Return the session id of the load, which is the process id that the plan wrote down."""
+    return text(files, "load.pid")
+
+
+def uptime(files: Mapping[str, bytes], moment: str) -> float | None:
+    """Return the target's seconds since it started, when the tool did (`start`) or ended (`end`); None if not read."""
+    try:
+        return float(text(files, f"uptime.{moment}").split()[0])
+    except (IndexError, ValueError):
+        return None
+
+
+def uptimes(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
+    """Return what /proc/uptime said before and after measuring, as a reading; nothing where nobody measured."""
+    before, after = text(files, "uptime.start"), text(files, "uptime.end")
+    return {readings.UPTIME: (before, after)} if before or after else {}
+
+
+def elapsed_s(files: Mapping[str, bytes]) -> float | None:
+    """Return the target's seconds from the tool's start to its end; None when they were not read."""
+    start, end = uptime(files, "start"), uptime(files, "end")
+    return None if start is None or end is None else round(end - start, 2)
+
+
+def listed(facts: Mapping[str, str], start: str, end: str = "") -> str:
+    """Return `NAME VALUE, ...` of the files between two parts of a path."""
+    names = {
+        path.removeprefix(start).removesuffix(end): value
+        for path, value in facts.items()
+        if path.startswith(start) and path.endswith(end)
+    }
+    return ", ".join(f"{name} {value}" for name, value in sorted(names.items()))
+
+
+def by_cpu(facts: Mapping[str, str], pattern: str) -> str:
+    """Return the different values of a file that each CPU has."""
+    found = [value for path, value in facts.items() if re.fullmatch(rf"{CPU}/cpu\d+{pattern}", path)]
+    return ", ".join(dict.fromkeys(found))
+
+
+def idle_disabled(facts: Mapping[str, str]) -> str:
+    """Return the idle states that CPUs may not enter as `NAME on CPU N, N; ...`."""
+    found: dict[str, list[int]] = {}
+    for path, value in facts.items():
+        match = re.fullmatch(rf"({CPU}/cpu(\d{{1,5}})/cpuidle/state\d+)/disable", path)
+        if match and value != "0":
+            found.setdefault(facts.get(f"{match[1]}/name") or match[1], []).append(int(match[2]))
+    return "; ".join(f"{name} on CPU {', '.join(map(str, sorted(on)))}" for name, on in sorted(found.items()))
+
+
+def tools(facts: Mapping[str, str]) -> str:
+    """Return packages and our own programs as `name version, ...`, from the root filesystem's own list."""
+    try:
+        listed = json.loads(facts.get("/etc/rtgate-rootfs.json", "") or "{}")
+        found = {**listed.get("packages", {}), **listed.get("programs", {})}
+        return ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return ""

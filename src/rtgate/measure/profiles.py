@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: MIT
+"""Profiles: how long and how often to measure, from `profiles.yaml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from rtgate import durations, site
+from rtgate.errors import ConfigError
+from rtgate.strict_yaml import Entry, Value, load
+from rtgate.tools import loads
+from rtgate.tools.loads import Options
+
+_SEEDS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+_LARGEST_SEED = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """How long and how often one tool measures.
+
+    Attributes:
+        duration_s: seconds of target time.
+        seeds: boots of a virtual-time board.
+        boots: how many boots of any other board.
+    """
+
+    duration_s: float
+    seeds: tuple[int, ...]
+    boots: int
+
+
+class _Named(Protocol):
+    """A tool, as far as a profile knows one."""
+
+    @property
+    def name(self) -> str: ...
+
+
+_Tool = TypeVar("_Tool", bound=_Named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One profile.
+
+    Attributes:
+        lengths: of every tool that has none of its own.
+        tools: lengths of tools that measure longer, shorter or more often than the others, by name; by `suite/name` for
+            those of one suite, by `name:load` and `suite/name:load` for those under one load.
+        only: the tools that the profile measures; empty for all.
+        suites: the suites that it measures; empty for all.
+        minimum: cases that a lab's board measures whatever a screen on virtual time said, by name.
+        options: options of tools that differ from those of the suites, by name as in `tools`.
+        loads: the only loads that the profile measures under, each with its options; empty for those of the suites.
+        nfs: whether latency may be measured on a board whose root file system is on the network.
+    """
+
+    name: str
+    description: str
+    lengths: Lengths
+    tools: Mapping[str, Lengths] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
+    minimum: tuple[str, ...] = ()
+    nfs: bool = False
+    options: Mapping[str, Options] = field(default_factory=dict)
+    loads: Mapping[str, Options] = field(default_factory=dict)
+
+    def of(self, tool: str, suite: str = "", load: str = "") -> Lengths:
+        """Return the lengths of a tool, under a load or in a suite where that has its own."""
+        names = (f"{suite}/{tool}:{load}", f"{tool}:{load}", f"{suite}/{tool}", tool)
+        return next((self.tools[name] for name in names if name in self.tools), self.lengths)
+
+    def has(self, suite: str, tool: str, load: str = "", *, named: bool = False) -> bool:
+        """Return whether the profile measures a tool of a suite, under a load; `named` is one it must name itself."""
+        wanted = (not self.only or tool in self.only) and (not self.suites or suite in self.suites)
+        return wanted and (load in self.loads if self.loads and load else not named)
+
+    def options_of(self, tool: str, suite: str = "") -> Options:
+        """Return the options of a tool that differ from those of the suites."""
+        return self.options.get(f"{suite}/{tool}", self.options.get(tool, {}))
+
+    def asks(self, tool: str, suite: str, load: str) -> dict[str, int | str]:
+        """Return what the profile asks of a tool and of a load that the suites do not, by name, for records."""
+        of_load = {f"{load} {name}": value for name, value in self.loads.get(load, {}).items()}
+        return {**self.options_of(tool, suite), **of_load}
+
+    def fitted(self, tool: _Tool, suite: str) -> _Tool:
+        """Return a tool of a suite with the profile's options."""
+        options: Mapping[str, Any] = self.options_of(tool.name, suite)
+        return replace(tool, **options) if options else tool  # type: ignore[type-var]
+
+
+def profile(name: str, tools: Collection[str] = ()) -> Profile:
+    """Return the profile of this name; with `tools`, only those may be named in it.
+
+    Raises:
+        ConfigError: there is none, or a profiles.yaml is wrong.
+    """
+    found = profiles(tools)
+    if name not in found:
+        raise ConfigError(f"unknown profile {name!r} (allowed: {', '.join(sorted(found))})")
+    return found[name]
+
+
+def profiles(tools: Collection[str] = ()) -> dict[str, Profile]:
+    """Return all profiles by name; those of the site win. Raises ConfigError."""
+    found: dict[str, Profile] = {}
+    for path in reversed(site.files("profiles.yaml")):
+        found.update(read(path, tools))
+    return found
+
+
+def read(path: Path, tools: Collection[str] = ()) -> dict[str, Profile]:
+    """Read one profiles.yaml. Raises ConfigError."""
+    return {name: _profile(name, entry, tools) for name, entry in load(path).entries().items()}
+
+
+_LENGTHS = ("duration", "seeds", "boots")
+
+
+def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
+    data = entry.value.mapping(
+        required=("description", *_LENGTHS), optional=("tools", "only", "suites", "minimum", "nfs", "loads")
+    )
+    lengths = Lengths(
+        duration_s=_seconds(data["duration"]), seeds=_seeds(data["seeds"]), boots=data["boots"].integer(minimum=1)
+    )
+    own = {} if "tools" not in data else data["tools"].entries()
+    return Profile(
+        name=name,
+        description=data["description"].text(),
+        lengths=lengths,
+        tools={_case(found.key, tools): _own(found.value, lengths) for found in own.values()},
+        only=tuple(_tool(item, tools) for item in (data["only"].items() if "only" in data else ())),
+        suites=data.texts("suites"),
+        minimum=data.texts("minimum"),
+        nfs="nfs" in data and data["nfs"].flag(),
+        options={name: found for name, entry in own.items() if (found := _options(name, entry.value, tools))},
+        loads={} if "loads" not in data else {name: _load(entry) for name, entry in data["loads"].entries().items()},
+    )
+
+
+def _options(name: str, value: Value, tools: Collection[str]) -> Options:
+    """Return the `options` of a tool's entry, checked where the tools are given as types by their names."""
+    entry = value.entries().get("options")
+    if entry is None:
+        return {}
+    if ":" in name:
+        entry.key.fail(f"{name} cannot have options of its own: they are the tool's, under every load")
+    options = _plain(entry.value)
+    if isinstance(tools, Mapping):
+        _fits(tools[name.rpartition("/")[2]], options, entry.value)
+    return options
+
+
+def _fits(kind: type[Any], options: Options, value: Value) -> None:
+    """Check that a tool has these options, and takes their values. Raises ConfigError."""
+    own = {one.name: one.default for one in fields(kind)}
+    for name, option in options.items():
+        place = value.entries()[name]
+        if name not in own:
+            place.key.fail(f"{kind.name} has no option {name!r} (allowed: {', '.join(sorted(own)) or 'none'})")
+        if type(option) is not type(own[name]):
+            place.value.fail(f"{name} is {option!r} (allowed: a value like {own[name]!r})")
+        if isinstance(option, int) and option < 0:
+            place.value.fail(f"{name} is {option} (allowed: at least 0)")
+    try:
+        kind(**options)
+    except ConfigError as error:
+        value.fail(str(error))
+
+
+def _load(entry: Entry) -> Options:
+    if entry.key.text() not in loads.NAMES:
+        entry.key.fail(f"unknown load {entry.key.text()!r} (allowed: {', '.join(loads.NAMES)})")
+    options = _plain(entry.value)
+    try:
+        loads.check_options(entry.key.text(), options)
+    except ConfigError as error:
+        entry.value.fail(str(error))
+    return options
+
+
+def _plain(value: Value) -> Options:
+    """Return a mapping of whole numbers, flags and texts."""
+    found = {name: entry.value.plain(Value.text) for name, entry in value.entries().items()}
+    for name, one in found.items():
+        if not isinstance(one, int | str):
+            value.entries()[name].value.fail("expected a whole number, true or false, or a text")
+    return {name: one for name, one in found.items() if isinstance(one, int | str)}
+
+
+def _tool(value: Value, tools: Collection[str]) -> str:
+    name = value.text()
+    if tools and name.rpartition("/")[2] not in tools:
+        value.fail(f"unknown tool {name!r} (allowed: {', '.join(sorted(tools))})")
+    return name
+
+
+def _case(value: Value, tools: Collection[str]) -> str:
+    """Return the name of a tool, which may be that in one suite, and under one load."""
+    name, colon, load = value.text().partition(":")
+    if tools and name.rpartition("/")[2] not in tools:
+        value.fail(f"unknown tool {name!r} (allowed: {', '.join(sorted(tools))})")
+    if colon and load not in {*loads.NAMES, *tools}:  # some tools are loads as well
+        value.fail(f"unknown load {load!r} (allowed: {', '.join(loads.NAMES)})")
+    return value.text()
+
+
+def _own(value: Value, lengths: Lengths) -> Lengths:
+    data = value.mapping(optional=(*_LENGTHS, "options"))
+    return Lengths(
+        duration_s=_seconds(data["duration"]) if "duration" in data else lengths.duration_s,
+        seeds=_seeds(data["seeds"]) if "seeds" in data else lengths.seeds,
+        boots=data["boots"].integer(minimum=1) if "boots" in data else lengths.boots,
+    )
+
+
+def _seconds(value: Value) -> float:
+    try:
+        return durations.parse(value.text(), most_s=7 * durations.DAY_S)
+    except ValueError as error:
+        value.fail(str(error))
+
+
+def _seeds(value: Value) -> tuple[int, ...]:
+    text = value.word()
+    try:
+        return seeds(text)
+    except ConfigError as error:
+        value.fail(str(error))
+
+
+def seeds(text: str) -> tuple[int, ...]:
+    """Return the seeds that `3`, `1-4` or `1-4,9` names, sorted.
+
+    Raises:
+        ConfigError: it names none, or something else.
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _SEEDS.fullmatch(part.strip())
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if low > high:
+            raise ConfigError(f"{text!r} names no seeds (allowed: a number, a range like 1-4, or several with commas)")
+        if low < 1 or high > _LARGEST_SEED:
+            raise ConfigError(f"{text!r} names no seeds from 1 to {_LARGEST_SEED}")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""From a tool's raw output to measurements: when it is measured, and again when the record is judged.
+
+How the output was read (the tool's options, the setting) stands in the record, so that the same code reads the same
+files again. A figure that was changed since differs from what they say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from rtgate import files as regular_file
+from rtgate.board.pcie import Function
+from rtgate.board.storage import FileSystem, Overwrite, Storage
+from rtgate.errors import ConfigError, ParseError
+from rtgate.measurement import Measurement
+from rtgate.records.record import Record
+from rtgate.tools import Output, Setting, Tool, companions
+from rtgate.tools.registry import TOOLS
+
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError)
+_MOST = 3  # differences that are told; one changed histogram has many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How raw output becomes measurements.
+
+    Attributes:
+        tool: with its options.
+        load: its name; some loads measure, too.
+        setting: what the tool was run with.
+        cpu_classes: CPUs by the name of their kind, on a board that has several.
+    """
+
+    tool: Tool
+    load: str
+    setting: Setting
+    cpu_classes: Mapping[str, tuple[int, ...]]
+
+    def measurements(self, files: Mapping[str, bytes]) -> tuple[Measurement, ...]:
+        """Return what the files say. Raises ParseError."""
+        found = self.tool.parse(_output(files, self.setting))
+        companion = companions.companion(self.load)
+        if companion is not None:
+            found = (*found, *companions.measured(companion, _output(files, companions.beside(self.setting))))
+        return tuple(self._classed(measurement) for measurement in found)
+
+    def _classed(self, measurement: Measurement) -> Measurement:
+        """Return the measurement labelled with the kind of its CPU, on a board that has several kinds."""
+        cpu = measurement.labels.get("cpu", "")
+        kinds = [kind for kind, members in self.cpu_classes.items() if cpu.isdigit() and int(cpu) in members]
+        return replace(measurement, labels={**measurement.labels, "class": kinds[0]}) if kinds else measurement
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it stands in a record."""
+        # Every tool is a dataclass, which the type of a protocol cannot say.
+        options = {field.name: getattr(self.tool, field.name) for field in fields(self.tool)}  # type: ignore[arg-type]
+        storage = self.setting.storage
+        kept = None if storage is None else {**asdict(storage), **_enums(storage)}
+        setting = {**asdict(replace(self.setting, storage=None)), "storage": kept}
+        classes = {kind: list(members) for kind, members in self.cpu_classes.items()}
+        return {
+            "tool": self.tool.name,
+            "options": options,
+            "load": self.load,
+            "setting": setting,
+            "cpu_classes": classes,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Reading:
+        """Return what `as_json` made. Raises ConfigError, KeyError, TypeError, ValueError or AttributeError."""
+        options = {key: tuple(value) if isinstance(value, list) else value for key, value in data["options"].items()}
+        setting, kept = data["setting"], data["setting"]["storage"]
+        pcie = {name: Function(**function) for name, function in setting["pcie"].items()}
+        storage = None if kept is None else _storage(kept)
+        return cls(
+            tool=TOOLS[data["tool"]](**options),
+            load=data["load"],
+            setting=Setting(**{**setting, "pcie": pcie, "storage": storage}),
+            cpu_classes={kind: tuple(members) for kind, members in data["cpu_classes"].items()},
+        )
+
+
+def verified(record: Record) -> Record:
+    """Return the record with what its files contradict as `discrepancies`."""
+    return replace(record, discrepancies=discrepancies(record)) if record.directory is not None else record
+
+
+def discrepancies(record: Record) -> tuple[str, ...]:
+    """Return where a record and the files beside it say different things, one sentence each."""
+    assert record.directory is not None
+    files, found = _sources(record, record.directory)
+    if record.state != "measured" or found:
+        return tuple(found[:_MOST])
+    raw = {name.removeprefix("raw/"): data for name, data in files.items() if name.startswith("raw/")}
+    if not raw:
+        # A record without raw output: its own figures are held against its histogram.
+        unlisted = any((record.directory / "raw").glob("*"))
+        return ("record.json does not list the raw output that lies beside it",) if unlisted else ()
+    try:
+        told = Reading.from_json(record.reading).measurements(raw)
+    except (ConfigError, *_DAMAGE) as error:
+        return (f"record.json does not say how its raw output was read: {regular_file.damage(error)}",)
+    except ParseError as error:
+        return (f"record.json has measurements, and the raw output cannot be read: {error}",)
+    return _different(record.measurements, told)
+
+
+def _sources(record: Record, directory: Path) -> tuple[dict[str, bytes], list[str]]:
+    """Return the files that a record was made from, and what is wrong with them."""
+    files: dict[str, bytes] = {}
+    found: list[str] = []
+    for name, digest in sorted(record.sources.items()):
+        if name != "console.log" and Path(name).parts != ("raw", Path(name).name):
+            found.append(f"record.json names a file outside its directory: {name!r}")
+            continue
+        try:
+            files[name] = regular_file.read_bytes(directory / name, regular_file.RAW_LIMIT)
+        except FileNotFoundError:
+            found.append(f"{name} is missing, and record.json was made from it")
+        except (OSError, ValueError, ConfigError) as error:
+            found.append(f"{name}, which record.json was made from, cannot be read: {error}")
+        else:
+            if hashlib.sha256(files[name]).hexdigest() != digest:
+                found.append(f"{name} was changed after record.json was made from it")
+    if record.state == "measured" and "raw/tool.rc" not in record.sources and files.keys() - {"console.log"}:
+        found.append("record.json does not list raw/tool.rc, the exit code of its tool")
+    return files, found
+
+
+def _different(written: tuple[Measurement, ...], told: tuple[Measurement, ...]) -> tuple[str, ...]:
+    mine, theirs = _by_name(written), _by_name(told)
+    return tuple(
+        f"record.json says {name} {_figure(mine.get(name))}, its raw output {_figure(theirs.get(name))}"
+        for name in dict.fromkeys((*theirs, *mine))
+        if name not in mine or name not in theirs or mine[name].as_json() != theirs[name].as_json()
+    )[:_MOST] or (("record.json has a measurement twice",) if len(written) != len(told) else ())
+
+
+def _by_name(measurements: tuple[Measurement, ...]) -> dict[str, Measurement]:
+    return {f"{one.name} {one.label}".strip(): one for one in measurements}
+
+
+def _figure(one: Measurement | None) -> str:
+    if one is None:
+        return "nothing"
+    if one.histogram is None:
+        return str(one.quantity)
+    return f"a histogram of {one.histogram.total} samples up to {max(one.histogram.counts, default=0)} {one.unit.value}"
+
+
+def _output(files: Mapping[str, bytes], setting: Setting) -> Output:
+    who, name = ("load", "load.rc") if setting.beside else ("tool", "tool.rc")
+    code = files.get(name, b"").decode("ascii", errors="replace").strip()
+    if not re.fullmatch(r"[0-9]{1,3}", code):
+        raise ParseError(f"the {who}'s exit code is {code!r}: the plan did not see it end")
+    return Output(files=files, exit_code=int(code), setting=setting)
+
+
+def _enums(storage: Storage) -> dict[str, str]:
+    return {"overwrite": storage.overwrite.value, "file_system": storage.file_system.value}
+
+
+def _storage(data: Mapping[str, Any]) -> Storage:
+    enums = {"overwrite": Overwrite(data["overwrite"]), "file_system": FileSystem(data["file_system"])}
+    return Storage(**{**data, **enums})

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""One run: which board, which kernels, where records go; and measuring a case on all its boots."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rtgate import room
+from rtgate.errors import Interrupted
+from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.raw_output import verified
+from rtgate.records import planned
+from rtgate.records import record as records_file
+from rtgate.records.record import Place, Record
+from rtgate.records.schedule import Steps
+
+Seen = Callable[[Record], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What is measured, and where to.
+
+    Attributes:
+        seeds: boots of a virtual-time board, or numbers of boots of any other; empty for those of the profile.
+        records: the directory that gets the records.
+        looks: when somebody is going to look at the pairs of a board; empty if not before all are measured.
+        screen: whether the boots are compared with the history only.
+        stop: set to end all boots now.
+    """
+
+    arms: tuple[Arm, ...]
+    records: Path
+    seeds: tuple[int, ...] = ()
+    looks: Steps = ()
+    screen: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def jobs(self) -> int:
+        """How many boots may run at once: virtual time does not care, a live board is one."""
+        parallel = all(arm.time == "virtual" for arm in self.arms)
+        return max(1, os.cpu_count() or 1) if parallel else 1
+
+    def boots(self, case: Case) -> tuple[int, ...]:
+        """Return the seeds, or the numbers, of a case's boots on each arm."""
+        lengths = self.arms[0].profile.of(case.tool.name, case.suite, case.load)
+        virtual = self.arms[0].time == "virtual"
+        return self.seeds or (lengths.seeds if virtual else tuple(range(1, lengths.boots + 1)))
+
+    def order(self, case: Case) -> Iterator[tuple[Arm, int]]:
+        """Yield a case's boots in the order in which they are made."""
+        virtual = all(arm.time == "virtual" for arm in self.arms)
+        if virtual and len({arm.kernel.image_sha256 for arm in self.arms}) < len(self.arms):
+            # One image in both arms: the second takes what the first has made, and none waits for a boot under way.
+            yield from ((arm, seed) for arm in self.arms for seed in self.boots(case))
+            return
+        for seed in self.boots(case):
+            # On a clock the order within the pair changes from pair to pair, so that drift hits both kernels alike.
+            swapped = seed % 2 == 0 and not virtual
+            yield from ((arm, seed) for arm in (reversed(self.arms) if swapped else self.arms))
+
+    def measure(self, case: Case, seen: Seen) -> tuple[Record, ...]:
+        """Measure a case on every boot of every arm; write each record as it comes and tell `seen`.
+
+        Raises:
+            InfrastructureError: this machine cannot measure, or the disk is full.
+            KeyboardInterrupt: the user stopped; every boot that was under way is gone without a record.
+        """
+        beside = Beside(self)
+        try:
+            beside.begin(case)
+            return beside.end(case, seen)
+        finally:
+            beside.close()
+
+    def missing(self, case: Case, records: Sequence[Record]) -> tuple[str, ...]:
+        """Return the boots of one arm that this run was to measure and that left no record, as people name them."""
+        boots = self.boots(case)
+        if self.arms[0].time == "virtual":
+            seen = {record.seed for record in records}
+            return tuple(f"seed {seed}" for seed in boots if seed not in seen)
+        lost = len(boots) - len(records)
+        return (f"{lost} of {len(boots)} boots",) if lost > 0 else ()
+
+    def prepare(self, case: Case) -> None:
+        """Check that there is room for a case's records, and write down which are going to come."""
+        room.has_room(self.records)
+        self.plan(case)
+
+    def plan(self, case: Case) -> None:
+        """Write down which records of a case are going to come. Raises InfrastructureError."""
+        for arm in self.arms:
+            place = Place(records=self.records, board=arm.board.name, arm=arm.name, case=case.name)
+            virtual = arm.time == "virtual"
+            planned.plan(place, self.boots(case), virtual=virtual, steps=self.looks, screen=self.screen)
+
+    def one(self, case: Case, arm: Arm, seed: int) -> Record:
+        """Measure a case on one boot and write its record. Raises as `measure`, and Interrupted after `stop`."""
+        if self.stop.is_set():
+            raise Interrupted("stopped")
+        record, outcome = measure(case, arm, seed)
+        # In a job the boot has a number there, and who fetches it knows the pair.
+        if arm.time != "virtual" and "boot" not in record.machine:
+            mark = {"stage": "screen"} if self.screen else {"pair": str(seed)}
+            record = replace(record, machine={**record.machine, **mark})
+        directory = records_file.write(record, outcome.files, outcome.console, self.records)
+        return records_file.read(directory)
+
+
+class Beside:
+    """Measures the boots of several cases beside each other, as many at once as the run may have."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._pool = ThreadPoolExecutor(max_workers=run.jobs)
+        self._begun: dict[str, list[Future[Record]]] = {}
+        self._told: set[Future[Record]] = set()
+
+    def begin(self, case: Case) -> None:
+        """Put a case's boots at the end of the queue. Raises InfrastructureError when there is no room."""
+        run = self._run
+        run.prepare(case)
+        futures = self._begun.setdefault(case.name, [])
+        for arm, seed in run.order(case):
+            futures.append(self._pool.submit(run.one, case, arm, seed))
+
+    def end(self, case: Case, seen: Seen) -> tuple[Record, ...]:
+        """Wait for a case that was begun; tell `seen` of every boot that ends meanwhile. Raises as `Run.measure`."""
+        mine = self._begun[case.name]
+        waiting = {future for futures in self._begun.values() for future in futures} - self._told
+        try:
+            for future in as_completed(waiting):
+                if future in mine or not future.exception():
+                    seen(future.result())
+                    self._told.add(future)
+                if all(one in self._told for one in mine):
+                    break
+        except BaseException:
+            self.close()
+            raise
+        found = [future.result() for future in mine]
+        return tuple(sorted(found, key=lambda record: (record.arm, record.seed or 0, record.boot_id)))
+
+    def close(self) -> None:
+        """End every boot that is under way, and forget the others."""
+        if any(not future.done() for futures in self._begun.values() for future in futures):
+            self._run.stop.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._run.stop.clear()  # every boot is over; more may be measured
+        self._begun.clear()
+
+
+def stored(records: Path, board: str | None) -> dict[str, list[Record]]:
+    """Return the records below a directory by case, of one board or of all.
+
+    Raises:
+        ConfigError: a record is damaged.
+    """
+    found: dict[str, list[Record]] = {}
+    for record in _of(records, board):
+        found.setdefault(record.case, []).append(record)
+    return found
+
+
+def _of(records: Path, board: str | None) -> Iterator[Record]:
+    return (
+        record for record in map(verified, records_file.read_all(records)) if board is None or record.board == board
+    )

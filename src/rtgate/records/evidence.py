@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""What was seen of a measurement itself, from which its validity is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rtgate.tools import Bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """One thread as `/proc/PID/task/TID/stat` showed it (proc(5)).
+
+    CPU (field 39), real-time priority (40), policy (41); minor and major page faults since it began (10, 12), None in
+    records of before they were read.
+    """
+
+    moment: str
+    name: str
+    policy: int
+    priority: int
+    processor: int
+    minor_faults: int | None = None
+    major_faults: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSeen:
+    """The load's processes at one moment: how many there were, and their CPU time in clock ticks."""
+
+    moment: str
+    processes: int
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What was seen of the measurement itself, for its validity.
+
+    Attributes:
+        asked: what the tool had to do (see `tools.Expected`), as a mapping.
+        load_processes: how many processes the load has at least.
+        settings: settings of the target by path, as read before and after the measurement; empty if they were not.
+        kernel_threads: those whose priority the tuning sets.
+        processes: names of all processes, as read after the measurement.
+        log: what was read of the kernel's log: `whole`; `late`, if a boot of ours lacks its first lines, or any some
+            of the measurement; `some`, of a board that ran before; `new`, since the chunk before; empty for nothing.
+        pcie: what files of PCI functions held, by path, before and after the measurement (see `links`).
+        readings: what the board told of itself by path, before and after the measurement (see `validity.readings`).
+        suspends: lines of the kernel's log that tell of a suspend; None where nobody looked for them.
+        rcu_nocbs: the CPUs whose RCU callbacks the kernel offloads, as its log tells; None where it does not.
+        writes: what settings that were written had to read back as, by path, as regular expressions.
+        load_output: the end of what the load printed; `load_ended` its exit code, if it was seen to end by itself.
+    """
+
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    load: str = "idle"
+    load_processes: int = 1
+    threads: tuple[Thread, ...] = ()
+    load_seen: tuple[LoadSeen, ...] = ()
+    elapsed_s: float | None = None
+    settings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    writes: Mapping[str, str] = field(default_factory=dict)
+    processes: tuple[str, ...] = ()
+    kernel_threads: tuple[Thread, ...] = ()
+    log: str = ""
+    pcie: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    readings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    suspends: tuple[str, ...] | None = None
+    rcu_nocbs: str | None = None
+    load_output: str = ""
+    load_ended: int | None = None
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """What the board's file demanded of the measurements. Raises TypeError or KeyError if it is damaged."""
+        return tuple(_bound(entry) for entry in self.asked.get("bounds", ()))
+
+
+def _bound(entry: Mapping[str, Any]) -> Bound:
+    labels = of_kind((dict,), entry["labels"])
+    return Bound(
+        measurement=of_kind((str,), entry["measurement"]),
+        labels={name: of_kind((str,), label) for name, label in labels.items()},
+        value=float(of_kind((int, float), entry["value"])),
+        source=of_kind((str,), entry["source"]),
+        exact=of_kind((bool,), entry.get("exact", False)),
+    )
+
+
+def of_kind(kinds: tuple[type, ...], value: Any) -> Any:
+    """Return a value that must be of one of some types. Raises TypeError."""
+    if isinstance(value, kinds):
+        return value
+    raise TypeError(f"{value!r:.40} is not {kinds[0].__name__}")

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""`explained.json`: what traced boots showed of two kernels, beside the candidate's boots of the case.
+
+Tracing writes it, judging reads it: which functions differ, which of them ran while measuring, and where the
+instructions of a slow wake-up went.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rtgate import files
+from rtgate.errors import ConfigError, InfrastructureError
+
+_NAME = "explained.json"
+FORMAT = 2
+# Options that give a kernel its name: nothing that runs decides by it.
+_NAMING = frozenset({"LOCALVERSION", "LOCALVERSION_AUTO", "BUILD_SALT", "DEFAULT_HOSTNAME"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What ran of the instructions of one function that are new or changed.
+
+    Attributes:
+        instructions: how many there are; 0 if they could not be located.
+        times: how often the one ran that ran most.
+        missed: those that did not run, each as function and offset.
+        slow: those of `missed` that call or jump back, as the baseline's function did not: what can take long.
+        boots: the function runs while booting only, so that it cannot run while measuring.
+    """
+
+    function: str
+    instructions: int
+    times: int
+    missed: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
+    boots: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """What was seen of one case in traced boots, of the candidate at least.
+
+    Attributes:
+        baseline_image, candidate_image: SHA-256 of the kernels that were traced.
+        seed: of the boots.
+        sentence: where the candidate's wake-ups gained instructions; empty if nobody asked.
+        executed: instructions by function that differs and ran while measuring.
+        resting: functions that differ and did not run.
+        others: differences that are no function: variables, options; nobody can say whether they were exercised.
+        changes: by instruction, of functions that the candidate has; empty if nobody looked.
+    """
+
+    baseline_image: str
+    candidate_image: str
+    seed: int
+    sentence: str = ""
+    executed: Mapping[str, int]
+    resting: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Variables and options that differ and may matter; those that only name the kernel are none."""
+        return tuple(name for name in self.others if name.removeprefix("CONFIG_") not in _NAMING)
+
+    @property
+    def exercised(self) -> bool:
+        """Whether a function that differs ran, or nothing differs that could have run or been read."""
+        return bool(self.executed) or not (self.resting or self.unknown)
+
+    @property
+    def slept(self) -> str:
+        """Why nothing can be said of what differs, in words."""
+        names, of = self.resting, f"of {len(self.resting)} functions that differ"
+        ran = f"{of} ({_some(names)}) none ran" if names else "no function differs"
+        return ran + (f", and whether {_some(self.unknown)} took effect is not known" if self.unknown else "")
+
+    @property
+    def told(self) -> str:
+        """Which functions ran, in words; those that ran most come first."""
+        if not self.executed and not self.resting:
+            return "no function differs" + (f", but {_some(self.others)}" if self.others else "")
+        most = sorted(self.executed, key=lambda name: -self.executed[name])
+        both = len(self.executed) + len(self.resting)
+        return f"of {both} functions that differ {len(most)} ran" + (f": {', '.join(most[:3])}" if most else "")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + " and others" * (len(names) > 3)
+
+
+def as_json(explained: Explained) -> dict[str, Any]:
+    """Return what was seen as it stands in files."""
+    data = {name: getattr(explained, name) for name in Explained.__slots__}
+    changes = [asdict(change) for change in explained.changes]
+    return {**data, "executed": dict(explained.executed), "changes": changes}
+
+
+def write(directory: Path, explained: Explained) -> None:
+    """Write down what was seen into the directory of the case, whole or not at all. Raises InfrastructureError."""
+    try:
+        staged = directory / f".{_NAME}.writing"
+        text = json.dumps({"format": FORMAT, **as_json(explained)}, indent=1)
+        staged.write_text(f"{text}\n", encoding="utf-8")
+        staged.replace(directory / _NAME)
+    except OSError as error:
+        raise InfrastructureError(f"{directory} cannot be written: {error}") from error
+
+
+def read(directory: Path) -> Explained | None:
+    """Return what was seen of a case; None if nobody traced it. Raises ConfigError: the file is damaged."""
+    path = directory / _NAME
+    try:
+        return _decoded(json.loads(files.read_text(path, files.JSON_LIMIT)))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        what = files.damage(error)
+        raise ConfigError(f"{path}: damaged: {what}: run the gate again, or remove the file") from error
+
+
+def _decoded(data: dict[str, Any]) -> Explained:
+    if data["format"] != FORMAT:
+        raise ValueError(f"format {data['format']}, this rtgate reads {FORMAT}")
+    return Explained(
+        baseline_image=str(data["baseline_image"]),
+        candidate_image=str(data["candidate_image"]),
+        seed=int(data["seed"]),
+        sentence=str(data["sentence"]),
+        executed={str(name): int(count) for name, count in data["executed"].items()},
+        resting=tuple(str(name) for name in data["resting"]),
+        others=tuple(str(name) for name in data["others"]),
+        changes=tuple(_change(each) for each in data["changes"]),
+    )
+
+
+def _change(data: dict[str, Any]) -> Change:
+    return Change(
+        function=str(data["function"]),
+        instructions=int(data["instructions"]),
+        times=int(data["times"]),
+        missed=tuple(str(place) for place in data["missed"]),
+        slow=tuple(str(place) for place in data["slow"]),
+        boots=bool(data["boots"]),
+    )

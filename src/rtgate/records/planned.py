@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""`planned.json`: which boots a case was to have, so that one that left no record is missed; and who looked when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rtgate import files
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.records.record import Place, Record
+from rtgate.records.schedule import Schedule, Steps
+
+_PLANNED = "planned.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What was planned for one case on one arm.
+
+    Attributes:
+        seeds: of virtual-time boots.
+        boots: how many boots of any other board.
+        schedule: when somebody was going to look at them, or may have looked.
+    """
+
+    seeds: tuple[int, ...] = ()
+    boots: int = 0
+    schedule: Schedule = field(default_factory=Schedule)
+
+    @property
+    def count(self) -> int:
+        """How many boots there are to be."""
+        return len(self.seeds) + self.boots
+
+    def grown(self) -> Planned:
+        """Return the plan with its boots as a further batch."""
+        return replace(self, schedule=replace(self.schedule, taken=self.schedule.grown(self.count)))
+
+
+def plan(place: Place, numbers: Sequence[int], *, virtual: bool, steps: Steps = (), screen: bool = False) -> None:
+    """Write down which boots a case is going to have beside those it has, so that one without a record is missed.
+
+    What was planned before stays, also what left no record. Planning the same boots twice changes nothing.
+
+    Args:
+        place: the case.
+        numbers: seeds, or numbers of boots.
+        virtual: whether they are seeds.
+        steps: the looks that are planned; then numbers are those of pairs, counted from 1 in all batches together.
+        screen: whether the boots are the candidate's alone, to be compared with the history.
+
+    Raises:
+        InfrastructureError: the disk is full or not writable.
+        ConfigError: what was planned before is damaged.
+    """
+    before, there = read(place), measured(place)
+    schedule = before.schedule
+    if screen:
+        schedule = replace(schedule, screened=max(schedule.screened, len(numbers)))
+    if steps:
+        schedule = replace(schedule, steps=steps)
+    if virtual:
+        found = replace(before, seeds=tuple(sorted({*before.seeds, *there, *numbers})), schedule=schedule)
+    else:
+        # A boot of an earlier batch that left no record must not be made up for by one of this batch.
+        whole = schedule.screened + max(numbers, default=0) if steps and not screen else 0
+        found = replace(before, boots=max(before.boots, len(there) + len(numbers), whole), schedule=schedule)
+    _write(place, found.grown())
+
+
+def add(place: Place, seeds: Sequence[int], boots: int) -> None:
+    """Write down that a case was to have more boots, measured elsewhere. Raises as `plan`."""
+    before = read(place)
+    _write(place, replace(before, seeds=tuple(sorted({*before.seeds, *seeds})), boots=before.boots + max(0, boots)))
+
+
+def at_least(place: Place, boots: int) -> None:
+    """Write down that a case was to have at least so many boots. Raises as `plan`."""
+    before = read(place)
+    _write(place, replace(before, boots=max(before.boots, boots)))
+
+
+def unplan(place: Place, boots: int) -> None:
+    """Take boots back that are not going to be, because the lab broke them. Raises as `plan`."""
+    before = read(place)
+    _write(place, replace(before, boots=max(0, before.boots - boots)))
+
+
+def looked(place: Place, steps: Steps, screened: int) -> None:
+    """Write down that what was measured elsewhere is looked at now, by this schedule. Raises as `plan`."""
+    before = read(place)
+    schedule = replace(before.schedule, steps=steps, screened=screened)
+    _write(place, replace(before, schedule=schedule).grown())
+
+
+def measured(place: Place) -> tuple[int, ...]:
+    """Return the numbers of the directories that hold a case's records."""
+    names = [path.parent.name for path in place.directory.glob("*/record.json")]
+    return tuple(sorted(int(name) for name in names if name.isdecimal()))
+
+
+def missing(place: Place, records: Sequence[Record]) -> tuple[str, ...]:
+    """Return the boots that were planned and have no record, as people name them. Raises ConfigError."""
+    planned = read(place)
+    seen = {record.seed for record in records}
+    others = planned.boots - sum(record.seed is None for record in records)
+    found = [f"seed {seed}" for seed in planned.seeds if seed not in seen]
+    return (*found, *([f"{others} of {planned.boots} boots"] if others > 0 else []))
+
+
+def arms(records: Path) -> dict[str, set[str]]:
+    """Return the arms that were to be measured, by board."""
+    found: dict[str, set[str]] = {}
+    for path in records.glob(f"*/*/*/{_PLANNED}"):
+        board, arm = path.relative_to(records).parts[:2]
+        found.setdefault(board, set()).add(arm)
+    return found
+
+
+def _write(place: Place, planned: Planned) -> None:
+    data: dict[str, Any] = {"seeds": list(planned.seeds), "boots": planned.boots}
+    if not planned.schedule.plain:
+        data["looks"] = planned.schedule.as_json()
+    try:
+        place.directory.mkdir(parents=True, exist_ok=True)
+        staged = place.directory / f".{_PLANNED}.writing"
+        staged.write_text(json.dumps(data) + "\n", encoding="utf-8")
+        staged.replace(place.directory / _PLANNED)
+    except OSError as error:
+        raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
+
+
+def read(place: Place) -> Planned:
+    """Return what was planned. Raises ConfigError: the file is damaged."""
+    return read_in(place.directory)
+
+
+def read_in(directory: Path) -> Planned:
+    """Return what was planned for the boots in a directory; nothing if nobody planned. Raises ConfigError."""
+    path = directory / _PLANNED
+    try:
+        data = json.loads(files.read_text(path, files.JSON_LIMIT))
+        found = Planned(seeds=tuple(int(seed) for seed in data["seeds"]), boots=int(data["boots"]))
+        # Without a word of looks all boots were planned at once.
+        return replace(found, schedule=Schedule.from_json(data["looks"])) if "looks" in data else found.grown()
+    except (FileNotFoundError, NotADirectoryError):
+        return Planned()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        what = files.damage(error)
+        raise ConfigError(f"{path}: damaged: {what}: measure the case again, or remove the file") from error

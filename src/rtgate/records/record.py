@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: MIT
+"""Records: one case on one arm in one boot, as a directory that measuring writes and judging reads.
+
+`RECORDS/board/arm/case/NNN/record.json` beside `console.log` and `raw/`. The JSON holds everything that judging
+needs; `planned.json` beside the boots says which were planned; the raw output is kept so that a person can look, and
+so that a better parser can read it again.
+
+Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
+name several groups of threads. 3, `sources` and `reading`.
+If any, `chunk` of a soak, and `evidence.pcie`, `readings`, `suspends`, `rcu_nocbs`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rtgate import files as regular_file
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.measurement import Measurement
+from rtgate.records.environment import Environment
+from rtgate.records.evidence import Evidence, LoadSeen, Thread, of_kind
+from rtgate.records.kernel_identity import KernelIdentity as KernelIdentity  # noqa: PLC0414 - a part of a record
+
+FORMAT = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultSeen:
+    """A kernel fault: its kind as in `thresholds.yaml`, its first line, its text."""
+
+    kind: str
+    line: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Which part of a soak a record is.
+
+    Attributes:
+        soak: names the soak.
+        number: counts all chunks of a case in one directory of records, from 1.
+    """
+
+    soak: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record.
+
+    Attributes:
+        case: `suite/tool:load`.
+        state: how far the boot came, in the words of `target.outcome.State`.
+        message: one sentence, empty when it measured.
+        seed: the seed of a virtual-time boot; None elsewhere.
+        seconds: host seconds by step.
+        line: bytes received, frames damaged, frames repeated.
+        machine: what ran the board.
+        sources: SHA-256 of each file that the record was made from, by its path beside `record.json`.
+        reading: how the tool's output was read (see `measure.raw_output`), as a mapping; empty where nothing was.
+        discrepancies: where the record and its files say different things; of those who read it, not in the JSON.
+        chunk: which part of a soak it is; None for a measurement of its own.
+    """
+
+    case: str
+    board: str
+    arm: str
+    profile: str
+    seed: int | None
+    boot_id: str
+    state: str
+    message: str
+    argv: tuple[str, ...]
+    kernel: KernelIdentity
+    environment: Environment
+    evidence: Evidence
+    measurements: tuple[Measurement, ...]
+    faults: tuple[FaultSeen, ...]
+    line: Mapping[str, int]
+    seconds: Mapping[str, float]
+    machine: Mapping[str, str]
+    sources: Mapping[str, str] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    discrepancies: tuple[str, ...] = ()
+    chunk: Chunk | None = None
+    directory: Path | None = None
+
+    @property
+    def boot(self) -> str:
+        """How people name the boot: `seed 3`, `chunk 7`, the boot's id, or its number in a job."""
+        if self.chunk is not None:
+            return f"chunk {self.chunk.number}"
+        known = self.boot_id[:8] or self.machine.get("boot", "unknown")
+        return f"seed {self.seed}" if self.seed is not None else f"boot {known}"
+
+    @property
+    def virtual_time(self) -> bool:
+        """Whether the figures are virtual time."""
+        return self.environment.time == "virtual"
+
+    @property
+    def pair(self) -> int | None:
+        """Which pair of a comparison on a board the boot is of, counted from 1; None if nobody said."""
+        named = self.machine.get("pair", "")
+        return int(named) if named.isdecimal() else None
+
+    @property
+    def screening(self) -> bool:
+        """Whether the boot is compared with the history only, and is of no pair."""
+        return self.machine.get("stage", "") == "screen"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the records of one case on one arm of a board are."""
+
+    records: Path
+    board: str
+    arm: str
+    case: str
+
+    @property
+    def directory(self) -> Path:
+        """The directory that holds a directory for each boot."""
+        return self.records / self.board / self.arm / self.case.replace("/", ".")
+
+
+def write(record: Record, files: Mapping[str, bytes], console: bytes, records: Path) -> Path:
+    """Write a record with its raw output, whole or not at all, and return its directory. Raises InfrastructureError."""
+    raw = {f"raw/{Path(name).name}": data for name, data in files.items()}
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in {**raw, "console.log": console}.items()}
+    record = replace(record, sources=digests)
+    case = Place(records=records, board=record.board, arm=record.arm, case=record.case).directory
+    try:
+        case.mkdir(parents=True, exist_ok=True)
+        staged = Path(tempfile.mkdtemp(prefix=".writing-", dir=case))
+        try:
+            (staged / "raw").mkdir()
+            for name, data in raw.items():
+                (staged / name).write_bytes(data)
+            (staged / "console.log").write_bytes(console)
+            (staged / "record.json").write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
+            staged.chmod(0o755)
+            return _placed(staged, case, record)
+        except BaseException:
+            shutil.rmtree(staged, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise InfrastructureError(f"the record could not be written to {case}: {error}") from error
+
+
+def rewrite(record: Record, files: Mapping[str, bytes]) -> None:
+    """Write a record anew in its directory, with further files beside it. Raises InfrastructureError."""
+    assert record.directory is not None
+    try:
+        for name, data in files.items():
+            (record.directory / Path(name).name).write_bytes(data)
+        staged = record.directory / ".record.json.writing"
+        staged.write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
+        staged.replace(record.directory / "record.json")
+    except OSError as error:
+        raise InfrastructureError(f"the record in {record.directory} could not be written: {error}") from error
+
+
+def _placed(staged: Path, case: Path, record: Record) -> Path:
+    """Rename to the number of the seed or chunk, in place of an older record of it, or to the next free number."""
+    named = record.seed if record.chunk is None else record.chunk.number
+    if named is not None:
+        target = case / f"{named:03d}"
+        if target.exists():
+            shutil.rmtree(target)
+        return staged.rename(target)
+    number = 1
+    while True:
+        try:
+            return staged.rename(case / f"{number:03d}")
+        except OSError:
+            if not (case / f"{number:03d}").exists():
+                raise
+            number += 1
+
+
+def read(directory: Path) -> Record:
+    """Read the record in a directory.
+
+    Raises:
+        ConfigError: it is missing, damaged, or of a newer format.
+    """
+    path = directory / "record.json"
+    try:
+        text = regular_file.read_text(path, regular_file.JSON_LIMIT)
+        data = json.loads(text, parse_constant=int)  # no NaN
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise ConfigError(_damaged(str(path), error)) from error
+    return from_json(data, str(path), directory)
+
+
+def from_json(data: dict[str, Any], origin: str, directory: Path | None = None) -> Record:
+    """Return the record of `as_json`. Raises ConfigError, naming `origin`: it is damaged or of another format."""
+    try:
+        if data["format"] != FORMAT:
+            raise ConfigError(f"{origin}: record format {data['format']}, this rtgate reads {FORMAT}")
+        return _decoded(data, directory)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ConfigError(_damaged(origin, error)) from error
+
+
+def _damaged(origin: str, error: Exception) -> str:
+    return (
+        f"{origin}: damaged record: {regular_file.damage(error)}: the file was changed or is of another rtgate; "
+        f"measure again, or remove its directory"
+    )
+
+
+def read_all(records: Path) -> Iterator[Record]:
+    """Read every record below a directory, in order of their paths. Raises ConfigError as `read`."""
+    for path in sorted(records.glob("*/*/*/*/record.json")):
+        if not path.parent.name.startswith("."):
+            yield read(path.parent)
+
+
+def digest_source(record: Record) -> str:
+    """Return what two runs of one seed must have in common, as text: every measurement with all its samples."""
+    return json.dumps([measurement.as_json() for measurement in record.measurements], sort_keys=True)
+
+
+def as_json(record: Record) -> dict[str, Any]:
+    """Return the record as it stands in `record.json`."""
+    evidence = record.evidence
+    return {
+        "format": FORMAT,
+        **{name: getattr(record, name) for name in _PLAIN},
+        **({"chunk": _slots(record.chunk)} if record.chunk is not None else {}),
+        "argv": list(record.argv),
+        "kernel": _slots(record.kernel),
+        "environment": record.environment.as_mapping(),
+        "evidence": {
+            "asked": dict(evidence.asked),
+            "load": evidence.load,
+            "load_processes": evidence.load_processes,
+            "threads": [_slots(thread) for thread in evidence.threads],
+            "load_seen": [_slots(seen) for seen in evidence.load_seen],
+            **({"load_output": evidence.load_output} if evidence.load_output else {}),
+            **({"load_ended": evidence.load_ended} if evidence.load_ended is not None else {}),
+            "elapsed_s": evidence.elapsed_s,
+            "settings": {path: list(values) for path, values in evidence.settings.items()},
+            **_states("pcie", evidence.pcie),
+            **_states("readings", evidence.readings),
+            "writes": dict(evidence.writes),
+            "processes": list(evidence.processes),
+            "log": evidence.log,
+            "kernel_threads": [_slots(thread) for thread in evidence.kernel_threads],
+            **({} if evidence.suspends is None else {"suspends": list(evidence.suspends)}),
+            **({} if evidence.rcu_nocbs is None else {"rcu_nocbs": evidence.rcu_nocbs}),
+        },
+        "measurements": [measurement.as_json() for measurement in record.measurements],
+        "faults": [_slots(fault) for fault in record.faults],
+        "line": dict(record.line),
+        "seconds": dict(record.seconds),
+        "machine": dict(record.machine),
+        "sources": dict(record.sources),
+        "reading": dict(record.reading),
+    }
+
+
+_PLAIN = {
+    **dict.fromkeys(("case", "board", "arm", "profile", "boot_id", "state", "message"), (str,)),
+    "seed": (int, type(None)),
+}
+
+
+def _states(name: str, states: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    return {name: {path: list(values) for path, values in states.items()}} if states else {}
+
+
+def _slots(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__slots__}
+
+
+def _decoded(data: dict[str, Any], directory: Path | None) -> Record:
+    record = _record(data, directory)
+    _ = record.evidence.bounds  # damaged ones are no use to anybody
+    return record
+
+
+def _record(data: dict[str, Any], directory: Path | None) -> Record:
+    evidence = data["evidence"]
+    return Record(
+        **{name: of_kind(kind, data[name]) for name, kind in _PLAIN.items()},
+        chunk=Chunk(**data["chunk"]) if "chunk" in data else None,
+        argv=tuple(data["argv"]),
+        kernel=KernelIdentity(**data["kernel"]),
+        environment=Environment.from_mapping(
+            {name: of_kind((str,), text) for name, text in data["environment"].items()}
+        ),
+        evidence=Evidence(
+            asked=of_kind((dict,), evidence["asked"]),
+            load=evidence["load"],
+            load_processes=evidence["load_processes"],
+            threads=tuple(Thread(**thread) for thread in evidence["threads"]),
+            load_seen=tuple(LoadSeen(**seen) for seen in evidence["load_seen"]),
+            load_output=of_kind((str,), evidence.get("load_output", "")),
+            load_ended=of_kind((int, type(None)), evidence.get("load_ended")),
+            elapsed_s=evidence["elapsed_s"],
+            settings={path: (before, after) for path, (before, after) in evidence["settings"].items()},
+            pcie={path: (before, after) for path, (before, after) in evidence.get("pcie", {}).items()},
+            readings={path: (before, after) for path, (before, after) in evidence.get("readings", {}).items()},
+            writes=of_kind((dict,), evidence["writes"]),
+            processes=tuple(evidence["processes"]),
+            log=of_kind((str,), evidence["log"]),
+            kernel_threads=tuple(Thread(**thread) for thread in evidence["kernel_threads"]),
+            suspends=tuple(of_kind((list,), evidence["suspends"])) if "suspends" in evidence else None,
+            rcu_nocbs=of_kind((str, type(None)), evidence.get("rcu_nocbs")),
+        ),
+        measurements=tuple(Measurement.from_json(entry) for entry in data["measurements"]),
+        faults=tuple(FaultSeen(**fault) for fault in data["faults"]),
+        line=of_kind((dict,), data["line"]),
+        seconds=of_kind((dict,), data["seconds"]),
+        machine=of_kind((dict,), data["machine"]),
+        sources={name: of_kind((str,), digest) for name, digest in of_kind((dict,), data["sources"]).items()},
+        reading=of_kind((dict,), data["reading"]),
+        directory=directory,
+    )

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""Progress of measuring: a bar with the time left on a terminal, a line per boot elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from rtgate.judge.limits import shown
+from rtgate.records.record import Record
+from rtgate.report.text import plain
+
+_TELLING_SHARE = 0.05
+_TELLING_S = 15.0
+
+
+def time_left(seconds: float) -> str:
+    """Return a time that is left, as exactly as it is known: in minutes, or in steps of ten seconds; empty for none."""
+    if seconds < 1:
+        return ""
+    if seconds < 95:
+        return f"about {max(10, round(seconds / 10) * 10)} s left"
+    return f"about {round(seconds / 60)} min left"
+
+
+def estimate(elapsed_s: float, done: int, total: int) -> str:
+    """Return what is left of steps that take about as long as those before.
+
+    Empty as long as it means nothing: the first steps of a build are not like the others.
+    """
+    if not done or elapsed_s < _TELLING_S or done < _TELLING_SHARE * total:
+        return ""
+    return time_left(elapsed_s * (total - done) / done)
+
+
+_SILENCE_S = 2.5
+
+
+@contextmanager
+def spoken(silence_s: float = _SILENCE_S) -> Iterator[Callable[[str], None]]:
+    """Yield what prints a step of slow work on stderr; a step is named again while it goes on, with its time."""
+    ended = threading.Event()
+    steps: list[tuple[str, float]] = []
+
+    def say(text: str) -> None:
+        steps.append((text, time.monotonic()))
+        print(text, file=sys.stderr, flush=True)
+
+    def remind() -> None:
+        while not ended.wait(silence_s):
+            text, began = steps[-1] if steps else ("working", started)
+            print(f"{text} ... {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+
+    started = time.monotonic()
+    reminder = threading.Thread(target=remind, daemon=True)
+    reminder.start()
+    try:
+        yield say
+    finally:
+        ended.set()
+        reminder.join()
+
+
+class Progress:
+    """Tells what has been measured and how long the rest takes."""
+
+    def __init__(self, total: int, workers: int) -> None:
+        self._total = total
+        self._workers = workers
+        self._done = 0
+        self._made = 0
+        self._busy_s = 0.0
+        self._began = time.monotonic()
+        self._console = Console(file=sys.__stderr__, highlight=False)
+        self._bar: Bar | None = None
+        self._case = ""
+
+    @contextmanager
+    def case(self, name: str) -> Iterator[None]:
+        """Show one case while it is measured."""
+        self._case = name
+        if not self._console.is_terminal:
+            yield
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Bar(*columns, TextColumn("{task.fields[left]}"), console=self._console, transient=True) as bar:
+            self._bar = bar
+            bar.add_task(f"measuring {name}", total=self._total, completed=self._done, left="")
+            try:
+                yield
+            finally:
+                self._bar = None
+
+    def seen(self, record: Record) -> None:
+        """Take note of a finished boot."""
+        self._done += 1
+        if "booted" not in record.machine:
+            self._made += 1
+            self._busy_s += record.seconds.get("total", 0.0)
+        # As if none of the rest had been made before.
+        left = (self._total - self._done) * self._busy_s / max(1, self._made) / self._workers
+        text = time_left(left)
+        made = f" (booted {record.machine['booted']})" if "booted" in record.machine else ""
+        line = f"{record.case} {record.boot} {record.arm}: {headline(record)}{made}"
+        if self._bar is None:
+            count = f"{self._done}/{self._total}"
+            self._console.print(f"[{', '.join(filter(None, (count, text)))}] {line}", markup=False, soft_wrap=True)
+        else:
+            self._bar.print(line, markup=False, soft_wrap=True)
+            self._bar.update(self._bar.task_ids[0], completed=self._done, left=text)
+
+
+def headline(record: Record) -> str:
+    """Return the one figure by which people know a boot, or why there is none."""
+    if record.state != "measured":
+        return f"{record.state}: {plain(record.message).partition(chr(10))[0]}"
+    worst = [one.quantity for one in record.measurements if one.name == "latency.max" and one.quantity is not None]
+    if not worst:
+        return "measured"
+    return f"max {shown(max(worst, key=lambda quantity: quantity.value), record.environment.instruction_ns)}"

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Root filesystems of targets: recipes, packages, images."""

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""Companions: tools that run beside another one as its load, so that both numbers stand in one record.
+
+A companion runs from before the other tool starts until after it ended. Its measurements carry its name, as in
+`fio-write.bandwidth`; neither number stands without the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from rtgate.measurement import Measurement
+from rtgate.tools import Expected, Output, Setting, Tool
+from rtgate.tools.loads import Load
+from rtgate.tools.registry import COMPANIONS
+
+
+def companion(load: str) -> Tool | None:
+    """Return a load as a tool, if it is one that measures."""
+    return COMPANIONS[load]() if load in COMPANIONS else None
+
+
+def beside(setting: Setting) -> Setting:
+    """Return the setting of a companion, from that of the tool which it runs beside."""
+    return replace(setting, beside=True)
+
+
+def as_load(tool: Tool, setting: Setting) -> Load:
+    """Return a companion as what plans run beside a tool of this setting."""
+    return Load(
+        name=tool.name,
+        argv=tool.argv(beside(setting)),
+        needs=tool.required(),
+        image=tool.image,
+        devices=tool.devices,
+        measures=True,
+    )
+
+
+def measured(tool: Tool, output: Output) -> tuple[Measurement, ...]:
+    """Return what a companion measured, under its name. Raises ParseError."""
+    return tuple(replace(one, name=f"{tool.name}.{one.name}") for one in tool.parse(output))
+
+
+def asked(tool: Tool, setting: Setting, expected: Expected) -> dict[str, object]:
+    """Return what both had to do, of what `expected` says about the other tool alone."""
+    more = tool.expected(beside(setting))
+    counts = [{"measurement": f"{tool.name}.{one.measurement}", "least": one.least} for one in more.counts]
+    health = f"{tool.name}.{more.health}" if more.health else expected.health
+    return {"counts": [*map(asdict, expected.counts), *counts], "health": health}

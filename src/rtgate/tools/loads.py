@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""Loads: what runs beside a tool, each defined once, with the parameters taken from the board.
+
+That a load ran is proven in each record: its processes were there at start, middle and end, and used CPU time.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rtgate.board.boards import Board
+from rtgate.errors import ConfigError
+from rtgate.tools.needs import Need
+
+Options = Mapping[str, int | str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """One load.
+
+    Attributes:
+        argv: the command; empty for no load.
+        repeat: start the command again whenever it ends (programs that do a fixed amount of work).
+        processes: how many processes it has at least while it runs.
+        needs: what the target must have.
+        image: the root filesystem image that has its programs.
+        measures: whether it is a tool that measures as well, and writes down what when it is ended.
+        devices: as a tool's (see `tools.Tool`).
+    """
+
+    name: str
+    argv: tuple[str, ...] = ()
+    repeat: bool = False
+    processes: int = 1
+    needs: tuple[Need, ...] = ()
+    image: str = "core"
+    measures: bool = False
+    devices: tuple[str, ...] = ()
+
+
+def _idle(_: Board) -> Load:
+    return Load(name="idle", processes=0)
+
+
+def _hackbench(board: Board) -> Load:
+    # One group of 2 x 5 tasks per CPU. The default of 10 groups (400 tasks) takes minutes to start on an emulated
+    # CPU; the load on the scheduler and the IPC paths is the same kind with fewer tasks.
+    return Load(
+        name="hackbench",
+        argv=("hackbench", "--groups", str(board.cpus), "--fds", "5", "--loops", "100", "--datasize", "100"),
+        repeat=True,
+    )
+
+
+def _memory(board: Board) -> str:
+    """Return the memory that the vendor's reference runs used: 256 MiB of their 4 GiB, which is 1/16."""
+    return f"{max(4, board.memory_mib // 16)}M"
+
+
+def _usual(board: Board) -> Options:
+    """Return the mix of the vendor's reference runs on RK3562, RK3568 and RK3588: -c CPUs --io 2 --vm 1."""
+    return {"cpu": board.cpus, "io": 2, "vm": 1, "vm-bytes": _memory(board)}
+
+
+# What a profile may ask of a load, by the names that its program gives to it.
+_STRESS = ("cpu", "io", "vm", "vm-bytes", "hdd", "hdd-bytes", "timeout")
+_STRESS_NG = (*_STRESS, "cpu-load", "cpu-method", "timerfd-freq")
+_WORKERS = ("cpu", "io", "vm", "hdd")
+
+
+def _stress(board: Board) -> Load:
+    return _mixed("stress", ("stress", "--quiet"), board, _usual(board))
+
+
+def _stress_ng(board: Board) -> Load:
+    return _mixed("stress-ng", ("stress-ng", "--quiet"), board, _usual(board))
+
+
+def _mixed(name: str, program: tuple[str, ...], board: Board, mix: Options) -> Load:
+    """Return a mix of workers as a load; those that write files do so on a disk."""
+    words = tuple(word for option, value in mix.items() for word in (f"--{option}", str(value)))
+    end = ("--temp-path", "/tmp") if name == "stress-ng" else ()  # noqa: S108 - on the target, a RAM file system
+    processes = sum(int(mix.get(worker, 0)) for worker in _WORKERS)
+    if "hdd" not in mix:
+        return Load(name=name, argv=(*program, *words, *end), processes=processes)
+    command, needs = _on_disk(board, f"exec {shlex.join((*program, *words))}")
+    return Load(name=name, argv=("sh", "-c", command), processes=processes, needs=needs)
+
+
+_DISK = "/run/rtgate-disk"
+# A board says where a disk may be written; a virtual one has a RAM disk, whose blocks go through the same code.
+_RAM_DISK = (
+    Need(test="[ -b /dev/ram0 ]", reason="the kernel has no RAM disk (CONFIG_BLK_DEV_RAM)"),
+    Need(test="grep -qw ext2 /proc/filesystems", reason="the kernel has no ext2 file system (CONFIG_EXT2_FS)"),
+)
+_MOUNTED = (
+    f"umount {_DISK} 2>/dev/null; mkdir -p {_DISK} && mke2fs -F /dev/ram0 >/dev/null && mount -t ext2 /dev/ram0 {_DISK}"
+)
+
+
+def _on_disk(board: Board, command: str) -> tuple[str, tuple[Need, ...]]:
+    """Return a shell command that runs `command` in a directory on a disk, and what it needs."""
+    if board.scratch:
+        place = shlex.quote(f"{board.scratch}/rtgate-load")
+        return f"mkdir -p {place} && cd {place} && {command}", ()
+    return f"{_MOUNTED} && cd {_DISK} && {command}", _RAM_DISK
+
+
+def _disk(board: Board) -> Load:
+    writes = "while dd if=/dev/zero of=written bs=65536 count=64 2>/dev/null; do sync; done"
+    command, needs = _on_disk(board, writes)
+    return Load(name="disk", argv=("sh", "-c", command), needs=needs)
+
+
+def _fio(board: Board) -> Load:
+    mix = "--name=load --rw=randrw --bs=4k --size=16m --ioengine=psync --fsync=16 --thread=0"
+    command, needs = _on_disk(board, f"exec fio {mix} --time_based --runtime=1000000 --output=/dev/null")
+    return Load(name="fio", argv=("sh", "-c", command), needs=needs, image="full")
+
+
+_LOOPBACK = Need(test="[ -e /proc/net/route ]", reason="the kernel has no TCP/IP (CONFIG_INET)")
+
+
+def _network(_: Board) -> Load:
+    # TCP and UDP through the loopback device: the protocol stacks and soft interrupts, no network card.
+    return Load(
+        name="network",
+        argv=("stress-ng", "--quiet", "--sock", "1", "--udp", "1", "--temp-path", "/tmp"),  # noqa: S108 - as above
+        processes=3,
+        needs=(_LOOPBACK,),
+    )
+
+
+def _pressure(board: Board) -> Load:
+    # Two thirds of the memory, mapped, touched and given back all the time: faults, zeroing, the page allocator.
+    size = f"{board.memory_mib * 2 // 3 // 2}M"
+    vm = ("--vm", "2", "--vm-bytes", size, "--vm-method", "flip", "--mmap", "1", "--mmap-bytes", "8M")
+    return Load(
+        name="memory",
+        argv=("stress-ng", "--quiet", *vm, "--temp-path", "/tmp"),  # noqa: S108 - as above
+        processes=4,
+    )
+
+
+def _combination(board: Board) -> Load:
+    """Return hackbench, stress-ng and disk writes at once; when one of them ends, all do, so that it shows."""
+    messages, mixed, disk = _hackbench(board), _stress_ng(board), _disk(board)
+    repeated = f"while {shlex.join(messages.argv)}; do :; done"
+    end = "kill -KILL 0"
+    command = f"({repeated}; {end}) & ({disk.argv[-1]}; {end}) & {shlex.join(mixed.argv)}; {end}"
+    processes = messages.processes + mixed.processes + disk.processes
+    return Load(name="combination", argv=("sh", "-c", command), processes=processes, needs=disk.needs)
+
+
+# Broken connections are what is left of a hackbench that was ended.
+_ENDED = "-e 'Broken pipe' -e 'Connection reset' -e Interrupted"
+_AGAIN = (
+    "while :; do hackbench --groups 20 >/dev/null 2>hackbench.said; code=$?; "
+    "if [ $code -gt 0 ] && [ $code -lt 128 ]; then cat hackbench.said >&2; break; fi; "
+    f"[ -s hackbench.said ] && grep '(error: ' hackbench.said | grep -v {_ENDED} >&2 && break; done"
+)
+_RAM_DISK_COUNT = 48  # what fits on 64 MiB (CONFIG_BLK_DEV_RAM_SIZE=65536) with a file system
+
+
+def _dd_hackbench(board: Board) -> Load:
+    """Return the load of the reference runs on the NUC: 1 GiB written again and again, and hackbench, ended every 5 s.
+
+    Its `hackbench 20` is `--groups 20` since rt-tests 2.0, which does not read numbers without a name. When one of the
+    two cannot do its work the whole load ends, and says why; dd counts its bytes on standard error, so only what it
+    said last is kept.
+    """
+    dd = f"dd if=/dev/zero of=bigfile bs=1024000 count={1024 if board.scratch else _RAM_DISK_COUNT}"
+    written, needs = _on_disk(board, f'{{ while {dd} 2>"$said"; do :; done; cat "$said" >&2; }}')
+    end, killed = "kill -KILL 0", "while sleep 5; do killall hackbench 2>/dev/null; done"
+    command = f"said=$PWD/dd.said; ({written}; {end}) & ({_AGAIN}; {end}) & {killed}; {end}"
+    programs = tuple(
+        Need(test=f"command -v {name} >/dev/null", reason=f"the target has no {name}")
+        for name in ("dd", "hackbench", "killall")
+    )
+    # Four shells and sleep, and at least one of the two.
+    return Load(name="dd-hackbench", argv=("sh", "-c", command), processes=6, needs=(*needs, *programs))
+
+
+_LOADS: dict[str, Callable[[Board], Load]] = {
+    "idle": _idle,
+    "hackbench": _hackbench,
+    "stress": _stress,
+    "stress-ng": _stress_ng,
+    "disk": _disk,
+    "fio": _fio,
+    "network": _network,
+    "memory": _pressure,
+    "combination": _combination,
+    "dd-hackbench": _dd_hackbench,
+}
+NAMES = tuple(_LOADS)
+
+
+# What programs of loads print when something of theirs failed, and not when the plan ends them with SIGTERM: then
+# stress reports that its workers got signal 15, and hackbench that connections broke.
+_COMPLAINT = re.compile(
+    r"^(?:stress-ng: (?:error|fail):.*"
+    r"|stress: FAIL: \[\d+\] \(\d+\) (?!<-- worker \d+ got signal 15|failed run completed|kill error).*"
+    r"|fio: (?!terminating on signal).*|.*\(error: (?!Broken pipe|Connection reset|Interrupted).*\)"
+    r"|(?:dd|mkdir): .*"
+    r"|\S*sh: .*(?:not found|No such file or directory|Permission denied).*)$",
+    re.MULTILINE,
+)
+
+
+def complaint(output: str) -> str:
+    """Return the first line in which a load's output says that something of it failed; empty if there is none."""
+    found = _COMPLAINT.search(output)
+    return found[0].strip()[:200] if found else ""
+
+
+_OPTIONS: Mapping[str, tuple[str, ...]] = {"stress": _STRESS, "stress-ng": _STRESS_NG}
+
+
+def load(name: str, board: Board, options: Options | None = None) -> Load:
+    """Return the load of this name for a board.
+
+    Args:
+        name: one of `NAMES`.
+        board: whose CPUs, memory and disk it takes.
+        options: what its program is asked for instead of what is usual, as a whole; None or nothing for the usual.
+
+    Raises:
+        ConfigError: there is none, or it has no such option.
+    """
+    if name not in _LOADS:
+        raise ConfigError(f"unknown load {name!r} (allowed: {', '.join(NAMES)})")
+    if not options:
+        return _LOADS[name](board)
+    check_options(name, options)
+    return _mixed(name, (name, "--quiet"), board, options)
+
+
+def check_options(name: str, options: Options) -> None:
+    """Check that a load has these options. Raises ConfigError."""
+    known = _OPTIONS.get(name, ())
+    for option, value in options.items():
+        if option not in known:
+            allowed = ", ".join(known) or "none"
+            raise ConfigError(f"the load {name} has no option {option!r} (allowed: {allowed})")
+        if option in _WORKERS and not (isinstance(value, int) and value > 0):
+            raise ConfigError(f"{option} of the load {name} is {value!r} (allowed: a whole number of at least 1)")
+    if options and not set(options) & set(_WORKERS):
+        raise ConfigError(f"the load {name} has no worker (one of {', '.join(_WORKERS)})")

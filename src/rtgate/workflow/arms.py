@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: MIT
+"""From names on a command line to arms that can be measured."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtgate.board import boards
+from rtgate.board.boards import FLAVOURS, Board
+from rtgate.errors import ConfigError
+from rtgate.kernel import artefacts, banner
+from rtgate.kernel.artefacts import KernelBuild, sha256
+from rtgate.kernel.configuration import read_config
+from rtgate.kernel.pinned import pinned
+from rtgate.lava.in_job.target import JobTarget, time_of
+from rtgate.lava.job import environment
+from rtgate.measure.case import Arm, Target
+from rtgate.measure.profiles import profile
+from rtgate.records.record import KernelIdentity
+from rtgate.report.progress import spoken
+from rtgate.rootfs import images as rootfs
+from rtgate.rootfs.images import RootfsImage
+from rtgate.target import boot_digests
+from rtgate.target.boot_cache import KeptBoots
+from rtgate.target.live import LiveTarget
+from rtgate.target.plan import Plan
+from rtgate.target.power import PowerCycle, Revived
+from rtgate.target.qemu import version
+from rtgate.target.shared_boots import SharedBoots
+from rtgate.target.virtual import VirtualBoard
+from rtgate.tools.registry import TOOLS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmRequest:
+    """What the user asked for.
+
+    Attributes:
+        kernels: build directory by arm (`baseline`, `candidate`); empty on a live console that runs its own kernel.
+        flavour: what a kernel of unknown provenance should be.
+        power_cycle: a shell command that turns the board of a live console off and on.
+        kept: boots of virtual-time boards that were made before and are not made again; None to make every boot.
+    """
+
+    board: str
+    kernels: dict[str, Path]
+    profile: str
+    console: str | None = None
+    tuning: str = "default"
+    flavour: str | None = None
+    power_cycle: str | None = None
+    kept: KeptBoots | None = None
+
+
+def make_arms(request: ArmRequest) -> tuple[tuple[Arm, ...], threading.Event]:
+    """Return the arms, and the event that ends their boots.
+
+    Raises:
+        ConfigError: no such board, kernel, profile or console, or they do not fit together.
+        InfrastructureError: QEMU or the root filesystem is not to be had.
+    """
+    board = boards.board(request.board)
+    console = request.console or ("virtual" if board.virtual else "")
+    if request.flavour and request.flavour not in FLAVOURS:
+        raise ConfigError(f"unknown flavour {request.flavour!r} (allowed: {', '.join(FLAVOURS)})")
+    _consistent(board, console, request)
+    stop = threading.Event()
+    if console in {"virtual", "host", "host-pty"}:
+        return _virtual(request, board, console, stop), stop
+    if console == "lava":
+        return (_in_job(request, board, stop),), stop
+    return (_attached(request, board, console, stop),), stop
+
+
+def _consistent(board: Board, console: str, request: ArmRequest) -> None:
+    kernels = request.kernels
+    if not console:
+        raise ConfigError(
+            f"{board.name} is no virtual board: say where its console is, for example --console serial:/dev/ttyUSB0:"
+            f"{board.console.baud} (or tcp:HOST:PORT, command:CMD, lava)"
+        )
+    ours = console in {"virtual", "host", "host-pty"}
+    if ours and not board.virtual:
+        raise ConfigError(f"{board.name} is no virtual board, --console {console} starts QEMU")
+    if ours and not kernels:
+        raise ConfigError("a virtual board needs a kernel: --kernel DIR (a directory made by `rtgate build`)")
+    if ours and request.power_cycle:
+        raise ConfigError(f"--power-cycle is for boards that are attached; --console {console} starts QEMU anew")
+    if not ours and "baseline" in kernels:
+        raise ConfigError(f"--console {console} is attached to one running kernel: it has one arm, not two")
+
+
+def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> tuple[Arm, ...]:
+    assert board.qemu is not None
+    version(board.qemu.binary)
+    kernels = {arm: pinned(directory) for arm, directory in request.kernels.items()}
+    for arm, kernel in kernels.items():
+        if kernel.arch and kernel.arch != board.arch:
+            raise ConfigError(f"{request.kernels[arm]} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
+    images = _images(board)
+    chosen = profile(request.profile, TOOLS)
+
+    one_image = len(kernels) > 1 and len({kernel.image_sha256 for kernel in kernels.values()}) == 1
+    shared = SharedBoots() if one_image else None
+    program = boot_digests.program(board.qemu.binary)
+
+    def target(kernel: KernelBuild) -> Target:
+        if console == "virtual":
+            return VirtualBoard(
+                board=board,
+                image=kernel.image,
+                rootfs=images,
+                stop=stop,
+                kept=request.kept,
+                shared=shared,
+                image_sha256=kernel.image_sha256,
+                qemu_sha256=program,
+            )
+        return LiveTarget.started(board, kernel.image, images, stop, pty=console == "host-pty")
+
+    return tuple(
+        Arm(
+            name=name,
+            board=board,
+            kernel=identity(kernel, request.flavour),
+            profile=chosen,
+            tuning=board.tuning(request.tuning),
+            time="virtual" if console == "virtual" else "host",
+            target=target(kernel),
+            configuration=read_config(kernel.config) if kernel.config else {},
+        )
+        for name, kernel in kernels.items()
+    )
+
+
+def _images(board: Board) -> Callable[[Plan], RootfsImage]:
+    """Return what finds a plan's root filesystem image; the board's own is made now, others when they are needed."""
+    with spoken() as say:
+        made = {board.rootfs: rootfs.image(board.rootfs, board.arch, progress=say)}
+    lock = threading.Lock()
+
+    def image(plan: Plan) -> RootfsImage:
+        name = board.rootfs if plan.image == "core" else plan.image
+        with lock:
+            if name not in made:
+                with spoken() as say:
+                    made[name] = rootfs.image(name, board.arch, progress=say)
+            return made[name]
+
+    return image
+
+
+def _attached(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> Arm:
+    directory = request.kernels.get("candidate")
+    kernel = identity(artefacts.load(directory), request.flavour) if directory else _running(request.flavour)
+    return Arm(
+        name="candidate",
+        board=board,
+        kernel=kernel,
+        profile=profile(request.profile, TOOLS),
+        tuning=board.tuning(request.tuning),
+        time=time_of(board),
+        attached=True,
+        target=Revived(
+            live=LiveTarget.attached(board, console, stop),
+            cycle=PowerCycle(request.power_cycle) if request.power_cycle else None,
+        ),
+    )
+
+
+def _in_job(request: ArmRequest, board: Board, stop: threading.Event) -> Arm:
+    """Return the arm that a LAVA job has booted."""
+    job = environment.read()
+    chosen = profile(request.profile, TOOLS)
+    return Arm(
+        name=job.arm,
+        board=board,
+        kernel=job.kernel or _running(request.flavour),
+        profile=chosen,
+        tuning=board.tuning(request.tuning),
+        time=time_of(board),
+        target=JobTarget.of(board, job, chosen, stop),
+    )
+
+
+def identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
+    """Return which kernel a build is. Raises ConfigError: it is of another flavour than it should be."""
+    if flavour and kernel.flavour and flavour != kernel.flavour:
+        raise ConfigError(f"{kernel.directory} was built as {kernel.flavour}, --flavour says {flavour}")
+    return KernelIdentity(
+        name=kernel.name or kernel.directory.name,
+        # rtgate gates real-time kernels: a kernel that says nothing must prove to be one.
+        flavour=kernel.flavour or flavour or "preempt_rt",
+        release=kernel.release or "",
+        image_sha256=kernel.image_sha256,
+        source=_source(kernel),
+        provenance=kernel.provenance,
+        version=banner.version(kernel.image),
+        # A configuration that lies beside somebody's image may be another one's.
+        config_sha256=sha256(kernel.config) if kernel.config and kernel.provenance == "rtgate" else "",
+    )
+
+
+def _source(kernel: KernelBuild) -> str:
+    """Return what the kernel was built from, as people name it; paths of one machine are left out."""
+    known = kernel.source or {}
+    words = [str(known[key]) for key in ("package", "package_version", "describe") if known.get(key)]
+    # What no version names is told apart by its fingerprint.
+    state = [str(known["fingerprint"])[:8]] if known.get("fingerprint") else []
+    words = words or [*(str(known[key]) for key in ("kind", "version") if known.get(key)), *state]
+    changed = ["with local changes", *state] if known.get("dirty") else []
+    patched = [f"with {', '.join(kernel.patches)}"] if kernel.patches else []
+    return " ".join([*words, *changed, *patched]) or "unknown"
+
+
+def _running(flavour: str | None) -> KernelIdentity:
+    return KernelIdentity(
+        name="running",
+        flavour=flavour or "preempt_rt",
+        release="",
+        image_sha256="",
+        source="whatever the target runs",
+        provenance="unknown",
+    )

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""Board-minutes that a comparison may take, and where it stands in them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rtgate import durations
+
+DEFAULT = "1 h"
+
+
+def minutes(text: str) -> float:
+    """Return the board-minutes of a duration. Raises ConfigError."""
+    return durations.option("--budget", text) / 60
+
+
+@dataclass(slots=True)
+class Budget:
+    """Board-minutes that may be spent, and those that were."""
+
+    whole: float
+    spent: float = 0.0
+
+    def refusal(self, cost: float, what: str) -> str:
+        """Return why something that costs so many minutes is not measured, as a sentence; empty if it may be."""
+        if self.spent + cost <= self.whole:
+            return ""
+        return (
+            f"{what} would take {cost:.1f} board-minutes more; {self.spent:.1f} of {self.whole:g} are spent: --budget "
+            f"{math.ceil(self.spent + cost)}min allows it"
+        )

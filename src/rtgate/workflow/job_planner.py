@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Which jobs a comparison in a lab takes: the first look, and more of what is open, as far as the budget goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from rtgate.judge.compare.procedures import SCREEN_BOOTS, Measure
+from rtgate.lava.job.request import Order, in_turns
+from rtgate.workflow.budget import Budget
+from rtgate.workflow.job_results import Carried
+from rtgate.workflow.job_watch import JobWatch
+from rtgate.workflow.sequential import CONFIRMED, Stored
+
+_BOOT_S = 90.0  # power, boot loader, kernel, LAVA's own steps
+
+
+@dataclass(slots=True, kw_only=True)
+class Further:
+    """The jobs of one comparison.
+
+    Attributes:
+        whole: what was asked for: all cases, both kernels, the boots of the first look.
+        stored: where the records of its jobs lie.
+    """
+
+    whole: Order
+    stored: Stored
+    budget: Budget
+    watch: JobWatch
+    _last: Measure | None = None
+
+    def first(self) -> Order:
+        """Return the first job: the pairs of the first look, or boots of the candidate for the screen."""
+        if self.whole.looks != CONFIRMED:
+            return self.whole
+        kernels = {"candidate": self.whole.kernels["candidate"]}
+        return replace(self.whole, kernels=kernels, boots=in_turns(("candidate",), SCREEN_BOOTS), screen=True)
+
+    def order(self) -> Order | None:
+        """Return what is to be measured next; None if all is clear, nothing helps, or the budget is spent.
+
+        Raises:
+            ConfigError, InfrastructureError: as `Stored.wanted`.
+        """
+        wanted = self.stored.wanted()
+        if wanted is None or wanted == self._last:
+            return None
+        self._last = wanted
+        cases = tuple(case for case in self.whole.cases if case.name in wanted.cases)
+        order = replace(
+            self.whole,
+            cases=cases,
+            suites=tuple(dict.fromkeys(case.suite for case in cases)),
+            boots=in_turns(tuple(self.whole.kernels), wanted.pairs),
+            before=max(self.stored.numbered(case.name) for case in cases),
+        )
+        what = wanted.told
+        refused = self.budget.refusal(_minutes(order), what)
+        self.watch.say(refused or f"measuring on: {what}")
+        return None if refused else order
+
+    def spend(self, jobs: Sequence[Carried]) -> None:
+        """Take what jobs cost from the budget: by the server's clock, or as long as such boots usually take."""
+        for job in jobs:
+            for attempt in job.attempts:
+                began, ended = _time(attempt.job.started), _time(attempt.job.ended)
+                took = (ended - began).total_seconds() / 60 if began and ended else _minutes(job.order)
+                self.budget.spent += max(0.0, took)
+
+
+def _minutes(order: Order) -> float:
+    return len(order.boots) * (order.usual_s + _BOOT_S) / 60
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""What is kept of a job, and what it comes to: its log, its records, verdicts and the report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rtgate.errors import InfrastructureError
+from rtgate.lava.client.submission import Attempt
+from rtgate.lava.job.request import Order
+from rtgate.lava.results import log, verdicts
+from rtgate.lava.results.classify import Blame
+from rtgate.lava.results.expected import marked, missed, without_broken_pairs
+from rtgate.lava.results.fetch import Ended, fetch, merge
+from rtgate.records import planned
+from rtgate.records.record import Place
+from rtgate.workflow import job_failures
+from rtgate.workflow.archive import history_url
+from rtgate.workflow.conclusion import Asked, conclude
+from rtgate.workflow.job_watch import JobWatch
+
+
+def keep(
+    order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatch, thresholds: Path | None = None
+) -> None:
+    """Keep the log of each attempt, and of jobs that told whose fault it was, and the records of the last attempt.
+
+    Those before it failed by the lab's fault.
+
+    Pairs that the lab broke are left out (`without_broken_pairs`), unless something fails the kernel by `thresholds`:
+    that must not be left out with them.
+
+    Raises:
+        InfrastructureError: the directory cannot be written.
+        ConfigError: it holds something damaged.
+    """
+    try:
+        (output / "lava").mkdir(parents=True, exist_ok=True)
+        for attempt in attempts:
+            where = output / "lava" / f"job-{attempt.job.number}"
+            where.with_suffix(".json").write_text(json.dumps(_summary(attempt), indent=1) + "\n", encoding="utf-8")
+            followed = ((one.job, one.lines) for one in attempt.tried)
+            for job, lines in ((attempt.job, attempt.lines), *followed):
+                where = output / "lava" / f"job-{job.number}"
+                where.with_suffix(".log").write_text(log.dump(lines), encoding="utf-8")
+                where.with_suffix(".yaml").write_text(job.definition, encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
+    last = attempts[-1]
+    ended = Ended(device=last.job.device, lines=last.lines, ending=last.ending)
+    expected, part = order.expected(), output / ".part"
+    shutil.rmtree(part, ignore_errors=True)
+    fetched = fetch(expected, ended, part)
+    missed(expected, part)
+    failed = len(order.kernels) > 1 and job_failures.in_records(order, part, thresholds)
+    for note in (*fetched.notes, *(() if failed else without_broken_pairs(part, order.boots))):
+        watch.say(note)
+    marked(part, order.mark)
+    merge(part, output / "records")
+    watch.say(
+        f"job {last.job.number}: {fetched.measured} records"
+        + f", {fetched.broken} cases of boots that broke" * bool(fetched.broken)
+    )
+
+
+def owed(order: Order, output: Path) -> None:
+    """Write down what a job was to bring that was never submitted, so that it is missed. Raises as `keep`."""
+    part = output / ".part"
+    shutil.rmtree(part, ignore_errors=True)
+    missed(order.expected(), part)
+    merge(part, output / "records")
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A job, or several that follow each other, with its attempts; none if nothing came to it."""
+
+    order: Order
+    attempts: Sequence[Attempt]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it came to its end."""
+        return bool(self.attempts) and self.attempts[-1].ending.blame is Blame.NOBODY
+
+
+def look(jobs: Sequence[Carried], output: Path) -> None:
+    """Write down that somebody looks at what the jobs brought now. Raises as `conclude`."""
+    records = output / "records"
+    screened = sum(len(job.order.boots) for job in jobs if job.order.screen)
+    for job in jobs:
+        for arm in dict.fromkeys(job.order.boots):
+            for case in job.order.cases:
+                place = Place(records=records, board=job.order.board, arm=arm, case=case.name)
+                planned.looked(place, job.order.looks, screened if arm == "candidate" else 0)
+
+
+def judge(jobs: Sequence[Carried], output: Path, asked: Asked) -> int:
+    """Judge what was kept, write verdicts and report, and return the exit code. Raises as `conclude`."""
+    look(jobs, output)
+    said = [one for job in jobs if job.attempts for one in verdicts.verdicts(job.order, job.attempts)]
+    return conclude(output, asked, said)
+
+
+def asked(order: Order, arguments: argparse.Namespace) -> Asked:
+    """Return what is judged, and by what, as the command line of `rtgate submit` or `rtgate fetch` says."""
+    return Asked(
+        cases=[case.name for case in order.cases],
+        arms={order.board: set(order.kernels)},
+        thresholds=arguments.thresholds,
+        allow_unjudged=arguments.allow_unjudged,
+        history=history_url(arguments.history),
+    )
+
+
+def _summary(attempt: Attempt) -> dict[str, object]:
+    """Return what programs want to know of a job: times as the server has them, blame, what was said."""
+    job, ending = attempt.job, attempt.ending
+    known = {name: getattr(job, name) for name in ("number", "name", "state", "health", "device_type", "device")}
+    times = {name: getattr(job, name) for name in ("submitted", "started", "ended")}
+    return {
+        "format": 1,
+        **known,
+        **times,
+        "blame": ending.blame.value,
+        "sentence": ending.sentence,
+        "boot": ending.boot,
+        "line": ending.line,
+        "panics": [asdict(panic) for panic in ending.panics],
+    }

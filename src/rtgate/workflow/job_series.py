@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""The jobs of one submission, one after the other on the same board, and what all of them come to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from rtgate import durations
+from rtgate.board.boards import Board
+from rtgate.errors import ConfigError
+from rtgate.lava.client import devices
+from rtgate.lava.client.devices import Lab
+from rtgate.lava.client.follow import Waits
+from rtgate.lava.client.server import Lava
+from rtgate.lava.client.submission import Submission
+from rtgate.lava.in_job import on_board
+from rtgate.lava.in_job.target import time_of
+from rtgate.lava.job.definition import Files, JobArm, JobRequest, lava_of, render
+from rtgate.lava.job.request import NONCE, Order
+from rtgate.workflow import job_failures, job_results
+from rtgate.workflow.budget import Budget, minutes
+from rtgate.workflow.job_planner import Further
+from rtgate.workflow.job_results import Carried
+from rtgate.workflow.job_watch import JobWatch
+from rtgate.workflow.sequential import Stored
+
+_PROOF_S = 120  # starting a shell on a worker that has much to do
+
+
+@dataclass(kw_only=True)
+class Series:
+    """The jobs of one submission, ready to be: the lab was looked at, files are published.
+
+    Attributes:
+        asked: the command line.
+        tags: of devices; the first attempt pins the device for those that follow.
+        files: where workers get them, by arm.
+        family: of the kernels.
+        kept: whether the tags keep all further jobs on the device that the last one ran on.
+    """
+
+    asked: argparse.Namespace
+    board: Board
+    order: Order
+    lava: Lava
+    lab: Lab
+    tags: tuple[str, ...]
+    files: Mapping[str, Files]
+    family: str
+    watch: JobWatch
+    kept: bool = False
+
+    def submission(self, order: Order) -> Submission:
+        """Return the submission of a part of the order."""
+        return Submission(
+            lava=self.lava,
+            device_type=lava_of(self.board).device_type,
+            make=lambda nonce, tags: render(self._request(order, nonce, tags)),
+            proof=lambda arms, nonce, tags: render(self._proof(order, arms, nonce, tags)),
+            watch=self.watch,
+            tags=self.tags,
+            waits=Waits(queue=durations.option("--queue-timeout", self.asked.queue_timeout)),
+            attempts=1 + max(0, self.asked.retries),
+            arms=order.boots,
+            emulated=time_of(self.board) != "real",
+            server=self.asked.server or "",
+            failure=lambda attempt: job_failures.in_attempt(order, attempt, self.asked.thresholds),
+        )
+
+    def _request(self, order: Order, nonce: str, tags: tuple[str, ...]) -> JobRequest:
+        asked = self.asked
+        named = ", ".join(kernel.name for kernel in order.kernels.values())
+        return JobRequest(
+            name=f"rtgate {self.board.name}: {','.join(order.suites)} on {named}",
+            board=self.board,
+            arms=tuple(
+                JobArm(name=arm, files=self.files[arm], identity=json.dumps(asdict(kernel)))
+                for arm, kernel in order.kernels.items()
+            ),
+            boots=order.boots,
+            suites=order.suites,
+            profile=order.profile,
+            tuning=order.tuning,
+            priority=asked.priority or ("low" if order.boots != self.order.boots else "medium"),
+            tags=tags,
+            visibility=asked.visibility,
+            metadata={**_origin(asked.metadata), **_overlays(asked.overlay), **order.as_metadata(), NONCE: nonce},
+            transport=order.transport,
+            image=asked.image,
+            upload=asked.upload,
+            server=self.lab.version,
+            family=self.family,
+            test_s=order.boot_s,
+            steps=self._steps(order),
+            cases=tuple(case.name for case in order.cases) if asked.cases or order.cases != self.order.cases else (),
+        )
+
+    def _proof(self, order: Order, arms: tuple[str, ...], nonce: str, tags: tuple[str, ...]) -> JobRequest:
+        """Return a job that boots these arms, one after the other, and measures nothing."""
+        request = self._request(order, nonce, tags)
+        return replace(
+            request,
+            name=f"rtgate {self.board.name}: do {', '.join(arms)} boot",
+            arms=tuple(arm for arm in request.arms if arm.name in arms),
+            boots=arms,
+            priority=self.asked.priority or "high",
+            metadata={**_origin(self.asked.metadata), NONCE: nonce},
+            upload=None,
+            test_s=_PROOF_S,
+            cases=(),
+            steps=(("echo booted",),) * len(arms),
+        )
+
+    def _steps(self, order: Order) -> tuple[tuple[str, ...], ...]:
+        """Return what each boot's own shell carries out, for the transport that needs nothing else."""
+        if order.transport != "board":
+            return ()
+        expected = order.expected()
+        return tuple(on_board.steps(expected, number) for number in range(1, len(order.boots) + 1))
+
+
+def carried_out(series: Series, output: Path) -> int:
+    """Carry out the order, and what a comparison needs beyond it, on the same board; judge all of it."""
+    asked = job_results.asked(series.order, series.asked)
+    further = Further(
+        whole=series.order,
+        stored=Stored(
+            records=output / "records", board=series.board.name, history=asked.history, thresholds=asked.thresholds
+        ),
+        budget=Budget(minutes(series.asked.budget)),
+        watch=series.watch,
+    )
+    done: list[Carried] = []
+    order: Order | None = further.first()
+    while order is not None:
+        jobs = _parts(series, order, output)
+        done += jobs
+        if not all(one.whole for one in jobs):
+            break
+        further.spend(jobs)
+        if series.asked.no_extend or not series.order.looks:
+            break
+        job_results.look(done, output)
+        order = further.order()
+        if order is not None and not series.kept:
+            series.watch.say("not measured on: no tag keeps a job on the board that the others ran on")
+            break
+    return job_results.judge(done, output, asked)
+
+
+def _parts(series: Series, order: Order, output: Path) -> list[Carried]:
+    """Carry out every part of an order, one after the other on the same board; a part that none came to has nothing."""
+    done: list[Carried] = []
+    for part in order.parts():
+        if done and not done[-1].whole:
+            job_results.owed(part, output)
+            done.append(Carried(part, ()))
+            continue
+        try:
+            attempts = series.submission(part).run()
+        finally:
+            series.watch.close()
+        job_results.keep(part, attempts, output, series.watch, series.asked.thresholds)
+        done.append(Carried(part, attempts))
+        if done[-1].whole:
+            device = attempts[-1].job.device
+            series.tags = devices.same(series.lab.devices, device, series.tags)
+            series.kept = len(series.lab.devices) == 1 or devices.own_tag(series.lab.devices, device) in series.tags
+    return done
+
+
+_CI = {
+    "merge-request": "CI_MERGE_REQUEST_IID",
+    "commit": "CI_COMMIT_SHA",
+    "branch": "CI_COMMIT_REF_NAME",
+    "pipeline": "CI_PIPELINE_ID",
+    "ci-job": "CI_JOB_ID",
+}
+
+
+def _origin(named: Sequence[str]) -> dict[str, str]:
+    """Return where the job comes from: what GitLab says, and what the command line adds."""
+    found = {key: os.environ[variable] for key, variable in _CI.items() if os.environ.get(variable)}
+    for text in named:
+        key, equals, value = text.partition("=")
+        if not equals or not key or key.startswith("rtgate."):
+            raise ConfigError(f"--metadata {text}: expected KEY=TEXT, and a key that does not begin with `rtgate.`")
+        found[key] = value
+    return found
+
+
+def _overlays(paths: Sequence[str]) -> dict[str, str]:
+    """Return which overlays the device tree has: its own name does not tell."""
+    return {"overlays": " ".join(Path(path).name for path in paths)} if paths else {}

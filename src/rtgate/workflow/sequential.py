@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""Measuring a comparison in looks: a first batch of boots, and more of what is open, as far as the budget goes.
+
+On virtual time what is open gets as many seeds again, once. On a clock pairs of boots are measured in planned looks
+(`judge.looks`): a clear verdict ends its case, an open one is measured on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from rtgate import room
+from rtgate.errors import InfrastructureError
+from rtgate.judge.compare.comparing import comparable_on_boards
+from rtgate.judge.compare.looks import CONFIRM, RELEASE
+from rtgate.judge.compare.on_boards import following
+from rtgate.judge.compare.procedures import SCREEN_BOOTS, Measure
+from rtgate.judge.judging import judge
+from rtgate.judge.verdict import Kind, Status
+from rtgate.measure import run
+from rtgate.records import planned
+from rtgate.records.record import Place, Record
+from rtgate.records.schedule import Steps
+from rtgate.report.notices import say, step
+from rtgate.workflow.archive import history_url
+from rtgate.workflow.budget import Budget
+from rtgate.workflow.suite_process import Batch, Suites
+from rtgate.workflow.verdict_file import read_verdicts
+from rtgate.workflow.verdicts import grounds, limits, planned_in, subjects
+
+PROCEDURES = ("interleaved", "screened")
+CONFIRMED = CONFIRM.steps  # those of a screened comparison
+
+
+def looks_of(procedure: str) -> Steps:
+    """Return the looks of a procedure."""
+    return (CONFIRM if procedure == "screened" else RELEASE).steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Where the boots of a comparison on a board lie, and what it is judged by.
+
+    Attributes:
+        history: URL; None for none.
+        thresholds: limits, instead of those of the site and of rtgate.
+    """
+
+    records: Path
+    board: str
+    history: str | None = None
+    thresholds: Path | None = None
+
+    def wanted(self) -> Measure | None:
+        """Return which cases need more pairs, and how many; None if every verdict is clear, or the last look was made.
+
+        A case that fails whatever the pairs say needs none.
+
+        Raises:
+            ConfigError: records, limits or planned.json cannot be read.
+            InfrastructureError: the history does not answer.
+        """
+        known, stored = limits(self.thresholds), run.stored(self.records, self.board)
+        found = [
+            subject
+            for case, records in sorted(stored.items())
+            for subject in subjects(
+                case, records, _arms(records), planned_in(self.records, case), chain(*stored.values())
+            )
+        ]
+        with grounds(self.history) as rests:
+            next_ = following(comparable_on_boards(found), rests.past)
+        if not isinstance(next_, Measure):
+            return None
+        failed = {one.case for one in found if any(said.status is Status.FAIL for said in judge(one, known))}
+        cases = tuple(case for case in next_.cases if case not in failed)
+        return Measure(cases, next_.pairs) if cases else None
+
+    def pairs(self, case: str) -> int:
+        """Return how many pairs of a case were planned so far. Raises ConfigError."""
+        return planned.read(self.place("baseline", case)).boots
+
+    def numbered(self, case: str) -> int:
+        """Return how many numbers of pairs a case has used: a pair that was left out has had one. Raises as `pairs`."""
+        there = run.stored(self.records, self.board).get(case, ())
+        return max([self.pairs(case), *(one.pair or 0 for one in there)])
+
+    def place(self, arm: str, case: str) -> Place:
+        """Return where a case's boots lie."""
+        return Place(records=self.records, board=self.board, arm=arm, case=case)
+
+    def minutes(self, cases: Iterable[str]) -> float:
+        """Return what a pair of boots of these cases took this board, on an average."""
+        by_case = run.stored(self.records, self.board)
+        total = 0.0
+        for case in cases:
+            seconds = [one.seconds["total"] for one in by_case.get(case, []) if "total" in one.seconds]
+            total += 2 * sum(seconds) / len(seconds) / 60 if seconds else 0.0
+        return total
+
+
+def _arms(records: Sequence[Record]) -> dict[str, set[str]]:
+    return {one.board: {each.arm for each in records} for one in records}
+
+
+def carried_out(suites: Suites, budget: Budget) -> bool:
+    """Measure and judge as far as it has to go; return whether every boot of every case was carried out.
+
+    Raises:
+        ConfigError, InfrastructureError: as `Suites.measure`; records are kept, and can be judged with --replay.
+    """
+    if _in_pairs(suites):
+        return _pairs(suites, budget)
+    with step("measuring"):
+        whole = suites.measure(Batch(), "measure.log")
+    _judged(suites)
+    batches = () if suites.asked.no_extend else _open_seeds(suites)
+    for more in batches:
+        with step(f"measuring again what is open: {', '.join(more.cases)}"):
+            whole &= _measured_more(suites, more)
+    if batches:
+        _judged(suites)
+    return whole
+
+
+def _in_pairs(suites: Suites) -> bool:
+    """Return whether pairs of boots are measured in looks: who names their number wants one look at all of them."""
+    asked = suites.asked
+    return (
+        set(suites.kernels) == {"baseline", "candidate"} and not asked.boots and asked.console not in {None, "virtual"}
+    )
+
+
+def _judged(suites: Suites) -> None:
+    room.has_room(suites.output, needed_mib=1)  # what is measured stays
+    with step("judging"):
+        suites.judge()
+
+
+def _pairs(suites: Suites, budget: Budget) -> bool:
+    """Measure pairs look after look."""
+    asked = suites.asked
+    looks = looks_of(asked.procedure)
+    stored = Stored(
+        records=suites.records, board=asked.board, history=history_url(asked.history), thresholds=asked.thresholds
+    )
+    if asked.procedure == "screened":
+        first, name = Batch(boots=f"1-{SCREEN_BOOTS}", screen=True, looks=looks), "screening against the history"
+    else:
+        first, name = Batch(boots=f"1-{looks[0][0]}", looks=looks), f"measuring {looks[0][0]} pairs of boots"
+    began = time.monotonic()
+    with step(name):
+        whole = suites.measure(first, "measure.log")
+    budget.spent += (time.monotonic() - began) / 60
+    before: Measure | None = None
+    while True:
+        _judged(suites)
+        wanted = None if asked.no_extend else stored.wanted()
+        if wanted is None or wanted == before:
+            return whole
+        refused = budget.refusal(wanted.pairs * stored.minutes(wanted.cases), wanted.told)
+        if refused:
+            say(refused)
+            return whole
+        began = time.monotonic()
+        with step(wanted.told):
+            for batch in _batches(wanted, stored, looks):
+                whole &= _measured_more(suites, batch)
+        budget.spent += (time.monotonic() - began) / 60
+        before = wanted
+
+
+def _batches(wanted: Measure, stored: Stored, looks: Steps) -> Iterable[Batch]:
+    """Yield the boots of more pairs; those of cases that have as many so far are measured together."""
+    by_count: dict[int, list[str]] = {}
+    for case in wanted.cases:
+        by_count.setdefault(stored.pairs(case), []).append(case)
+    for count, cases in sorted(by_count.items()):
+        yield Batch(cases=tuple(cases), boots=f"{count + 1}-{count + wanted.pairs}", looks=looks)
+
+
+def _open_seeds(suites: Suites) -> tuple[Batch, ...]:
+    """Return what has to be measured so that every open comparison on virtual time has twice as many boots.
+
+    After a regression the gate's answer is known, and nothing is measured for what it left open.
+    """
+    asked = suites.asked
+    verdicts, _ = read_verdicts(suites.output / "verdict.json", suites.records)
+    by_seeds: dict[str, list[str]] = {}
+    failed = {one.case for one in verdicts if one.status is Status.FAIL}
+    # A share limit that is open has a limit; its samples are not looked at twice.
+    undecided = {
+        one.case for one in verdicts if one.kind is Kind.INCONCLUSIVE and not one.limit and one.board == asked.board
+    }
+    left_open = sorted(undecided - failed)
+    if left_open and any(one.kind is Kind.REGRESSION for one in verdicts):
+        say(f"not measured again, as there is a regression: {', '.join(left_open)}")
+        return ()
+    for case in left_open:
+        place = Place(records=suites.records, board=asked.board, arm="baseline", case=case)
+        had = planned.read(place).seeds
+        if had:
+            by_seeds.setdefault(f"{max(had) + 1}-{max(had) + len(had)}", []).append(case)
+    return tuple(Batch(cases=tuple(cases), seeds=numbers) for numbers, cases in by_seeds.items())
+
+
+def _measured_more(suites: Suites, more: Batch) -> bool:
+    """Measure more boots, if it can be done: those that are there are judged all the same."""
+    try:
+        return suites.measure(more, "measure-more.log")
+    except InfrastructureError as error:
+        say(str(error))
+        return False

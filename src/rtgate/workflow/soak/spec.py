@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""`soak.json`: what a worker needs to go on with a soak that another one began.
+
+What has been fetched already is told by the records themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rtgate import files, room
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.measure.case import Arm, Case, plan
+from rtgate.records import planned
+from rtgate.records.record import KernelIdentity, Place
+
+FORMAT = 1
+_FILE = "soak.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What a soak was asked for, and what tells it from others.
+
+    Attributes:
+        nonce: its name on the target.
+        case: `suite/tool:load`.
+        chunk_s: target seconds that each chunk measures.
+        first: number of its first chunk in the directory of records.
+        plan: names the plan; another one means that a board's or rtgate's files have changed.
+        boot_id: of the boot it was started in; empty where the target has none, None before it was reached.
+    """
+
+    nonce: str
+    board: str
+    case: str
+    console: str
+    tuning: str
+    chunk_s: float
+    first: int
+    last: int
+    plan: str
+    kernel: KernelIdentity
+    boot_id: str | None = None
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks it has."""
+        return self.last - self.first + 1
+
+    @property
+    def detached(self) -> bool:
+        """Whether the target lives longer than the worker that began the soak."""
+        return self.console not in {"host", "host-pty"}
+
+
+def exists(records: Path) -> bool:
+    """Return whether a directory of records has a soak that may go on. Raises ConfigError as `read`."""
+    return (records / _FILE).exists() and read(records).detached
+
+
+def read(records: Path) -> Order:
+    """Return the soak of a directory of records.
+
+    Raises:
+        ConfigError: there is none, or its file is damaged.
+    """
+    path = records / _FILE
+    try:
+        data = json.loads(files.read_text(path, files.JSON_LIMIT))
+        if data.pop("format") != FORMAT:
+            raise ConfigError(f"{path}: this rtgate reads format {FORMAT}")
+        return Order(**{**data, "kernel": KernelIdentity(**data["kernel"])})
+    except FileNotFoundError:
+        raise ConfigError(f"{records} has no soak under way: begin one with `rtgate soak --board B --case C`") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path}: damaged: {files.damage(error)}: remove it and begin a soak anew") from error
+
+
+def write(order: Order, records: Path) -> None:
+    """Write `soak.json`, whole or not at all. Raises InfrastructureError."""
+    staged = records / f".{_FILE}.writing"
+    try:
+        records.mkdir(parents=True, exist_ok=True)
+        staged.write_text(json.dumps({"format": FORMAT, **asdict(order)}, indent=1) + "\n", encoding="utf-8")
+        staged.replace(records / _FILE)
+    except OSError as error:
+        raise InfrastructureError(f"{records} cannot be written: {error}") from error
+
+
+def begin(case: Case, arm: Arm, console: str, chunks: int, records: Path) -> Order:
+    """Return a new soak, written down with the chunks that it is going to have.
+
+    Its chunks are counted on from what the directory holds of the case, so that a chunk's number names one record.
+
+    Raises:
+        ConfigError: the directory has a soak that has not ended.
+        InfrastructureError: the disk is full or not writable.
+    """
+    if exists(records):
+        raise ConfigError(f"{records} has a soak that has not ended: `rtgate soak --continue {records}`, or --stop")
+    room.has_room(records)
+    place = Place(records=records, board=arm.board.name, arm=arm.name, case=case.name)
+    first = max(planned.measured(place), default=0) + 1
+    order = Order(
+        nonce=f"S{secrets.token_hex(4)}",
+        board=arm.board.name,
+        case=case.name,
+        console=console,
+        tuning=arm.tuning.name,
+        chunk_s=arm.profile.of(case.tool.name, case.suite, case.load).duration_s,
+        first=first,
+        last=first + chunks - 1,
+        plan=plan(case, arm, first).nonce,
+        kernel=arm.kernel,
+    )
+    write(order, records)
+    planned.plan(place, range(chunks), virtual=False)
+    return order
+
+
+def forget(records: Path) -> None:
+    """Remove `soak.json`: nothing is left to go on with."""
+    (records / _FILE).unlink(missing_ok=True)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""The suites of a gate, in a process of their own: they measure a batch of boots, or judge what is stored."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from rtgate.errors import ChangedError, ConfigError, InfrastructureError
+from rtgate.process import guarded
+from rtgate.records import schedule
+from rtgate.records.schedule import Steps
+from rtgate.report.notices import say
+from rtgate.workflow import suites
+from rtgate.workflow.archive import history_url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Boots that are measured together.
+
+    Attributes:
+        cases: only these; empty for all.
+        seeds, boots: which, as the suites' options name them; empty for those of the command line or the profile.
+        screen: whether they are boots of the candidate alone, to be compared with the history.
+        looks: the looks that are planned at the pairs.
+    """
+
+    cases: tuple[str, ...] = ()
+    seeds: str = ""
+    boots: str = ""
+    screen: bool = False
+    looks: Steps = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suites:
+    """What a gate measures with.
+
+    Attributes:
+        asked: the gate's command line.
+        kernels: build directory by arm.
+        output: gets records, logs and verdicts.
+    """
+
+    asked: argparse.Namespace
+    kernels: Mapping[str, Path]
+    output: Path
+
+    @property
+    def records(self) -> Path:
+        """The directory of the records."""
+        return self.output / "records"
+
+    def measure(self, batch: Batch, log: str) -> bool:
+        """Measure; return whether every boot of every case was carried out. `log` is a file's name in the output.
+
+        Raises:
+            ConfigError, InfrastructureError: the suites did not run.
+        """
+        options = ["--board", self.asked.board, "--records", str(self.records), "--no-judge"]
+        options += ["--profile", self.asked.profile, "--tuning", self.asked.tuning]
+        for name, directory in self.kernels.items():
+            if name == "candidate" or not batch.screen:
+                options += ["--arm", f"{name}={directory.absolute()}"]
+        options += self._boots(batch)
+        options += ["--boot-again"] if self.asked.boot_again else []
+        for option in ("console", "flavour", "power-cycle"):
+            value = getattr(self.asked, option.replace("-", "_"))
+            options += [f"--{option}", value] if value else []
+        options += [word for case in batch.cases for word in ("--case", case)]
+        options += ["--screen"] if batch.screen else []
+        options += ["--looks", schedule.told(batch.looks)] if batch.looks else []
+        path = self.output / log
+        complete = pytest(self.asked, options, path) == 0
+        if not complete:
+            why = end_of(path)
+            say(f"not everything was measured{': ' if why else ''}{why}; see {path}")
+        return complete
+
+    def _boots(self, batch: Batch) -> list[str]:
+        for option in ("seeds", "boots"):
+            if getattr(batch, option):
+                return [f"--{option}", getattr(batch, option)]
+        told = [(option, getattr(self.asked, option)) for option in ("seeds", "boots")]
+        return [word for option, value in told if value for word in (f"--{option}", value)]
+
+    def judge(self) -> None:
+        """Judge what is stored: verdict.json. Raises as `measure`."""
+        asked = self.asked
+        options = ["--replay", str(self.records), "--board", asked.board, "--tuning", asked.tuning]
+        options += ["--profile", asked.profile]
+        options += ["--verdict", str(self.output / "verdict.json")]
+        if asked.thresholds:
+            options += ["--thresholds", str(asked.thresholds.absolute())]
+        if history_url(asked.history):
+            options += ["--history", str(history_url(asked.history))]
+        self.records.mkdir(exist_ok=True)
+        pytest(asked, options, self.output / "judge.log")
+
+
+def pytest(asked: argparse.Namespace, options: Sequence[str], log: Path) -> int:
+    """Run the suites and return 0, or 1 if a test failed; an end that leaves no results is an error here.
+
+    They run in a session of their own: Ctrl-C reaches this process alone, which passes it on once.
+    """
+    argv = suites.command([], [*(["-k", asked.select] if asked.select else []), *options])
+    child = subprocess.Popen(
+        guarded(argv, "TERM"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert child.stdout is not None
+    keeping = threading.Thread(target=keep, args=(child.stdout, log), daemon=True)
+    keeping.start()
+    try:
+        code = child.wait()
+    except KeyboardInterrupt:
+        child.terminate()  # the suites take it as Ctrl-C; SIGINT may be ignored, as below nohup
+        child.wait()
+        raise
+    finally:
+        keeping.join(timeout=5)  # something that outlived the suites may hold the pipe
+    if code == ChangedError.suites_code:
+        raise ChangedError(f"{end_of(log)}; see {log}")
+    if code == InfrastructureError.exit_code:
+        raise InfrastructureError(f"the suites did not run: {end_of(log)}; see {log}")
+    if code not in {0, 1}:
+        raise ConfigError(f"the suites did not run (pytest's exit code {code}): {end_of(log)}; see {log}")
+    return code
+
+
+def keep(said: IO[bytes], log: Path) -> None:
+    """Add what the suites say to a log as far as the disk takes it: they themselves must not fail for their log."""
+    with said:
+        with contextlib.suppress(OSError), log.open("ab", buffering=0) as stream:
+            for line in said:
+                stream.write(line)
+        for _ in said:
+            pass
+
+
+def end_of(log: Path) -> str:
+    """Return what a log ends with: why the suites refused, or their last lines."""
+    text = log.read_text(errors="replace").strip()
+    refused = re.findall(r"^!+ _pytest\.outcomes\.Exit: (.*?) !+$", text, re.MULTILINE)
+    return refused[-1] if refused else " / ".join(text.splitlines()[-3:])

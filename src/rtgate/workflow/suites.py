@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""The suites: how pytest is started on them, and which cases they have."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rtgate import site
+from rtgate.errors import ConfigError
+from rtgate.lava.job import cases as cases_file
+from rtgate.measure.case import Case
+
+_COLLECT_S = 120.0  # a few seconds on a quiet machine
+
+
+def directories(suites: Sequence[str] = ()) -> list[str]:
+    """Return the directories of suites, of all without a name. Raises ConfigError for one that nobody has."""
+    layers = [layer.directory / "tests" for layer in site.layers() if (layer.directory / "tests").is_dir()]
+    found = []
+    for suite in suites:
+        places = [layer / suite for layer in layers if suite.isidentifier() and (layer / suite).is_dir()]
+        if not places:
+            known = sorted({path.name for layer in layers for path in layer.iterdir() if path.name.isidentifier()})
+            raise ConfigError(f"unknown suite {suite!r} (allowed: {', '.join(known)})")
+        found += places
+    return [str(path) for path in found or layers]
+
+
+def command(suites: Sequence[str], options: Sequence[str]) -> list[str]:
+    """Return the command that runs suites with pytest's options. Raises ConfigError."""
+    root = str(site.shipped())
+    # A warning of some library must fail rtgate's own tests, not a user's measurement.
+    calm = ["--rootdir", root, "-c", f"{root}/pyproject.toml", "-q", "-W", "default", "-p", "no:cacheprovider"]
+    return [sys.executable, "-m", "pytest", *directories(suites), *calm, *options]
+
+
+def cases(suites: Sequence[str], profile: str, tuning: str, select: str = "") -> tuple[Case, ...]:
+    """Return the cases of suites, as pytest collects them.
+
+    Raises:
+        ConfigError: a suite, the profile or a test file is wrong, or nothing is left to measure.
+    """
+    with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
+        listed = Path(name) / "cases.json"
+        options = ["--collect-only", "--cases", str(listed), "--profile", profile, "--tuning", tuning]
+        argv = command(suites, [*options, *(["-k", select] if select else [])])
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COLLECT_S, check=False
+        )
+        if done.returncode or not listed.is_file():
+            last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
+            raise ConfigError(f"the suites {', '.join(suites)} have no cases to measure: {last}")
+        return cases_file.read(listed)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""After a gate of two kernels on virtual time: which changes ran, and where a regression's instructions went."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtgate.cli.explain import case_of, slowest
+from rtgate.errors import ConfigError, ParseError
+from rtgate.explain.comparing import Pair, Side, compare, exercise
+from rtgate.explain.explanation import Exercise
+from rtgate.judge.verdict import Kind, Verdict
+from rtgate.kernel.differing import Differences
+from rtgate.measure.case import Arm, Case
+from rtgate.records import explained
+from rtgate.records.explained import Explained
+from rtgate.records.record import Place, Record
+from rtgate.report.notices import say
+from rtgate.report.text import plain
+from rtgate.tools.cyclictest import Cyclictest
+from rtgate.workflow.arms import ArmRequest, make_arms
+
+_TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.SLOWER, Kind.INCONCLUSIVE})
+_TOOL = f"{Cyclictest().name}:"  # its wake-ups can be found in a trace
+
+
+def trace(board: str, kernels: Mapping[str, Path], records: Path, verdicts: Sequence[Verdict]) -> bool:
+    """Trace the cases of a comparison and write `explained.json` beside their boots; return whether there is any.
+
+    A regression is explained once: idle, if it shows there, where all that runs in a wake-up is the kernel's and the
+    tool's, else in the case where it is clearest. Without one every case is traced, because what did not run there was
+    not judged there. What cannot be traced is said, and stays as it is.
+
+    Raises:
+        InfrastructureError: this machine cannot trace.
+        Interrupted: Ctrl-C.
+    """
+    compared = [one for one in verdicts if one.kind in _TRACED and one.case.partition("/")[2].startswith(_TOOL)]
+    regressions = [one.case for one in compared if one.kind is Kind.REGRESSION]
+    cases = [_clearest(regressions)] if regressions else list(dict.fromkeys(one.case for one in compared))
+    found = [one for case in cases if (one := _boots(records, board, case)) is not None and not one.once]
+    traced = [_alike(board, kernels, group, regressed=bool(regressions)) for group in _grouped(found)]
+    return any(traced)
+
+
+def _alike(board: str, kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regressed: bool) -> bool:
+    """Trace cases of one profile and tuning; return whether anything could be said of them."""
+    try:
+        tracing = _Tracing.made(board, kernels, boots[0])
+        return tracing.explained(boots[0]) if regressed else tracing.exercised(boots)
+    except (ConfigError, ParseError) as error:
+        for one in boots:
+            _untold(one.name, error)
+        return False
+
+
+def _clearest(regressions: Sequence[str]) -> str:
+    """Return the case of most regressions; an idle one before any other."""
+    return max(dict.fromkeys(regressions), key=lambda case: (_load(case) == "idle", regressions.count(case)))
+
+
+def _load(case: str) -> str:
+    return case.rpartition(":")[2].partition("+")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Boots:
+    """A case, and the boot of each kernel that shows most of it."""
+
+    name: str
+    case: Case
+    place: Place
+    candidate: Record
+    baseline: Record
+
+    @property
+    def once(self) -> bool:
+        """Whether both kernels are one image, which was booted once: nothing in it differs."""
+        return "shared" in self.candidate.machine
+
+
+def _boots(records: Path, board: str, case: str) -> _Boots | None:
+    places = {arm: Place(records=records, board=board, arm=arm, case=case) for arm in ("candidate", "baseline")}
+    try:
+        found = {arm: slowest(place.directory) for arm, place in places.items()}
+        measured = case_of(found["candidate"])
+    except (ConfigError, ParseError) as error:
+        _untold(case, error)
+        return None
+    return _Boots(name=case, case=measured, place=places["candidate"], **found)
+
+
+def _grouped(boots: Sequence[_Boots]) -> list[list[_Boots]]:
+    """Return the cases that the same arms can boot, together."""
+    found: dict[tuple[str, str], list[_Boots]] = {}
+    for one in boots:
+        found.setdefault((one.candidate.profile, one.case.tuning), []).append(one)
+    return list(found.values())
+
+
+def _untold(case: str, error: Exception) -> None:
+    say(f"{case} is not traced: {plain(str(error))}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tracing:
+    """The two kernels, ready to boot again."""
+
+    arms: Mapping[str, Arm]
+    kernels: Mapping[str, Path]
+    stop: threading.Event
+
+    @classmethod
+    def made(cls, board: str, kernels: Mapping[str, Path], boots: _Boots) -> _Tracing:
+        profile, tuning = boots.candidate.profile, boots.case.tuning
+        request = ArmRequest(board=board, kernels=dict(kernels), profile=profile, tuning=tuning, console="virtual")
+        arms, stop = make_arms(request)
+        return cls(arms={arm.name: arm for arm in arms}, kernels=kernels, stop=stop)
+
+    def explained(self, boots: _Boots) -> bool:
+        """Say what made a case slower; return whether that could be said."""
+        pair = self._pair(boots)
+        made = compare(pair.case, pair.candidate, pair.baseline, self.stop, lambda _: None)
+        assert made.differences is not None
+        assert made.exercise is not None
+        _write(boots, made.differences, made.exercise, made.explanation.sentence)
+        return True
+
+    def exercised(self, boots: Sequence[_Boots]) -> bool:
+        """Say of each case which differences ran; return whether that could be said of any."""
+        differences, found = exercise([self._pair(one) for one in boots], self.stop, lambda _: None)
+        for one, ran in zip(boots, found, strict=True):
+            if isinstance(ran, Exercise):
+                _write(one, differences, ran)
+            else:
+                _untold(one.name, ran)
+        return any(isinstance(ran, Exercise) for ran in found)
+
+    def _pair(self, boots: _Boots) -> Pair:
+        return Pair(
+            case=boots.case,
+            candidate=self._side("candidate", boots.candidate),
+            baseline=self._side("baseline", boots.baseline),
+        )
+
+    def _side(self, arm: str, record: Record) -> Side:
+        return Side(arm=self.arms[arm], directory=self.kernels[arm], seed=record.seed or 0, record=record)
+
+
+def _write(boots: _Boots, differences: Differences, ran: Exercise, sentence: str = "") -> None:
+    seen = Explained(
+        baseline_image=boots.baseline.kernel.image_sha256,
+        candidate_image=boots.candidate.kernel.image_sha256,
+        seed=boots.candidate.seed or 0,
+        sentence=sentence,
+        executed=ran.executed,
+        resting=ran.resting,
+        others=(*differences.data, *differences.options),
+        changes=ran.changes,
+    )
+    explained.write(boots.place.directory, seen)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""From records to verdicts: the limits that apply, what is judged together, and `verdict.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rtgate import files as regular_file
+from rtgate import site
+from rtgate.board import boards
+from rtgate.errors import InfrastructureError
+from rtgate.history.database import History
+from rtgate.history.prior import Lender
+from rtgate.judge.compare.comparing import compare
+from rtgate.judge.compare.inputs import Grounds
+from rtgate.judge.compare.placebos import Placebos, load_placebos
+from rtgate.judge.judging import Subject
+from rtgate.judge.thresholds import Thresholds, load_thresholds
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
+from rtgate.records import explained, planned
+from rtgate.records.explained import Explained
+from rtgate.records.record import Place, Record
+from rtgate.records.schedule import Schedule
+from rtgate.records.seal import seal
+
+Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
+
+
+def limits(named: Path | None) -> Thresholds:
+    """Return the limits of a file, or those of the site and of rtgate. Raises ConfigError."""
+    known = {name: boards.board(name).virtual for name in site.names("boards")}
+    return load_thresholds([named] if named else site.files("thresholds.yaml"), known)
+
+
+def harmless() -> Placebos:
+    """Return what is known of harmless kernels, by the site and by rtgate. Raises ConfigError."""
+    return load_placebos(site.files("placebos.yaml"), site.names("boards"))
+
+
+def compared(subjects: Sequence[Subject], history: str | None) -> tuple[Verdict, ...]:
+    """Return what the comparison of both arms says; a history that does not answer is a MISS and takes nothing else.
+
+    Raises:
+        ConfigError: placebos.yaml is wrong, or the URL names no history.
+    """
+    try:
+        with grounds(history) as known:
+            return compare(subjects, known)
+    except InfrastructureError as error:
+        sentence = f"nothing was compared: {error}"
+        return (Verdict(status=Status.MISS, kind=Kind.LAB, sentence=sentence, board="", arm="", flavour="", case=""),)
+
+
+@contextmanager
+def grounds(history: str | None) -> Iterator[Grounds]:
+    """Yield what comparisons rest on: placebos, and the history of this URL while it is open; None for none.
+
+    Raises:
+        ConfigError: placebos.yaml is wrong, or the URL names no history.
+        InfrastructureError: the database cannot be reached.
+    """
+    placebos = harmless()
+    if history is None:
+        yield Grounds(placebos=placebos)
+        return
+    with History.open(history, create=True) as opened:
+        yield Grounds(placebos=placebos, past=Lender(opened))
+
+
+def subjects(
+    case: str,
+    records: Sequence[Record],
+    arms: Mapping[str, Collection[str]],
+    missing: Missing,
+    beside: Iterable[Record] = (),
+) -> Iterator[Subject]:
+    """Yield each board's candidate, or its only arm; a baseline is what a candidate is compared with.
+
+    A board or an arm that has records of other cases only was to be measured here too, and is a MISS.
+
+    Args:
+        case: the case.
+        records: its records.
+        arms: of all boards that are judged.
+        missing: names the boots of a board and an arm that were planned and left no record.
+        beside: the records of every case that is judged, or of those that were measured so far.
+    """
+    telling = [record for record in beside if record.case != case and record.boot_id and record.faults]
+    for board, names in sorted(arms.items()):
+        here = [record for record in records if record.board == board]
+        judged = "candidate" if "candidate" in names else min(names)
+        mine = [record for record in here if record.arm == judged]
+        paired = judged != "baseline" and "baseline" in names
+        base = [record for record in here if record.arm == "baseline" and judged != "baseline"]
+        boots = {record.boot_id for record in mine}
+        yield Subject(
+            case=case,
+            board=board,
+            arm=judged,
+            flavour=mine[0].kernel.flavour if mine else "",
+            records=mine,
+            baseline=base,
+            beside=[record for record in telling if record.boot_id in boots],
+            undeclared=_undeclared(board),
+            missing=missing(board, judged, mine),
+            paired=paired,
+            unpaired=missing(board, "baseline", base) if paired else (),
+            explained=_seen(mine, here),
+            schedule=_schedule(mine),
+        )
+
+
+def _schedule(mine: Sequence[Record]) -> Schedule:
+    """Return when somebody was going to look at a case's boots. Raises ConfigError: planned.json is damaged."""
+    directory = next((one.directory.parent for one in mine if one.directory), None)
+    return planned.read_in(directory).schedule if directory else Schedule()
+
+
+def _seen(mine: Sequence[Record], here: Sequence[Record]) -> Explained | None:
+    """Return what traced boots showed of these two kernels; a file that was left by others is not about them."""
+    directory = next((one.directory.parent for one in mine if one.directory), None)
+    seen = explained.read(directory) if directory else None
+    images = {one.kernel.image_sha256 for one in here}
+    return seen if seen is not None and {seen.baseline_image, seen.candidate_image} == images else None
+
+
+def planned_in(directory: Path, case: str) -> Missing:
+    """Return what names the boots that were planned when a case was measured. It raises ConfigError."""
+
+    def missing(board: str, arm: str, records: Sequence[Record]) -> tuple[str, ...]:
+        return planned.missing(Place(records=directory, board=board, arm=arm, case=case), records)
+
+    return missing
+
+
+def _undeclared(board: str) -> dict[str, str]:
+    return boards.board(board).undeclared if board in site.names("boards") else {}
+
+
+def _outcome(verdicts: Sequence[Verdict]) -> Status:
+    """Return the worst status; a run that left something open is not PASS because something else is."""
+    found = worst(verdicts)
+    return Status.DONE if found is Status.PASS and exit_code(verdicts) else found
+
+
+def write_verdicts(
+    verdicts: list[Verdict],
+    path: Path,
+    judged: Sequence[Subject] = (),
+    *,
+    records: Path | None = None,
+    thresholds: Path | None = None,
+) -> None:
+    """Write verdict.json, whole or not at all, with what traced boots showed of the cases that were judged.
+
+    Args:
+        verdicts: what was judged.
+        path: the file.
+        judged: the cases.
+        records: the run's directory of records: its files are sealed if it is below that of `path`.
+        thresholds: the limits, instead of those of the site and of rtgate.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    traced = [
+        {"board": one.board, "case": one.case, **explained.as_json(one.explained)} for one in judged if one.explained
+    ]
+    document = {**_document(verdicts), "explained": traced}
+    if records is not None and records.resolve().is_relative_to(path.parent.resolve()):
+        files = [*([thresholds] if thresholds else site.files("thresholds.yaml")), *site.files("placebos.yaml")]
+        document["seal"] = seal(path.parent.resolve(), records.resolve(), files)
+    _write(document, path)
+
+
+def _document(verdicts: Sequence[Verdict]) -> dict[str, object]:
+    return {
+        "format": 1,
+        "outcome": _outcome(verdicts).value,
+        "exit_code": exit_code(verdicts),
+        "verdicts": [verdict.as_json() for verdict in verdicts],
+    }
+
+
+def ended(path: Path, verdicts: Sequence[Verdict], *, code: int, whole: bool) -> None:
+    """Write into verdict.json how a gate ended: judging wrote it before it was known.
+
+    Args:
+        path: the file; one that is not there is made.
+        verdicts: all of them.
+        code: the exit code.
+        whole: whether every boot of every case was carried out.
+    """
+    try:
+        before = json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT))
+    except (OSError, ValueError):
+        before = {}
+    _write({**before, **_document(verdicts), "exit_code": code, "whole": whole}, path)
+
+
+def _write(document: Mapping[str, object], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staged = path.with_name(f".{path.name}.writing")
+    staged.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    staged.replace(path)
