@@ -51,10 +51,10 @@ from rtgate.kernel.fragments import load_fragment  # noqa: E402
 from rtgate.kernel.patches import apply  # noqa: E402
 from rtgate.kernel.source import Tree, default_tree, open_tree  # noqa: E402
 from rtgate.measure.case import Arm, Case, measure, plan  # noqa: E402
-from rtgate.measurement import Histogram  # noqa: E402
 from rtgate.records import record as records_file  # noqa: E402
 from rtgate.records.record import Record  # noqa: E402
 from rtgate.target.virtual import VirtualBoard  # noqa: E402
+from rtgate.tools.measurement import Histogram  # noqa: E402
 from rtgate.tools.registry import TOOLS  # noqa: E402
 from rtgate.workflow.arms import ArmRequest, make_arms  # noqa: E402
 

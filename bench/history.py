@@ -34,8 +34,8 @@ from rtgate.history.database import History
 from rtgate.history.pairing import borrow
 from rtgate.history.queries import Wanted
 from rtgate.history.store import Origin, _row
-from rtgate.measurement import Histogram
 from rtgate.records.record import Record
+from rtgate.tools.measurement import Histogram
 from rtgate.units import Unit
 
 BOARDS, CASES, BOOTS, CPUS = 10, 24, 4, 4

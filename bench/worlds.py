@@ -36,11 +36,11 @@ from rtgate.judge.compare.paired import BoardPairs, Evidence, Prior, Series, Spi
 from rtgate.judge.compare.pairing import BoardRecords, Known, evidence, finding
 from rtgate.judge.compare.procedures import Done, MergeRequestState, Past, Screening, next_step, suspicions
 from rtgate.judge.compare.summaries import BODY, HOUR_LEVEL, TAIL_RATE, Spikes, levels
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.records import record as records_file
 from rtgate.records.environment import Environment
 from rtgate.records.record import Evidence as Seen
 from rtgate.records.record import KernelIdentity, Record
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Unit
 
 Array = NDArray[np.float64]

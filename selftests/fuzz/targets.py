@@ -37,10 +37,10 @@ from rtgate.lava.results import records as job_records
 from rtgate.lava.results.log import LogLine
 from rtgate.lava.results.phases import boots
 from rtgate.measure import profiles
-from rtgate.measurement import Histogram, Measurement
 from rtgate.records import record
 from rtgate.strict_yaml import Value, load
 from rtgate.tools import Output, Reports, Setting, Tool
+from rtgate.tools.measurement import Histogram, Measurement
 from rtgate.tools.registry import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -379,7 +379,7 @@ def test_boots_that_were_begun_end_when_the_rest_cannot_be(suite: Suite, error: 
             if self in left:
                 left.remove(self)
 
-    suite.patch.setattr("rtgate.room.has_room", room)
+    suite.patch.setattr("rtgate.files.require_free_space", room)
     suite.patch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 2))
     suite.patch.setattr("rtgate.plugin.Beside", Watched)
     suite.fake(arm(FakeTarget()))

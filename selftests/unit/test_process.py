@@ -11,26 +11,26 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.process import guarded
+from rtgate.process import die_with_parent
 
 needs_setpriv = pytest.mark.skipif(shutil.which("setpriv") is None, reason="util-linux is not installed")
 
 
 @needs_setpriv
 def test_the_command_is_kept_behind_the_guard() -> None:
-    assert guarded(["qemu", "-x", "a b"]) == ["setpriv", "--pdeathsig", "KILL", "--", "qemu", "-x", "a b"]
-    assert guarded(("make",), "TERM") == ["setpriv", "--pdeathsig", "TERM", "--", "make"]
+    assert die_with_parent(["qemu", "-x", "a b"]) == ["setpriv", "--pdeathsig", "KILL", "--", "qemu", "-x", "a b"]
+    assert die_with_parent(("make",), "TERM") == ["setpriv", "--pdeathsig", "TERM", "--", "make"]
 
 
 def test_without_setpriv_the_command_runs_unguarded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert guarded(("qemu", "-x")) == ["qemu", "-x"]
+    assert die_with_parent(("qemu", "-x")) == ["qemu", "-x"]
 
 
 PARENT = """
 import subprocess, sys, time
-from rtgate.process import guarded
-child = subprocess.Popen(guarded(["sleep", "60"]))
+from rtgate.process import die_with_parent
+child = subprocess.Popen(die_with_parent(["sleep", "60"]))
 time.sleep(0.2)  # setpriv must have asked for the signal before we die
 print(child.pid, flush=True)
 time.sleep(60)

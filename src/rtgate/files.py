@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Files that somebody else wrote: only regular ones, and only of a sane size, are read.
+"""Files: read if they are regular and of a sane size, written in one step, locked; and the room that they need.
 
-A FIFO has no end until somebody writes to it, and a link to `/dev/zero` has none at all.
+A FIFO has no end until somebody writes to it, and a link to `/dev/zero` has none at all. The kernel releases a lock
+when its process ends, however it ends.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, InfrastructureError
 
 MIB = 1 << 20
 YAML_LIMIT = MIB  # the largest file of rtgate's own has 60 kB
@@ -54,3 +59,76 @@ def damage(error: Exception) -> str:
     if isinstance(error, KeyError) and error.args:
         return f"field `{error.args[0]}` is missing"
     return f"{error}" or type(error).__name__
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file in one step: who reads it meanwhile finds the former one, and so does who is killed meanwhile."""
+    staged = path.with_name(f".{path.name}.{os.getpid()}.writing")
+    try:
+        staged.write_text(text, encoding="utf-8")
+        staged.replace(path)
+    except BaseException:
+        staged.unlink(missing_ok=True)
+        raise
+
+
+def require_free_space(directory: Path, needed_mib: int = 64) -> None:
+    """Check that a directory's disk has room before an hour of measuring starts. Raises InfrastructureError."""
+    place = directory
+    while not place.exists():
+        place = place.parent
+    status = os.statvfs(place)
+    free = status.f_bavail * status.f_frsize // (1 << 20)
+    if free < needed_mib:
+        text = f"{place} has {free} MiB left, records need {needed_mib} MiB: make room or choose another directory"
+        raise InfrastructureError(text)
+
+
+@contextmanager
+def waiting_lock(path: Path, what: str = "", notice: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Hold a lock; wait for whoever has it. For work that ends by itself, such as unpacking or building.
+
+    Args:
+        path: the lock's file; made if it is not there.
+        what: what the holder does, as `builds in DIR`.
+        notice: told at once who is waited for.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            notice(f"waiting for another rtgate (process {_holder(file)}) that {what}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        _sign(file)
+        yield
+
+
+@contextmanager
+def exclusive_lock(path: Path, what: str) -> Iterator[None]:
+    """Hold a lock, or say who has it.
+
+    Raises:
+        InfrastructureError: another process has it; two builds in one directory would destroy each other.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            told = f"{what} is in use by another rtgate (process {_holder(file)}): wait for it"
+            raise InfrastructureError(told) from None
+        _sign(file)
+        yield
+
+
+def _holder(file: TextIO) -> str:
+    file.seek(0)
+    return file.read().strip() or "unknown"
+
+
+def _sign(file: TextIO) -> None:
+    file.seek(0)
+    file.truncate()
+    file.write(str(os.getpid()))
+    file.flush()

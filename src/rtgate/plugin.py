@@ -185,8 +185,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Turn SIGTERM into the same orderly end as Ctrl-C."""
 
     def stop(number: int, _frame: FrameType | None) -> NoReturn:
-        # When a parent is killed, the kernel sends it once for each of its threads (`guarded`). A second one would
-        # interrupt the orderly end, and every boot that waits for its turn would still be measured.
+        # When a parent is killed, the kernel sends it once for each of its threads (`die_with_parent`). A second one
+        # would interrupt the orderly end, and every boot that waits for its turn would still be measured.
         signal.signal(number, lambda *_: None)
         session = config.stash.get(_SESSION, None)
         if session and session.run:

@@ -1,13 +1,81 @@
 # SPDX-License-Identifier: MIT
-"""Child programs that do not outlive us."""
+"""Programs that rtgate starts: what is not installed is said with its package, and none outlives rtgate."""
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rtgate.errors import InfrastructureError
+
+PACKAGES = {
+    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
+    "apt-get": "apt",
+    "bc": "bc",
+    "bison": "bison",
+    "ccache": "ccache",
+    "dpkg-deb": "dpkg",
+    "fdtoverlay": "device-tree-compiler",
+    "flex": "flex",
+    "gcc": "gcc",
+    "git": "git",
+    "make": "make",
+    "patch": "patch",
+    "rsync": "rsync",
+    "tar": "tar",
+    "x86_64-linux-gnu-gcc": "gcc-x86-64-linux-gnu",
+    "xz": "xz-utils",
+}
 
 
-def guarded(argv: Sequence[str], signal: str = "KILL") -> list[str]:
+def require(*programs: str) -> None:
+    """Check that programs are installed.
+
+    Raises:
+        InfrastructureError: some are not; names them and the Debian packages to install.
+    """
+    missing = [name for name in programs if shutil.which(name) is None]
+    if missing:
+        packages = " ".join(dict.fromkeys(PACKAGES.get(name, name) for name in missing))
+        raise InfrastructureError(f"not installed: {', '.join(missing)} (Debian: apt-get install {packages})")
+
+
+def output(
+    arguments: Sequence[str], *, directory: Path | None = None, environment: Mapping[str, str] | None = None
+) -> str:
+    """Run a program and return what it prints.
+
+    Raises:
+        InfrastructureError: it is not installed, or it failed; the message has its last lines.
+    """
+    require(arguments[0])
+    finished = attempt(arguments, directory=directory, environment=environment)
+    if finished.returncode != 0:
+        said = "\n".join((finished.stderr or finished.stdout).strip().split("\n")[-5:])
+        raise InfrastructureError(f"{' '.join(arguments[:3])} failed with status {finished.returncode}: {said}")
+    return finished.stdout
+
+
+def attempt(
+    arguments: Sequence[str], *, directory: Path | None = None, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program that may fail; its messages are in English."""
+    return subprocess.run(
+        arguments,
+        cwd=directory,
+        env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+
+
+def die_with_parent(argv: Sequence[str], signal: str = "KILL") -> list[str]:
     """Return a command line that the kernel ends with `signal` when this process dies, however it dies.
 
     Uses `setpriv --pdeathsig` (util-linux); without it the command runs unguarded.

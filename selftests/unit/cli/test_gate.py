@@ -20,10 +20,10 @@ import pytest
 
 from rtgate.cli import build, demo, gate, main
 from rtgate.errors import InfrastructureError
+from rtgate.files import exclusive_lock
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel import source
 from rtgate.kernel.identity import SourceIdentity
-from rtgate.kernel.lock import exclusive_lock
 from rtgate.kernel.source import Tree
 from rtgate.kernel.version import KernelVersion
 from rtgate.report import html
@@ -398,7 +398,7 @@ def test_a_disk_that_filled_up_ends_it_before_anything_is_judged(
         if steps.asked:
             raise InfrastructureError(f"{directory} has 0 MiB left")
 
-    monkeypatch.setattr("rtgate.room.has_room", room)
+    monkeypatch.setattr("rtgate.files.require_free_space", room)
     assert main.main([*COMMON, "--kernel", "kernel"]) == 3
     assert len(steps.asked) == 1
     told = capsys.readouterr()

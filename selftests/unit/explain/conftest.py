@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rtgate.explain.trace import Trace, parse
 from rtgate.explain.wakeups import Reported
-from rtgate.measurement import Measurement
+from rtgate.tools.measurement import Measurement
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "trace"
 

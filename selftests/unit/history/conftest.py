@@ -15,8 +15,8 @@ from selftests.unit.report.conftest import Boot, make
 
 from rtgate.history.database import History
 from rtgate.history.store import Origin, add
-from rtgate.measurement import Histogram, Measurement
 from rtgate.records.record import Record
+from rtgate.tools.measurement import Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
 NOW = datetime(2026, 11, 22, 3, 0, tzinfo=UTC)

@@ -17,10 +17,10 @@ from rtgate.history.database import History
 from rtgate.history.queries import Wanted
 from rtgate.history.store import Origin, Stored, add, store
 from rtgate.judge.compare.summaries import levels, spikes, summaries
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.records import record as records_file
 from rtgate.records.environment import COMPARED, Environment
 from rtgate.records.record import FaultSeen
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
 

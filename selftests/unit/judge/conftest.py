@@ -12,8 +12,8 @@ from selftests.unit.report.conftest import Boot, make
 
 from rtgate.errors import Location
 from rtgate.judge.thresholds import LimitKind, Threshold
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.records.record import FaultSeen, Record
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
 BOARD, FLAVOUR, CASE = "virt-arm64", "preempt_rt", "latency/cyclictest:idle"

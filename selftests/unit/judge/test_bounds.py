@@ -11,8 +11,8 @@ from rtgate.judge.bounds import apply
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status
-from rtgate.measurement import Better, Measurement
 from rtgate.records.record import Record
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Quantity, Unit
 
 LABELS = {"function": "nvme"}

@@ -14,8 +14,8 @@ from rtgate.judge.learn.planning import samples_needed
 from rtgate.judge.limits import apply, interval, shown
 from rtgate.judge.thresholds import LimitKind
 from rtgate.judge.verdict import Kind, Status
-from rtgate.measurement import Histogram
 from rtgate.records.record import Record
+from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity, Unit
 
 RANKED = {Status.FAIL: 0, Status.DONE: 1, Status.PASS: 2}

@@ -33,7 +33,6 @@ from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measure.case import Case, measure, plan, setting
 from rtgate.measure.observed import uname_flavour
-from rtgate.measurement import Better, Measurement
 from rtgate.records.evidence import LoadSeen
 from rtgate.records.record import Record
 from rtgate.target.outcome import LineQuality, Outcome, State
@@ -43,6 +42,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.fio import FioRandwrite
 from rtgate.tools.hackbench import Hackbench
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import NEVER, Need, hopeless
 from rtgate.tools.oslat import Oslat
 from rtgate.tools.pi_stress import PiStress

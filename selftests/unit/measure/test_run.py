@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from selftests.fake_target import FakeTarget, arm, measured
 
-from rtgate import room
+from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted
 from rtgate.measure import run as run_module
 from rtgate.measure.case import Arm, Case
@@ -257,7 +257,7 @@ def test_without_room_nothing_is_booted(tmp_path: Path, monkeypatch: pytest.Monk
     def full(_: Path) -> None:
         raise InfrastructureError("has 3 MiB left")
 
-    monkeypatch.setattr(room, "has_room", full)
+    monkeypatch.setattr(files, "require_free_space", full)
     target = FakeTarget()
     with pytest.raises(InfrastructureError, match="3 MiB"):
         _run(tmp_path, arm(target)).measure(CASE, _ignore)

@@ -15,15 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from selftests.unit.report.conftest import OOPS, Boot, make
 
-from rtgate import room
+from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.records import planned
 from rtgate.records import record as records
 from rtgate.records.evidence import Evidence, LoadSeen, Thread
 from rtgate.records.record import Chunk, Place, Record
 from rtgate.target.outcome import State
 from rtgate.tools import Bound
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
 SHARED = [HealthCheck.function_scoped_fixture]
@@ -421,11 +421,11 @@ def test_a_damaged_file_is_read_or_refused(tmp_path: Path, start: int, length: i
 
 
 def test_room_for_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    room.has_room(tmp_path / "not" / "there" / "yet")
+    files.require_free_space(tmp_path / "not" / "there" / "yet")
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=63 * 256, f_frsize=4096))
     with pytest.raises(InfrastructureError, match="has 63 MiB left, records need 64 MiB"):
-        room.has_room(tmp_path / "not" / "there" / "yet")
-    room.has_room(tmp_path, needed_mib=63)
+        files.require_free_space(tmp_path / "not" / "there" / "yet")
+    files.require_free_space(tmp_path, needed_mib=63)
 
 
 def test_how_people_name_a_boot() -> None:

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.records import record as records
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence, LoadSeen, Thread
 from rtgate.records.record import FaultSeen, KernelIdentity, Record
 from rtgate.tools import Expected
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.threads import Seen, Threads
 from rtgate.units import Quantity, Unit
 

@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 import matplotlib as mpl
 import pytest
 
-from rtgate.measurement import Histogram
 from rtgate.report.cases import figures
 from rtgate.report.plots import BootPoint, LimitLine, Series, binned, histogram_svg, seeds_svg
+from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity, Unit
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Count, Expected, Output, Reports, Setting
 from rtgate.tools.cyclicdeadline import JSON, Cyclicdeadline
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.threads import SCHED_DEADLINE, Seen, Threads
 from rtgate.units import Unit
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ConfigError, ParseError
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.cyclictest import JSON, Cyclictest
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.threads import Seen, Threads
 from rtgate.units import Unit
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.cyclicdeadline import HRTICK
 from rtgate.tools.deadline_test import DeadlineTest
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.threads import SCHED_DEADLINE, Seen, Threads
 from rtgate.units import Unit
 

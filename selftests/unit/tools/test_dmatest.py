@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Count, Output, Reports, Setting, Tool
 from rtgate.tools.dmatest import Dmatest, DmatestRkep
 from rtgate.tools.dmatest_log import Run, check, cycles, results, size_name
 from rtgate.tools.kernel_log import Line
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Unit
 
 SETTING = Setting(cpus=4, duration_s=0, virtual_time=False)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
-from rtgate.measurement import Measurement
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.edu import DEVICE, EduDma, EduMsi
+from rtgate.tools.measurement import Measurement
 from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.units import Unit
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.errors import ParseError
-from rtgate.measurement import Measurement
 from rtgate.tools import Output, Setting
 from rtgate.tools.fio import Fio, FioRandread, FioRandwrite, FioRead, FioWrite
+from rtgate.tools.measurement import Measurement
 from rtgate.units import Unit
 
 DATA = Path(__file__).parents[2] / "data" / "fio" / "3.39"

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.hackbench import Hackbench
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.threads import Seen
 from rtgate.units import Unit
 

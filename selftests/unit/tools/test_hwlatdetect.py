@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.hwlatdetect import Hwlatdetect
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.threads import SCHED_OTHER, Seen, Threads
 from rtgate.units import Unit
 

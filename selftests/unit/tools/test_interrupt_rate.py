@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better
 from rtgate.tools import Output, Setting, Tool
 from rtgate.tools.interrupt_rate import ElbiRate, MsiRate
+from rtgate.tools.measurement import Better
 from rtgate.units import Unit
 
 SETTING = Setting(cpus=4, duration_s=5, virtual_time=False)

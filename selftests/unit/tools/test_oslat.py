@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.tools import Expected, Output, Setting
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.oslat import JSON, Oslat
 from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.units import Quantity, Unit

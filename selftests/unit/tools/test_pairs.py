@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Output, Reports, Setting, Tool
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.pairs import Pairs
 from rtgate.tools.pmqtest import Pmqtest
 from rtgate.tools.ptsematest import Ptsematest

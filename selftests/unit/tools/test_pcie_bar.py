@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Output, Setting
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.pcie_bar import DEVICE, OPERATIONS, PcieBar, trained
 from rtgate.units import Unit
 

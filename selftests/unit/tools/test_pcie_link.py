@@ -16,8 +16,8 @@ from selftests.pci import dumped, space
 from rtgate.board import boards
 from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
-from rtgate.measurement import Measurement
 from rtgate.tools import Output, Setting
+from rtgate.tools.measurement import Measurement
 from rtgate.tools.pcie_link import PcieLink
 
 CAPTURE = Path(__file__).parents[2] / "data" / "pcie" / "qemu-7.2" / "pcie-link-virt-x86_64.out"

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Count, Expected, Output, Setting
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.pi_stress import JSON, PiStress
 from rtgate.tools.threads import Threads
 from rtgate.units import Unit

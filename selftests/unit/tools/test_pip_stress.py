@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Expected, Output, Setting
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.pip_stress import PipStress
 from rtgate.tools.threads import Seen
 from rtgate.units import Quantity, Unit

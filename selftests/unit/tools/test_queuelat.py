@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.rootfs import programs
 from rtgate.tools import Expected, Output, Setting
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.queuelat import Queuelat
 from rtgate.tools.threads import Seen, Threads
 from rtgate.units import Unit

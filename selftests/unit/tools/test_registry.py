@@ -12,9 +12,9 @@ from typing import Any, cast
 import pytest
 
 from rtgate import site, tools
-from rtgate.measurement import Measurement
 from rtgate.tools import Expected, Output, Reports, Setting, Tool
 from rtgate.tools.cyclictest import JSON, Cyclictest
+from rtgate.tools.measurement import Measurement
 from rtgate.tools.registry import TOOLS
 
 ROOT = Path(__file__).resolve().parents[3]

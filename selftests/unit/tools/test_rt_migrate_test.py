@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Count, Expected, Output, Setting
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_migrate_test import JSON, RtMigrateTest
 from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.units import Unit

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.tools import Count, Expected, Output, Setting, Tool
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.rtla import RtlaOsnoise, RtlaTimerlat
 from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.units import Unit

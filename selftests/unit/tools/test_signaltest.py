@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Count, Expected, Output, Setting
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.signaltest import JSON, Signaltest
 from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 from rtgate.units import Unit

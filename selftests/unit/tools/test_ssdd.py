@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError, UnfinishedError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Expected, Output, Setting
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.ssdd import JSON, Ssdd
 from rtgate.tools.threads import Seen
 from rtgate.units import Unit

@@ -9,11 +9,11 @@ from selftests.unit.judge.conftest import asking, evidence, number, record
 from selftests.unit.report.conftest import SETTINGS
 
 from rtgate.board.boards import CHECKS
-from rtgate.measurement import Histogram
 from rtgate.records.evidence import LoadSeen, Thread
 from rtgate.records.record import Record
 from rtgate.tools import Output, Setting
 from rtgate.tools.cyclictest import JSON, Cyclictest
+from rtgate.tools.measurement import Histogram
 from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.units import Unit
 from rtgate.validity.check import Check, Held, Spoils

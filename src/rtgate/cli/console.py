@@ -19,7 +19,7 @@ from typing import Any
 from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts
-from rtgate.process import guarded
+from rtgate.process import die_with_parent
 from rtgate.report.progress import spoken
 from rtgate.rootfs import images
 from rtgate.target.qemu import Machine, version
@@ -77,7 +77,7 @@ def _connected(argv: Sequence[str], source: int) -> int:
 
     QEMU itself takes no notice of the end of its input.
     """
-    with subprocess.Popen(guarded(argv), stdin=subprocess.PIPE) as child, _ended(child) as ended:
+    with subprocess.Popen(die_with_parent(argv), stdin=subprocess.PIPE) as child, _ended(child) as ended:
         assert child.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it ended while something was typed
             while ended not in select.select([source, ended], [], [])[0]:

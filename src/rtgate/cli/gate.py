@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtgate import room, site
+from rtgate import files, site
 from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.cli import build, command_options
@@ -112,8 +112,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _gate(arguments: argparse.Namespace, output: Path) -> int:
     board = boards.board(arguments.board)
-    room.has_room(output)
-    room.has_room(Path(tempfile.gettempdir()), needed_mib=16)
+    files.require_free_space(output)
+    files.require_free_space(Path(tempfile.gettempdir()), needed_mib=16)
     kernels = _kernels(arguments, board)
     request = ArmRequest(
         board=board.name,
@@ -139,7 +139,7 @@ def _concluded(arguments: argparse.Namespace, board: Board, kernels: dict[str, P
             traced = _traced(board, kernels, output)
         if traced:
             suites.judge()
-    room.has_room(output, needed_mib=1)
+    files.require_free_space(output, needed_mib=1)
     ending = Ending(whole=whole, allow_unjudged=arguments.allow_unjudged, history=history_url(arguments.history))
     return finish(output, _verdicts(output), ending)
 

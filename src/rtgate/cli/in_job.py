@@ -23,7 +23,7 @@ from rtgate.lava.results.classify import IN_JOB, SAYS
 from rtgate.lava.results.plain import plain
 from rtgate.lava.results.records import Sender
 from rtgate.measure.profiles import profile
-from rtgate.process import guarded
+from rtgate.process import die_with_parent
 from rtgate.records import record as records_file
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow import suites
@@ -122,7 +122,7 @@ class _Job:
         log = self.directory / "pytest.log"
         with log.open("wb") as stream:
             child = subprocess.Popen(
-                guarded(self._argv(), "TERM"),
+                die_with_parent(self._argv(), "TERM"),
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rtgate import room
+from rtgate import files
 from rtgate.board import boards
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
@@ -26,7 +26,7 @@ from rtgate.history.qualifying import examine, keep
 from rtgate.history.queries import Boot
 from rtgate.judge.learn.proposing import Ask, GoodBoot, propose_limits
 from rtgate.judge.learn.qualification import CaseStanding
-from rtgate.process import guarded
+from rtgate.process import die_with_parent
 from rtgate.records import record as records_file
 from rtgate.report.text import plain
 from rtgate.workflow import archive, suites
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _measured(arguments: argparse.Namespace) -> Path:
     """Measure the night and return the directory of its records."""
     output: Path = (arguments.output or Path(f"qualify-{arguments.board}")).absolute()
-    room.has_room(output)
+    files.require_free_space(output)
     options = ["--board", arguments.board, "--records", str(output), "--no-judge"]
     options += ["--profile", arguments.profile, "--tuning", arguments.tuning, "--flavour", arguments.flavour]
     options += ["--seeds", f"1-{arguments.boots}"] if _virtual(arguments) else ["--boots", arguments.boots]
@@ -95,7 +95,7 @@ def _measured(arguments: argparse.Namespace) -> Path:
         options += [f"--{name}", str(value)] if value else []
     options += ["-k", arguments.select] if arguments.select else []
     print(f"rtgate: measuring {arguments.boots} boots of each case into {output}", file=sys.stderr)
-    argv = guarded(suites.command([], options), "TERM")
+    argv = die_with_parent(suites.command([], options), "TERM")
     code = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False).returncode
     if code not in {0, 1}:  # 1: a boot failed, which the records tell
         raise InfrastructureError(f"the suites ended with pytest's exit code {code}; what they measured is in {output}")

@@ -18,10 +18,10 @@ from rtgate import durations
 from rtgate.board.tuning import DEFAULT
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
+from rtgate.files import exclusive_lock
 from rtgate.judge.judging import judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import exit_code
-from rtgate.kernel.lock import exclusive_lock
 from rtgate.measure.case import Arm, Case, plan
 from rtgate.measure.profiles import Lengths, Profile
 from rtgate.measure.run import stored

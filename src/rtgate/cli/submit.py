@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from rtgate import room
+from rtgate import files
 from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.board.families import FAMILIES
@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.wait:
             output = arguments.output.absolute()
             check_ours(output)
-            room.has_room(output)
+            files.require_free_space(output)
             stack.enter_context(ours_alone(output))
         series = _prepared(arguments, order, sources, watch, stack)
         if arguments.dry_run:

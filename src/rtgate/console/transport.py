@@ -15,7 +15,7 @@ import serial
 
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, TransportError
-from rtgate.process import guarded
+from rtgate.process import die_with_parent
 
 _POLL_S = 0.05
 
@@ -51,7 +51,7 @@ class ProgramTransport:
     """The standard input and output of a program on a terminal of its own, by pexpect."""
 
     def __init__(self, argv: Sequence[str]) -> None:
-        command = guarded(argv)
+        command = die_with_parent(argv)
         try:
             self._child: pexpect.spawn[bytes] = pexpect.spawn(
                 command[0], command[1:], timeout=None, echo=False, preexec_fn=_heed_the_terminal

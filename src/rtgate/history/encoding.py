@@ -15,10 +15,10 @@ from typing import Any
 
 from rtgate.errors import ConfigError
 from rtgate.judge.compare.summaries import summarised
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.records import record as records_file
 from rtgate.records.environment import COMPARED
 from rtgate.records.record import Record
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
 _LEVEL = 6

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
-from rtgate.measurement import Measurement
 from rtgate.records.record import Record
 from rtgate.tools import Bound
+from rtgate.tools.measurement import Measurement
 
 
 @dataclass(frozen=True, slots=True)

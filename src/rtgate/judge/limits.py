@@ -12,8 +12,8 @@ from rtgate.judge.compare.summaries import minutes
 from rtgate.judge.learn import planning
 from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.judge.verdict import Kind, Status
-from rtgate.measurement import Histogram, Measurement
 from rtgate.records.record import Record
+from rtgate.tools.measurement import Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
 

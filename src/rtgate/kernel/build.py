@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from rtgate import site
 from rtgate.errors import BuildError, ConfigError
+from rtgate.files import waiting_lock
 from rtgate.kernel import artefacts, build_log, publish, tuxmake
 from rtgate.kernel.configuration import LostOption, LostOptionsError, lost_options, read_config
-from rtgate.kernel.lock import waiting_lock
 from rtgate.kernel.work import Listener, Options, Work, prepared, short_hash
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ import hashlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rtgate import site
+from rtgate import process, site
 from rtgate.errors import ConfigError
-from rtgate.kernel import program
+from rtgate.files import waiting_lock
 from rtgate.kernel.identity import SourceIdentity
-from rtgate.kernel.lock import waiting_lock
 from rtgate.kernel.source import Tree, read_version
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def checkout(
     """
     repository = repository.resolve()
     git = ["git", "-c", "safe.directory=*", "-C", str(repository)]
-    found = program.attempt([*git, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"])
+    found = process.attempt([*git, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"])
     if found.returncode != 0:
         raise ConfigError(f"{repository} has no commit {reference!r} (a shallow clone? try: git fetch --unshallow)")
     commit = found.stdout.strip()
@@ -46,15 +45,15 @@ def checkout(
     with waiting_lock(place.with_suffix(".lock"), f"builds the {label} of {repository}", notice):
         # Git's own lock, left by one that was killed: whoever lives waits for ours.
         place.with_suffix(".index.lock").unlink(missing_ok=True)
-        program.output([*git, "read-tree", "--reset", "-u", commit], environment=index)
+        process.output([*git, "read-tree", "--reset", "-u", commit], environment=index)
         # Also files that somebody changed in the cache.
-        program.output([*git, "checkout-index", "--all", "--force", "--index", "--quiet"], environment=index)
+        process.output([*git, "checkout-index", "--all", "--force", "--index", "--quiet"], environment=index)
         yield _tree(git, place, repository, commit)
 
 
 def _tree(git: list[str], place: Path, repository: Path, commit: str) -> Tree:
     version = read_version(place)
-    described = program.attempt([*git, "describe", "--tags", "--always", "--abbrev=12", commit]).stdout.strip()
+    described = process.attempt([*git, "describe", "--tags", "--always", "--abbrev=12", commit]).stdout.strip()
     source = SourceIdentity(
         kind="git",
         version=str(version),

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rtgate import site, strict_yaml
+from rtgate import process, site, strict_yaml
 from rtgate.errors import InfrastructureError
-from rtgate.kernel import program
-from rtgate.kernel.lock import waiting_lock
+from rtgate.files import waiting_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,8 +95,8 @@ def _fetch(store: Path, pin: Pin, notice: Callable[[str], None]) -> UnpackedSour
         tree = Path(scratch) / "tree"
         tree.mkdir()
         arguments = ["tar", "--extract", "--strip-components=1", f"--file={tarball}", f"--directory={tree}"]
-        program.require("xz")
-        program.output([*arguments, "--no-same-owner"])
+        process.require("xz")
+        process.output([*arguments, "--no-same-owner"])
         shutil.rmtree(store / version, ignore_errors=True)
         tree.rename(store / version)
     return UnpackedSource(store / version, pin.package, version, None if version == pin.version else pin.version)
@@ -105,12 +104,12 @@ def _fetch(store: Path, pin: Pin, notice: Callable[[str], None]) -> UnpackedSour
 
 def _download(scratch: Path, pin: Pin) -> tuple[Path, str]:
     """Return the tarball and the package's version."""
-    program.require("apt-get", "dpkg-deb")
+    process.require("apt-get", "dpkg-deb")
     # As root apt would switch to a user who may not write into the cache.
     command = ["apt-get", "-o", f"APT::Sandbox::User={'root' if os.geteuid() == 0 else ''}", "download"]
-    finished = program.attempt([*command, f"{pin.package}={pin.version}"], directory=scratch)
+    finished = process.attempt([*command, f"{pin.package}={pin.version}"], directory=scratch)
     if finished.returncode != 0:
-        finished = program.attempt([*command, pin.package], directory=scratch)
+        finished = process.attempt([*command, pin.package], directory=scratch)
     package = next(scratch.glob("*.deb"), None)
     if finished.returncode != 0 or package is None:
         said = " / ".join(line for line in finished.stderr.split("\n") if line.startswith("E:"))
@@ -118,8 +117,8 @@ def _download(scratch: Path, pin: Pin) -> tuple[Path, str]:
             f"cannot download {pin.package}: {said or 'apt-get said nothing'} "
             "(try 'apt-get update' as root, add Debian 12's security suite, or give a tree with --tree)"
         )
-    version = program.output(["dpkg-deb", "--field", str(package), "Version"]).strip()
-    program.output(["dpkg-deb", "--extract", str(package), str(scratch / "package")])
+    version = process.output(["dpkg-deb", "--field", str(package), "Version"]).strip()
+    process.output(["dpkg-deb", "--extract", str(package), str(scratch / "package")])
     tarball = scratch / "package" / _INSTALLED.relative_to("/") / pin.tarball
     if not tarball.is_file():
         raise InfrastructureError(f"{package.name} has no {_INSTALLED / pin.tarball}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rtgate import process
 from rtgate.errors import ConfigError
-from rtgate.kernel import program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,10 +20,10 @@ def overlaid(tree: Path, overlays: Sequence[Path], into: Path) -> Path:
         ConfigError: an overlay cannot be applied to this device tree, or changes nothing in it.
         InfrastructureError: the program fdtoverlay is not installed.
     """
-    program.require("fdtoverlay")
+    process.require("fdtoverlay")
     path, named = into / tree.name, " ".join(str(overlay) for overlay in overlays)
     words = ["fdtoverlay", "-i", str(tree.absolute()), "-o", str(path.absolute())]
-    done = program.attempt([*words, *(str(overlay.absolute()) for overlay in overlays)])
+    done = process.attempt([*words, *(str(overlay.absolute()) for overlay in overlays)])
     said = " ".join((done.stderr or done.stdout).split())
     if done.returncode or not path.is_file():
         # The usual reason; libfdt's own word for it is FDT_ERR_NOTFOUND.

@@ -8,7 +8,7 @@ import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from rtgate.kernel import program
+from rtgate import process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ def of_git(tree: Path, version: str) -> SourceIdentity:
         InfrastructureError: git is missing or fails.
     """
     commit = _git(tree, "rev-parse", "HEAD").strip()
-    described = program.attempt(_git_command(tree, "describe", "--tags", "--always", "--abbrev=12"))
+    described = process.attempt(_git_command(tree, "describe", "--tags", "--always", "--abbrev=12"))
     changes = _git(tree, "diff", "HEAD", "--binary", "--no-ext-diff")
     untracked = sorted(filter(None, _git(tree, "ls-files", "-z", "--others", "--exclude-standard").split("\0")))
     state = hashlib.sha256(f"{commit}\n{changes}".encode("utf-8", "surrogateescape"))
@@ -75,7 +75,7 @@ def _git_command(tree: Path, *arguments: str) -> list[str]:
 
 
 def _git(tree: Path, *arguments: str) -> str:
-    return program.output(_git_command(tree, *arguments))
+    return process.output(_git_command(tree, *arguments))
 
 
 def git_files(tree: Path) -> tuple[str, ...]:

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rtgate import files, site
+from rtgate import files, process, site
 from rtgate.errors import ConfigError, InfrastructureError, Location
-from rtgate.kernel import identity, program
-from rtgate.kernel.lock import waiting_lock
+from rtgate.files import waiting_lock
+from rtgate.kernel import identity
 from rtgate.kernel.source import Tree, read_version
 
 if TYPE_CHECKING:
@@ -122,12 +122,12 @@ def _is(stamp: Path, state: dict[str, str]) -> bool:
 
 
 def _synchronise(source: Path, copy: Path) -> None:
-    program.require("rsync")
+    process.require("rsync")
     copy.mkdir(parents=True, exist_ok=True)
     builds = f"/{identity.BUILD_DIRECTORY_PREFIX}*"
     command = ["rsync", "--recursive", "--links", "--perms", "--checksum"]
     if not (source / ".git").exists():
-        program.output([*command, "--delete", "--exclude=/.git", f"--exclude={builds}", f"{source}/", f"{copy}/"])
+        process.output([*command, "--delete", "--exclude=/.git", f"--exclude={builds}", f"{source}/", f"{copy}/"])
         return
     names = identity.git_files(source)
     finished = subprocess.run(
@@ -159,11 +159,11 @@ def apply(patch: Path, tree: Path) -> None:
         ConfigError: it does not apply; names the patch, the file and the hunk. The tree is then as it was.
         InfrastructureError: `patch` is not installed.
     """
-    program.require("patch")
+    process.require("patch")
     command = ["patch", "--strip=1", "--batch", "--forward", "--fuzz=0", f"--directory={tree}", f"--input={patch}"]
-    trial = program.attempt([*command, "--dry-run"])
+    trial = process.attempt([*command, "--dry-run"])
     if trial.returncode == 0:
-        program.output([*command, "--no-backup-if-mismatch", "--reject-file=-"])
+        process.output([*command, "--no-backup-if-mismatch", "--reject-file=-"])
         return
     raise ConfigError(f"{patch}: does not apply to Linux {read_version(tree)}: {_reason(trial.stdout + trial.stderr)}")
 

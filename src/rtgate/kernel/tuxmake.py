@@ -18,8 +18,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rtgate import process
 from rtgate.errors import Interrupted
-from rtgate.kernel import program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,13 +86,13 @@ def require_tools(arch: str) -> None:
     Raises:
         InfrastructureError: something is missing; names the Debian packages.
     """
-    program.require(compiler(arch), *_TOOLS)
+    process.require(compiler(arch), *_TOOLS)
 
 
 def toolchain(arch: str) -> str:
     """Return the versions of what decides the compiled code."""
     linker = compiler(arch).removesuffix("gcc") + "ld"
-    found = [program.output([name, "--version"]).split("\n")[0] for name in (compiler(arch), linker)]
+    found = [process.output([name, "--version"]).split("\n")[0] for name in (compiler(arch), linker)]
     return ", ".join(found)
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rtgate import site
+from rtgate.files import waiting_lock
 from rtgate.kernel import kconfig, tuxmake
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX
-from rtgate.kernel.lock import waiting_lock
 from rtgate.kernel.patches import copy_of, load_series, patched_tree
 from rtgate.kernel.source import Tree, check_buildable, source_arch
 

@@ -16,7 +16,6 @@ from rtgate.errors import ParseError
 from rtgate.measure import observed, storage_use
 from rtgate.measure.profiles import Profile
 from rtgate.measure.raw_output import Reading
-from rtgate.measurement import Measurement
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence
 from rtgate.records.record import KernelIdentity, Record
@@ -25,6 +24,7 @@ from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.tools import Setting, Tool, companions, loads
 from rtgate.tools.loads import Load
+from rtgate.tools.measurement import Measurement
 from rtgate.tools.needs import NEVER, Need, hopeless
 from rtgate.validity import links, readings
 

@@ -18,9 +18,9 @@ from rtgate import files as regular_file
 from rtgate.board.pcie import Function
 from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.errors import ConfigError, ParseError
-from rtgate.measurement import Measurement
 from rtgate.records.record import Record
 from rtgate.tools import Output, Setting, Tool, companions
+from rtgate.tools.measurement import Measurement
 from rtgate.tools.registry import TOOLS
 
 _DAMAGE = (ValueError, KeyError, TypeError, AttributeError)

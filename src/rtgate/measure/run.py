@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rtgate import room
+from rtgate import files
 from rtgate.errors import Interrupted
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.measure.raw_output import verified
@@ -90,7 +90,7 @@ class Run:
 
     def prepare(self, case: Case) -> None:
         """Check that there is room for a case's records, and write down which are going to come."""
-        room.has_room(self.records)
+        files.require_free_space(self.records)
         self.plan(case)
 
     def plan(self, case: Case) -> None:

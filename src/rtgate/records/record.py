@@ -23,10 +23,10 @@ from typing import Any
 
 from rtgate import files as regular_file
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.measurement import Measurement
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence, LoadSeen, Thread, of_kind
 from rtgate.records.kernel_identity import KernelIdentity as KernelIdentity  # noqa: PLC0414 - a part of a record
+from rtgate.tools.measurement import Measurement
 
 FORMAT = 3
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rtgate.measurement import Histogram, Measurement
 from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, cpus, figures
 from rtgate.report.plots import BootPoint, LimitLine, Series, histogram_svg, seeds_svg
+from rtgate.tools.measurement import Histogram, Measurement
 
 _MOST_LINES = 7  # more lines than colours cannot be told apart: then boots are added up
 

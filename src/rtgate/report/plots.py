@@ -16,8 +16,8 @@ from matplotlib import rc_context, rcdefaults, rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rtgate.measurement import Histogram
 from rtgate.report.text import plain
+from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity, Unit
 
 # Okabe and Ito's colours, which colour-blind people can tell apart, without the yellow that white paper swallows.

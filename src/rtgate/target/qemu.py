@@ -18,7 +18,7 @@ from typing import Any
 
 from rtgate.board.boards import Board
 from rtgate.errors import InfrastructureError
-from rtgate.process import guarded
+from rtgate.process import die_with_parent
 from rtgate.target import icount_lockstep
 
 _DISKS = {"-drive", "-blockdev", "-hda", "-cdrom", "-sd", "-mtdblock"}
@@ -138,7 +138,7 @@ def process(argv: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
     """
     with log.open("wb") as errors:
         child = subprocess.Popen(
-            guarded(argv), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True
+            die_with_parent(argv), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True
         )
     try:
         yield child

@@ -18,7 +18,7 @@ from rtgate.board import tuning
 from rtgate.board.pcie import Function
 from rtgate.board.storage import Storage
 from rtgate.board.tuning import Write
-from rtgate.measurement import Better, Measurement
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.threads import Seen, Threads
 from rtgate.units import Quantity, Unit

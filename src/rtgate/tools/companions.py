@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from rtgate.measurement import Measurement
 from rtgate.tools import Expected, Output, Setting, Tool
 from rtgate.tools.loads import Load
+from rtgate.tools.measurement import Measurement
 from rtgate.tools.registry import COMPANIONS
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Output, Reports, count
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import Document, document
 from rtgate.units import Quantity, Unit
 

@@ -23,7 +23,6 @@ from typing import ClassVar
 
 from rtgate.board import pcie_limits
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kernel_log, rate
 from rtgate.tools.dmatest_log import (
     DIRECTIONS,
@@ -38,6 +37,7 @@ from rtgate.tools.dmatest_log import (
     results,
     size_name,
 )
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
 from rtgate.units import Quantity, Unit

@@ -26,9 +26,9 @@ from typing import ClassVar
 
 from rtgate.board.storage import ENGINES, RESERVED, FileSystem, Overwrite, Storage
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Count, Expected, Output, Overwriting, Reports, Setting, count, frequency, rate, time
 from rtgate.tools import disk_health as health
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
 from rtgate.tools.threads import Seen

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Measurement
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, time
+from rtgate.tools.measurement import Measurement
 from rtgate.tools.rt_tests import ended
 from rtgate.tools.threads import Seen
 

@@ -25,9 +25,9 @@ from itertools import pairwise
 from typing import ClassVar
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, frequency, kernel_log, time
 from rtgate.tools.kernel_log import Line
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
 

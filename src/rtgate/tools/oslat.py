@@ -33,8 +33,8 @@ from typing import ClassVar
 
 from rtgate.board import tuning
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
 from rtgate.tools.threads import SCHED_FIFO, SCHED_OTHER, Seen, Threads

@@ -16,8 +16,8 @@ from typing import ClassVar
 from rtgate.board import pcie_limits
 from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, rate
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
 from rtgate.tools.threads import Seen

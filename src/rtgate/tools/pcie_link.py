@@ -16,9 +16,9 @@ from typing import ClassVar
 from rtgate.board import pcie
 from rtgate.board.pcie import ASPM, Function
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Bound, Expected, Output, Reports, Setting, Tool, config_space, count
 from rtgate.tools.config_space import ConfigSpace, Express
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import ended
 from rtgate.tools.threads import Seen
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import document, ended
 from rtgate.tools.threads import SCHED_FIFO, SCHED_RR, Seen, Threads
 

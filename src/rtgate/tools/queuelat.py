@@ -28,8 +28,8 @@ from typing import ClassVar
 
 from rtgate.board import tuning
 from rtgate.errors import ConfigError, ParseError
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, kept_on
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
 from rtgate.tools.threads import SCHED_FIFO, SCHED_OTHER, Seen, Threads

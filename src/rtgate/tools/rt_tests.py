@@ -13,8 +13,8 @@ from collections.abc import Collection
 from typing import Any
 
 from rtgate.errors import ParseError
-from rtgate.measurement import Histogram
 from rtgate.tools import Output
+from rtgate.tools.measurement import Histogram
 from rtgate.units import Unit
 
 _CMDLINE = re.compile(r'("cmdline:?":\s*").*(",)\s*$', re.MULTILINE)

@@ -20,8 +20,8 @@ from typing import ClassVar
 
 from rtgate.board import tuning
 from rtgate.errors import ConfigError, ParseError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kept_on, time
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import Document, document, ended
 from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate.errors import ParseError, UnfinishedError
-from rtgate.measurement import Better, Measurement
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import document, ended
 from rtgate.tools.threads import Seen
 

@@ -16,8 +16,8 @@ from typing import ClassVar
 from rtgate.board import tuning
 from rtgate.board.tuning import Write
 from rtgate.errors import ConfigError, ParseError
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
 from rtgate.tools.threads import SCHED_FIFO, Seen, Threads

@@ -15,10 +15,10 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 
 from rtgate.board.tuning import cpus
-from rtgate.measurement import Histogram
 from rtgate.records.evidence import LoadSeen, Thread
 from rtgate.records.record import Record
 from rtgate.tools import loads
+from rtgate.tools.measurement import Histogram
 from rtgate.tools.threads import POLICIES, SCHED_FIFO
 from rtgate.units import Quantity, Unit
 from rtgate.validity.board_checks import (

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from rtgate.measurement import Histogram
 from rtgate.records.record import Record
+from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity
 from rtgate.validity.check import Check, Spoils, judged
 

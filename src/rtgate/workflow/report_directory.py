@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.kernel.lock import exclusive_lock
+from rtgate.files import exclusive_lock
 
 _FORMER, _WHOLE, _LOG = ".former", ".whole", "measure.log"
 _OURS = frozenset(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from rtgate import room
+from rtgate import files
 from rtgate.errors import InfrastructureError
 from rtgate.judge.compare.comparing import comparable_on_boards
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
@@ -136,7 +136,7 @@ def _in_pairs(suites: Suites) -> bool:
 
 
 def _judged(suites: Suites) -> None:
-    room.has_room(suites.output, needed_mib=1)  # what is measured stays
+    files.require_free_space(suites.output, needed_mib=1)  # what is measured stays
     with step("judging"):
         suites.judge()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError
-from rtgate.process import guarded
+from rtgate.process import die_with_parent
 from rtgate.records import schedule
 from rtgate.records.schedule import Steps
 from rtgate.report.notices import say
@@ -113,7 +113,7 @@ def pytest(asked: argparse.Namespace, options: Sequence[str], log: Path) -> int:
     """
     argv = suites.command([], [*(["-k", asked.select] if asked.select else []), *options])
     child = subprocess.Popen(
-        guarded(argv, "TERM"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+        die_with_parent(argv, "TERM"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
     )
     assert child.stdout is not None
     keeping = threading.Thread(target=keep, args=(child.stdout, log), daemon=True)

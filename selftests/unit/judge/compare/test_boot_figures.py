@@ -7,7 +7,7 @@ import pytest
 from selftests.unit.judge.conftest import number, record
 
 from rtgate.judge.compare.boot_figures import Part, boot_figures
-from rtgate.measurement import Better, Measurement
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Quantity, Unit
 
 

@@ -17,11 +17,11 @@ from rtgate.judge.compare.placebos import Learnt, Placebos
 from rtgate.judge.compare.triage import Wanted, Why, choose
 from rtgate.judge.judging import Subject
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.records.evidence import LoadSeen
 from rtgate.records.explained import Change, Explained
 from rtgate.records.record import Record
 from rtgate.records.schedule import Schedule
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
 FIGURES = (*(f"latency {name}" for name in ("mean", "p50", "p90", "p99", "maximum")), "wakeups", "wakeups.lost")

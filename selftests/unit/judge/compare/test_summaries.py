@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from selftests.unit.judge.conftest import asking, record
 
 from rtgate.judge.compare.summaries import Levels, Spikes, levels, percentile, spikes, summaries
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.records.record import Record
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
 US = 1000  # a bucket of the records is a virtual nanosecond

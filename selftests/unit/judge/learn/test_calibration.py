@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rtgate.judge.distributions import share_bounds
 from rtgate.judge.learn.calibrated_share import Samples, propose_share
 from rtgate.judge.learn.calibration import Session, factor, groups, gumbel, propose, replay
-from rtgate.measurement import Histogram
+from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity, Unit
 
 

@@ -8,7 +8,7 @@ from selftests.unit.judge.conftest import maximum, record, share
 
 from rtgate.judge.learn.proposing import Ask, GoodBoot, Proposed, looser, propose_limits, ratchet
 from rtgate.judge.thresholds import LimitKind, Threshold
-from rtgate.measurement import Better, Measurement
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Quantity, Unit
 
 

@@ -12,8 +12,8 @@ from selftests.fake_target import FakeTarget, arm
 from rtgate.lava.in_job import signals
 from rtgate.lava.results.plain import plain
 from rtgate.measure.case import Case, measure
-from rtgate.measurement import Better, Measurement
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Quantity, Unit
 
 # `lava_dispatcher/actions/test/shell.py` and what `handle_testcase` makes of the match.

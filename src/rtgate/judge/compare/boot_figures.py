@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.records.record import Record
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Unit
 
 

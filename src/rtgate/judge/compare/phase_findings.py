@@ -15,8 +15,8 @@ from rtgate.judge.compare.margins import margin_of
 from rtgate.judge.compare.phases import Shift, boots_needed
 from rtgate.judge.limits import Finding, shown
 from rtgate.judge.verdict import Kind, Status
-from rtgate.measurement import Better
 from rtgate.records.explained import Explained
+from rtgate.tools.measurement import Better
 from rtgate.units import Quantity
 
 

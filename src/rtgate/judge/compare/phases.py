@@ -28,7 +28,7 @@ from rtgate.judge.compare import ranks
 from rtgate.judge.compare.boot_figures import BootFigure, Part
 from rtgate.judge.compare.looks import Outcome
 from rtgate.judge.compare.margins import margin_of
-from rtgate.measurement import Better
+from rtgate.tools.measurement import Better
 from rtgate.units import Unit
 
 LOOKS = 2

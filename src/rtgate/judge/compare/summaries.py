@@ -20,8 +20,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.records.record import Record
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Unit
 
 TAIL_RATE, HOUR_LEVEL, BODY, THROUGHPUT, SPIKES = "tail rate", "hour level", "body", "throughput", "spikes"

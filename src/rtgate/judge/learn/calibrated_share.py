@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rtgate.judge.distributions import share_bounds
 from rtgate.judge.learn.calibration import Proof, Session, problem, proven
-from rtgate.measurement import Histogram
+from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity, Unit
 
 CONFIDENCE = 0.99

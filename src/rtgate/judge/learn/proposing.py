@@ -12,9 +12,9 @@ from rtgate.judge.learn.calibration import Proof, Session, propose
 from rtgate.judge.limits import apply
 from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.judge.verdict import Status
-from rtgate.measurement import Better, Histogram, Measurement
 from rtgate.records.record import Record
 from rtgate.tools import Reports
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.registry import reports
 from rtgate.units import Quantity, Unit
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 
 from rtgate.lava.results.plain import plain
-from rtgate.measurement import Measurement
 from rtgate.records.record import Record
+from rtgate.tools.measurement import Measurement
 
 _LONGEST = 120  # characters of an id; LAVA stores 100 to 200, depending on where
 _MOST = 200  # measurements of one record: nobody reads more in a table

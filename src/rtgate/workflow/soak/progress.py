@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 
 from rtgate.judge.limits import shown
-from rtgate.measurement import Histogram
 from rtgate.records.record import Record
 from rtgate.report.progress import headline
+from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity
 from rtgate.workflow.soak.spec import Order
 

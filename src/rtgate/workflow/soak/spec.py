@@ -11,7 +11,7 @@ import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rtgate import files, room
+from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measure.case import Arm, Case, plan
 from rtgate.records import planned
@@ -102,7 +102,7 @@ def begin(case: Case, arm: Arm, console: str, chunks: int, records: Path) -> Ord
     """
     if exists(records):
         raise ConfigError(f"{records} has a soak that has not ended: `rtgate soak --continue {records}`, or --stop")
-    room.has_room(records)
+    files.require_free_space(records)
     place = Place(records=records, board=arm.board.name, arm=arm.name, case=case.name)
     first = max(planned.measured(place), default=0) + 1
     order = Order(

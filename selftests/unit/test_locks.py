@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import InfrastructureError
-from rtgate.kernel.lock import exclusive_lock, waiting_lock
+from rtgate.files import exclusive_lock, waiting_lock
 
 
 def test_a_held_lock_names_its_holder(tmp_path: Path) -> None:

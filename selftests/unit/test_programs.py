@@ -5,28 +5,28 @@ from pathlib import Path
 
 import pytest
 
+from rtgate import process
 from rtgate.errors import InfrastructureError
-from rtgate.kernel import program
 
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InfrastructureError) as caught:
-        program.require("aarch64-linux-gnu-gcc", "xz", "own-tool")
+        process.require("aarch64-linux-gnu-gcc", "xz", "own-tool")
     assert str(caught.value) == (
         "not installed: aarch64-linux-gnu-gcc, xz, own-tool "
         "(Debian: apt-get install gcc-aarch64-linux-gnu xz-utils own-tool)"
     )
     with pytest.raises(InfrastructureError, match="apt-get install git"):
-        program.output(["git", "--version"])
+        process.output(["git", "--version"])
 
 
 def test_output(tmp_path: Path) -> None:
     assert (
-        program.output(["sh", "-c", "pwd; echo $X"], directory=tmp_path, environment={"X": "1"}) == f"{tmp_path}\n1\n"
+        process.output(["sh", "-c", "pwd; echo $X"], directory=tmp_path, environment={"X": "1"}) == f"{tmp_path}\n1\n"
     )
 
 
 def test_failures_have_the_programs_words() -> None:
     with pytest.raises(InfrastructureError, match="status 3: broken"):
-        program.output(["sh", "-c", "echo broken >&2; exit 3"])
+        process.output(["sh", "-c", "echo broken >&2; exit 3"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate.measurement import Better, Histogram, Measurement
+from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
 COUNTS = st.dictionaries(st.integers(0, 99), st.integers(0, 50), max_size=12)
