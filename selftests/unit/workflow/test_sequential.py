@@ -124,7 +124,7 @@ def test_the_budget_ends_it_and_says_what_going_on_costs(
     bench = Bench(records, slower=1.05, wander=0.3)
     carried_out(suites(tmp_path, monkeypatch, bench), Budget(5))
     assert boots(bench) == ["1-3"]
-    assert f"3 more pairs of {CASE} would take 6.0 board-minutes more; 0.0 of 5 are spent: --budget 7 allows it" in (
+    assert f"3 more pairs of {CASE} would take 6.0 board-minutes more; 0.0 of 5 are spent: --budget 7min allows it" in (
         capsys.readouterr().err
     )
 
