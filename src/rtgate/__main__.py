@@ -7,6 +7,7 @@ Before the first line here runs, and so before anything can be caught, Python it
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 INTERRUPTED = 130
+_SILENCE_S = 2.5
 
 
 def main() -> int:
@@ -37,7 +39,15 @@ def _run(module: str, program: str) -> int:
             os.write(2, f"{program}: interrupted\n".encode())
         os._exit(code)
 
+    def loading(_signal: int, _frame: FrameType | None) -> None:
+        os.write(2, f"{program}: loading\n".encode())
+
     signal.signal(signal.SIGINT, leave)
+    # Python puts the default back when it ends, and the code of what was done would be lost.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    # Until the command begins, which ends the timer: on a busy machine to load takes many seconds.
+    signal.signal(signal.SIGALRM, loading)
+    signal.setitimer(signal.ITIMER_REAL, _SILENCE_S, _SILENCE_S)
     sys.unraisablehook = _interrupt_again
     try:
         # Not above: what a command imports takes long, and is under way when people press Ctrl-C.
@@ -48,6 +58,7 @@ def _run(module: str, program: str) -> int:
         pass
     except SystemExit as end:  # argparse: help, or wrong usage
         code = end.code if isinstance(end.code, int) else 2
+    signal.setitimer(signal.ITIMER_REAL, 0)
     # The work is done: an interruption from here on has nothing to stop but Python's own end.
     signal.signal(signal.SIGINT, leave)
     for stream in (sys.stdout, sys.stderr):

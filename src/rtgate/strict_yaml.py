@@ -59,6 +59,11 @@ class Value:
         """Raise a ConfigError at this value's place."""
         raise ConfigError(message, self.location)
 
+    @property
+    def is_mapping(self) -> bool:
+        """Whether the value is a mapping."""
+        return isinstance(self.node, yaml.MappingNode)
+
     def _scalar(self, tag: str) -> str:
         if not isinstance(self.node, yaml.ScalarNode) or self.node.tag != f"tag:yaml.org,2002:{tag}":
             self.fail(f"expected {_names(f'tag:yaml.org,2002:{tag}')}, found {_names(self.node.tag)}")

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 import pytest
+from selftests.conftest import GOLDEN
 
 from rtgate import site
 from rtgate.cli import check
@@ -134,3 +136,302 @@ def test_every_mistake_is_told(lab: Path, capsys: pytest.CaptureFixture[str]) ->
     code, lines = said(capsys)
     assert code == 2
     assert len([line for line in lines if not line.endswith(": ok")]) == 3  # the count, too
+
+
+def _replaced(lab: Path, shipped: str, old: str, new: str) -> str:
+    """Copy a shipped file to the site, with one text of it replaced, and return its path there."""
+    text = (site.shipped() / shipped).read_text()
+    assert text.count(old) >= 1, (shipped, old)
+    path = Path(shipped)
+    (lab / path).parent.mkdir(parents=True, exist_ok=True)
+    (lab / path).write_text(text.replace(old, new, 1))
+    if path.parts[0] == "target":  # recipes name their C files
+        for source in (site.shipped() / "target").iterdir():
+            if source.is_dir() and not (lab / "target" / source.name).exists():
+                (lab / "target" / source.name).symlink_to(source)
+    return str(path)
+
+
+# A shipped file, what is replaced in it, by what, and what is said at which place. The numbers of lines are those of
+# the shipped files, so the test finds them by the text itself.
+_DANGLING = [
+    ("lava-jobs/uboot-ramdisk.yaml", '"{{ kernel }}"', '"{{ kernal }}"', "unknown placeholder 'kernal' (allowed: "),
+    ("lava-jobs/uboot-ramdisk.yaml", '"{{ kernel }}"', '"{{ kernel.url }}"', "'{{ kernel.url }}' is not a placeholder"),
+    ("lava-jobs/uboot-ramdisk.yaml", '"{{ kernel }}"', '"{{ kernel }"', "'{{ kernel }' is not a placeholder"),
+    ("lava-jobs/uboot-ramdisk.yaml", '"{{ kernel }}"', '"{% include x %}"', "'{% include x %}' is not a placeholder"),
+    ("lava-jobs/uboot-nfs.yaml", '"{{ dtb }}"', '"http://lab/a.dtb"', "no action uses the file 'dtb': write {{ dtb }}"),
+    (
+        "lava-jobs/uboot-nfs.yaml",
+        "bootloader-commands: {minutes: 3}",
+        "bootloader-commands: {minuts: 3}",
+        "unknown key",
+    ),
+    (
+        "lava-jobs/uboot-nfs.yaml",
+        "power-off: {seconds: 30}",
+        "power-off: {minutes: 1, seconds: 30}",
+        "a timeout has one",
+    ),
+    (
+        "lava-jobs/device-types/rk3568-evb1.jinja2",
+        "base-rtgate-rockchip",
+        "base-u-boot",
+        "unknown base 'base-u-boot.jinja2'",
+    ),
+    (
+        "lava-jobs/device-types/rk3568-evb1.jinja2",
+        "rockchip.jinja2'",
+        "rockchip'",
+        "'base-rtgate-rockchip' is not the name of",
+    ),
+    (
+        "lava-jobs/device-types/rk3568-evb1.jinja2",
+        "{% set console_device",
+        "{% include 'base-rtgate-power.jinja2' %}\n{% set console_device",
+        "unknown base 'base-rtgate-power.jinja2'",
+    ),
+    (
+        "lava-jobs/device-types/rk3568-evb1.jinja2",
+        "default('ttyS2') %}",
+        "default('ttyS2')\n",
+        "this {% set is not closed",
+    ),
+    ("profiles.yaml", "suites: [latency]", "suites: [latancy]", "unknown value 'latancy' (allowed: latency, nvme, "),
+    ("profiles.yaml", "only: [cyclictest]", "only: [cyclictets]", "unknown tool 'cyclictets' (allowed: "),
+    (
+        "profiles.yaml",
+        "only: [cyclictest]",
+        "only: [signaltest]",
+        "signaltest is in no suite of this profile: remove it",
+    ),
+    (
+        "profiles.yaml",
+        "only: [cyclictest]",
+        "only: [latency/cyclictest]",
+        "'latency/cyclictest' names a suite, and `only`",
+    ),
+    ("profiles.yaml", "cyclictest:hackbench:", "cyclictest:hackbanch:", "unknown load 'hackbanch' (allowed: "),
+    (
+        "profiles.yaml",
+        "nvme/cyclictest: {duration: 5 s",
+        "signal/cyclictest: {duration: 5 s",
+        "cyclictest is not in the suite",
+    ),
+    ("profiles.yaml", "[latency/cyclictest:idle,", "[latency/cyclictest:idel,", "unknown load 'idel' (allowed: "),
+    ("profiles.yaml", "[latency/cyclictest:idle,", "[latency/cyclictets:idle,", "unknown tool 'cyclictets' (allowed: "),
+    (
+        "profiles.yaml",
+        "[latency/cyclictest:idle,",
+        "[latency/cyclictest:idle+rt,",
+        "'latency/cyclictest:idle+rt' names a tuning",
+    ),
+    ("profiles.yaml", "clock: monotonic", "clok: monotonic", "cyclictest has no option 'clok' (allowed: "),
+    ("profiles.yaml", "stress-ng: {cpu: 4", "stress-gn: {cpu: 4", "unknown load 'stress-gn' (allowed: "),
+    ("profiles.yaml", "vm-bytes: 4M", "vm-byte: 4M", "the load stress-ng has no option 'vm-byte' (allowed: "),
+    (
+        "boards/virt-arm64-smp2.yaml",
+        "    cpus: 1\n",
+        "    cpus: 2\n",
+        "CPU 2 is beyond the board's CPUs (allowed: 0 to 1)",
+    ),
+    ("boards/virt-arm64-smp2.yaml", "isolcpus=1 ", "isolcpus=managed_irq,1-2 ", "CPU 2 is beyond the board's CPUs"),
+    (
+        "boards/virt-arm64.yaml",
+        "build: virt-arm64-preempt_rt",
+        "build: virt-arm64-rt",
+        "unknown build 'virt-arm64-rt' (allo",
+    ),
+    (
+        "boards/virt-arm64.yaml",
+        "build: virt-arm64-",
+        "build: virt-x86_64-",
+        "the build 'virt-x86_64-preempt_rt' is for x86_64: ",
+    ),
+    (
+        "boards/virt-arm64.yaml",
+        "qemu-system-aarch64",
+        "qemu-system-arm",
+        "'qemu-system-arm' does not run arm64 kernels",
+    ),
+    (
+        "boards/rk3568-evb1.yaml",
+        "boot: uboot-ramdisk",
+        "boot: uboot-ramdsk",
+        "unknown way of booting 'uboot-ramdsk' (allowed: ",
+    ),
+    (
+        "boards/rk3568-evb1.yaml",
+        "device_type: rk3568-evb1",
+        "device_type: rk3568",
+        "unknown device type 'rk3568' (allowed: ",
+    ),
+    ("boards/rk3568-evb1.yaml", "boot: uboot-ramdisk", "boot: fastboot", "booting by fastboot takes no device tree ("),
+    (
+        "boards/rk3568-evb1.yaml",
+        "arch: arm64\n",
+        "arch: arm64\nrootfs: cor\n",
+        "unknown image 'cor' (allowed: core, full)",
+    ),
+    (
+        "kernel-configs/virt-arm64-generic.yaml",
+        "tinyconfig",
+        "tiniconfig",
+        "'tiniconfig' is not a configuration target",
+    ),
+    ("kernel-configs/virt-arm64-generic.yaml", "- userspace", "- userspac", "no fragment 'userspac' (allowed: "),
+    (
+        "kernel-configs/virt-arm64-generic.yaml",
+        "arch: arm64",
+        "arch: arm64\npatches: patches/none",
+        "no such file: a patch",
+    ),
+    ("kernel-configs/patches/demo-slow-wakeup/series", "0001-", "0002-", "no such patch: '0002-"),
+    ("kernel-configs/fragments/loads.config", "CONFIG_", "CONFG_", "not understood: 'CONFG_"),
+    ("kernel-configs/sources.lock.yaml", 'sha256: "585', 'sha256: "x85', "is no sha256 (expected: "),
+    ("target/rootfs/full.yaml", "extends: core", "extends: cor", "unknown image 'cor' (allowed: core, full)"),
+    ("thresholds.yaml", "virt-arm64:", "virt-arm46:", "unknown board 'virt-arm46' (allowed: "),
+    ("thresholds.yaml", "preempt_rt:", "preempt-rt:", "unknown flavour 'preempt-rt' (allowed: "),
+    ("thresholds.yaml", "latency/cyclictest:idle:", "latency/cyclictets:idle:", "unknown tool 'cyclictets' (allowed: "),
+    (
+        "thresholds.yaml",
+        "latency/cyclictest:idle:",
+        "latency/cyclictest:idle+fast:",
+        "virt-arm64 has no tuning 'fast' (allowed: d",
+    ),
+    ("thresholds.yaml", "idle+pcie-ep:", "idle+pcie-epp:", "rk3568-evb1 has no tuning 'pcie-epp' (allowed: default, "),
+    (
+        "thresholds.yaml",
+        "measurement: latency.max",
+        "measurement: latency.maximum",
+        "cyclictest reports no 'latency.maximum'",
+    ),
+    (
+        "thresholds.yaml",
+        "kind: max,",
+        "class: big, kind: max,",
+        "virt-arm64 has no CPU class 'big' (allowed: its `cpu_classes`",
+    ),
+    ("placebos.yaml", "virt-arm64:", "virt-arm46:", "unknown board 'virt-arm46' (allowed: "),
+    ("placebos.yaml", "preempt_rt:", "preempt-rt:", "unknown flavour 'preempt-rt' (allowed: "),
+    (
+        "placebos.yaml",
+        "latency/cyclictest:hackbench:",
+        "latency/cyclictest:hackbanch:",
+        "unknown load 'hackbanch' (allowed: ",
+    ),
+    (
+        "placebos.yaml",
+        "cyclictest:hackbench:",
+        "cyclictest:hackbench+fast:",
+        "virt-arm64 has no tuning 'fast' (allowed: default)",
+    ),
+    (
+        "placebos.yaml",
+        "latency mean:",
+        "latency men:",
+        "latency/cyclictest:hackbench has no figure 'latency men' (allowed: ",
+    ),
+]
+
+
+@pytest.mark.parametrize("dangling", _DANGLING, ids=lambda one: f"{one[0]}-{one[2][:30]}")
+def test_every_name_in_a_shipped_file_leads_somewhere(
+    lab: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, dangling: tuple[str, str, str, str]
+) -> None:
+    *change, message = dangling
+    path = _replaced(lab, *change)
+    every = check.files()
+    monkeypatch.setattr(
+        check, "files", lambda: [one for one in every if one[0].is_relative_to(lab)]
+    )  # the others are right
+    code, lines = said(capsys)
+    assert code == 2
+    place = re.compile(rf"{re.escape(f'{lab}/{path}')}:([0-9]+):[0-9]+: (.*)")
+    errors = [match for line in lines if (match := place.fullmatch(line))]
+    assert [match for match in errors if message in match[2]], lines[-5:]
+    assert re.fullmatch(r"[0-9]+ errors? in [0-9]+ files?", lines[-1])
+    assert not [line for line in lines[-1 - len(errors) :] if line.endswith(": ok")]
+
+
+def test_the_place_of_a_dangling_name_is_its_own(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _replaced(lab, "lava-jobs/uboot-ramdisk.yaml", '"{{ dtb }}"', '"{{ dbt }}"')
+    number, line = next(one for one in enumerate((lab / path).read_text().split("\n"), 1) if "dbt" in one[1])
+    column = line.index('"') + 1
+    assert said(capsys)[1][-2].startswith(f"{lab}/{path}:{number}:{column}: unknown placeholder 'dbt'")
+
+
+HEALTH = """\
+job_name: health
+device_type: {device_type}
+actions:
+- test:
+    definitions:
+    - repository:
+        run: {{steps: ['printf x | rtgate board-health --board {board} --media -']}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "device_type", "board", "message"),
+    [
+        ("rk3568-evb1", "rk3568-evb1", "rk3568-evb1", ""),
+        ("rk3568-evb1", "rk3568", "rk3568-evb1", "2:14: unknown device type 'rk3568' (allowed: "),
+        (
+            "mine",
+            "rk3568-evb1",
+            "rk3568-evb1",
+            "2:14: LAVA takes this file for the health check of mine: name it rk3568",
+        ),
+        ("rk3568-evb1", "rk3568-evb1", "rk3568", "7:23: unknown board 'rk3568' (allowed: "),
+    ],
+)
+def test_a_health_check_is_of_a_device_type_and_of_boards_that_are_there(
+    lab: Path, capsys: pytest.CaptureFixture[str], name: str, device_type: str, board: str, message: str
+) -> None:
+    path = lab / "lava-jobs" / "health-checks" / f"{name}.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(HEALTH.format(device_type=device_type, board=board))
+    code, lines = said(capsys)
+    assert code == (2 if message else 0)
+    assert lines[-2].startswith(f"{path}:{message}") if message else f"{path}: ok" in lines
+
+
+@pytest.mark.parametrize("board", ["rk3588-evb1", "lab-virt-arm64"])
+def test_the_health_checks_that_rtgate_prints_are_right(
+    lab: Path, capsys: pytest.CaptureFixture[str], board: str
+) -> None:
+    path = lab / "lava-jobs" / "health-checks" / f"{board}.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text((GOLDEN / "lava" / "health-checks" / path.name).read_text())
+    assert said(capsys)[0] == 0
+
+
+def test_a_kernel_repository_has_the_configuration_that_its_builds_start_from(
+    lab: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs = lab / "linux" / "arch" / "arm64" / "configs"
+    builds = lab / "linux" / ".rtgate" / "kernel-configs"
+    for directory in (configs, builds):
+        directory.mkdir(parents=True)
+    (configs / "board_defconfig").write_text("CONFIG_SMP=y\n")
+    (builds / "good.yaml").write_text("arch: arm64\nflavour: generic\nbase: board_defconfig\nfragments: [loads]\n")
+    (builds / "bad.yaml").write_text("arch: arm64\nflavour: generic\nbase: boart_defconfig\nfragments: [loads]\n")
+    monkeypatch.chdir(lab / "linux")
+    code, lines = said(capsys)
+    assert code == 2
+    assert f"{builds}/good.yaml: ok" in lines
+    assert lines[-2].startswith(f"{builds}/bad.yaml:3:7: this kernel has no 'boart_defconfig' (allowed: tinyconfig, ")
+
+
+def test_comments_of_a_device_type_refer_to_nothing(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = lab / "lava-jobs" / "device-types" / "mine.jinja2"
+    path.parent.mkdir(parents=True)
+    path.write_text("{# {% extends 'base-none.jinja2' %}\n{% block a %} #}\n{% extends 'base-uboot.jinja2' %}\n")
+    assert said(capsys)[0] == 0
+
+
+def test_the_limits_are_checked_although_a_board_is_wrong(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (lab / "boards" / "virt-arm64.yaml").write_text("qemu: {}\n")
+    _replaced(lab, "thresholds.yaml", "rk3568-evb1:", "rk3568-evb:")
+    _, lines = said(capsys)
+    assert [line for line in lines if "unknown board 'rk3568-evb' (allowed: " in line]

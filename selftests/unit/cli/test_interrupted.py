@@ -5,70 +5,39 @@ from __future__ import annotations
 
 import os
 import random
-import re
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
+from selftests.concurrency import KINDS
+from selftests.interruptions import COMMANDS, LAVA_COMMANDS, Interrupted, interrupted
+
+from rtgate.cli.main import _COMMANDS
 
 # `make test-all` and people set more moments per command; a seed that failed can be given again.
 MOMENTS = int(os.environ.get("RTGATE_INTERRUPTIONS", "1"))
 SEED = int(os.environ.get("RTGATE_INTERRUPTION_SEED", "0")) or random.randrange(1, 10**9)
-RTGATE = (sys.executable, "-m", "rtgate")
-LAVA_TOOL = (sys.executable, "-c", "from rtgate.__main__ import lava_tool; raise SystemExit(lava_tool())")
-_FRAME = re.compile(r'File "[^"]*/rtgate/([^"]*)", line \d+, in (\S+)')
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
-        (*RTGATE, "--help"),
-        (*RTGATE, "gate", "--help"),
-        (*RTGATE, "check"),
-        (*RTGATE, "where", "virt-arm64"),
-        (*RTGATE, "build", "virt-arm64-preempt_rt", "--tree", "/nowhere"),
-        (*RTGATE, "report", "nothing-here"),
-        (*RTGATE, "history", "show"),
-        (*RTGATE, "trend", "--board", "virt-arm64"),
-        (*RTGATE, "explain", "nothing-here"),
-        (*RTGATE, "plan", "--board", "virt-arm64"),
-        (*RTGATE, "compare-env", "nothing-here", "nor-here"),
-        (*LAVA_TOOL, "--help"),
-    ],
-    ids=lambda argv: "-".join(word for word in argv[2:4] if " " not in word),
-)
-def test_control_c_at_any_moment_ends_a_command_in_order(argv: tuple[str, ...], tmp_path: Path) -> None:
-    chance = random.Random(f"{SEED} {argv}")
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "RTGATE_CACHE": str(tmp_path / "cache")}
-    (tmp_path / "cache").mkdir()
-    began = time.monotonic()
-    usual = _run(argv, None, environment)
-    length_s = time.monotonic() - began
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interrupted]:
+    with interrupted(tmp_path_factory.mktemp("interrupted") / "world", SEED, exact=MOMENTS > 1) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *LAVA_COMMANDS])
+def test_control_c_at_any_moment_ends_a_command_in_order(world: Interrupted, name: str) -> None:
     for _ in range(MOMENTS):
-        moment_s = chance.uniform(0, length_s)
-        code, said = _run(argv, moment_s, environment)
-        told = f"seed {SEED}, after {moment_s:.3f} s: exit code {code}\n{said}"
-        if "Traceback" in said and set(_FRAME.findall(said)) <= {("__main__.py", "<module>")}:
-            continue  # Python was starting: not even the first function of rtgate's had begun
-        assert "Traceback" not in said, told
-        assert "Exception ignored" not in said, told
-        assert code in (130, usual[0], -signal.SIGINT), told
-    assert [path.name for path in tmp_path.iterdir()] == ["cache"], f"seed {SEED}"
+        wrong = world.interrupt(name)
+        assert not wrong, f"seed {SEED}\n" + "\n".join(wrong)
 
 
-def _run(argv: tuple[str, ...], moment_s: float | None, environment: dict[str, str]) -> tuple[int, str]:
-    """Run a command; after `moment_s` send SIGINT to its process group, as a terminal does."""
-    child = subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, start_new_session=True, text=True
-    )
-    if moment_s is not None:
-        time.sleep(moment_s)
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGINT)
-    said, _ = child.communicate(timeout=60)
-    with pytest.raises(ProcessLookupError):
-        os.killpg(child.pid, 0)  # nothing of the group is left
-    return child.returncode, said
+def test_what_was_interrupted_is_not_believed_by_a_later_run(world: Interrupted) -> None:
+    world.world.known[KINDS[0]] = None
+    gate = world.world.start(KINDS[0])
+    assert gate.child.wait(300) == 0, gate.log.read_text()
+    assert {status for status, *_ in gate.said()["verdicts"]} == {"PASS"}
+
+
+def test_every_command_is_interrupted() -> None:
+    tried = {words.split()[0] for words in COMMANDS.values()}
+    assert set(_COMMANDS) <= tried

@@ -53,7 +53,7 @@ def test_mistakes_name_the_place(describe: Describe, more: str, complaint: str) 
 
 
 def test_base_must_be_a_configuration_target(describe: Describe) -> None:
-    with pytest.raises(ConfigError, match="no configuration target"):
+    with pytest.raises(ConfigError, match="not a configuration target"):
         describe(base="clean")
 
 

@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
 
+from rtgate.console.faults import Fault, FaultKind
 from rtgate.target import host
 from rtgate.target.host import waited_s
 from rtgate.target.outcome import Outcome, State
@@ -65,9 +66,41 @@ def test_a_process_that_is_stopped_is_told_from_one_that_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "stopped", "blamed"),
-    [(State.NO_BOOT, "state T", True), (State.HANG, "state T", True), (State.HANG, "", False)],
+    ("state", "stopped", "waited", "blamed"),
+    [
+        (State.NO_BOOT, "this host was suspended for 60 s", 0.0, True),
+        (State.HANG, "this host was suspended for 60 s", 0.0, True),
+        (State.MEASURED, "this host was suspended for 60 s", 0.0, True),  # its clock went on: it measured the stop
+        (State.HANG, "", 0.0, False),
+        (State.MEASURED, "", 0.0, False),
+        (State.FAULT, "this host was suspended for 60 s", 0.0, False),
+        (State.HANG, "this host was suspended for 60 s", None, True),  # a board of a lab: we waited for it, late
+        (State.MEASURED, "this host was suspended for 60 s", None, False),  # it measured by itself
+    ],
 )
-def test_a_stopped_board_on_host_time_is_the_host_s(state: State, stopped: str, *, blamed: bool) -> None:
-    outcome = Outcome(state=state, host_wait=0.0, host_stopped=stopped)
-    assert ("this host stopped QEMU (state T)" in host.excuse(state, outcome)) is blamed
+def test_what_this_host_stopped_is_its_own_fault(
+    state: State, stopped: str, waited: float | None, *, blamed: bool
+) -> None:
+    outcome = Outcome(state=state, host_wait=waited, host_stopped=stopped)
+    expected = "this host was suspended for 60 s, which is not the kernel's fault; measure again"
+    assert host.excuse(state, outcome) == (expected if blamed else "")
+
+
+def test_a_kernel_that_died_is_not_excused_by_a_pause() -> None:
+    died = Fault(kind=FaultKind.PANIC, line="Kernel panic - not syncing: test", text="Kernel panic")
+    outcome = Outcome(
+        state=State.NO_BOOT, host_wait=0.0, host_stopped="this host was suspended for 60 s", faults=(died,)
+    )
+    assert host.excuse(State.NO_BOOT, outcome) == ""
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_frozen_process_is_known(freezer: Callable[[int, int], None], version: int) -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        freezer(version, child.pid)
+        assert host.why_stopped(child.pid) == "frozen by a control group"
+    finally:
+        freezer(version, 0)
+        child.kill()
+        child.wait(20)

@@ -469,6 +469,25 @@ def test_a_frozen_qemu_is_the_host_s(lab: Lab, monkeypatch: pytest.MonkeyPatch) 
     assert re.match(r"this host stopped QEMU \(no processor time used, no answer\), not the kernel: ", outcome.message)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_qemu_in_a_frozen_control_group_is_the_host_s(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, freezer: Callable[[int, int], None], version: int
+) -> None:
+    """Killed, it dies only when it is thawed (version 1): nobody waits for that."""
+    monkeypatch.setattr(virtual, "_STALL_S", 2.0)
+    monkeypatch.setattr(qemu, "_DEATH_S", 1.0)
+    outcome = _with_hanging(lab, lambda pid: freezer(version, pid))
+    assert (outcome.state, outcome.faults) == (State.LAB, ())
+    assert re.match(r"this host stopped QEMU \(frozen by a control group\), not the kernel: ", outcome.message)
+
+
+def test_a_wall_clock_that_steps_ends_no_boot(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = itertools.cycle((0.0, 2e9, 1e9))
+    monkeypatch.setattr(time, "time", lambda: next(steps))
+    lab.mode("")
+    assert lab.board.run(plan_of()).state is State.MEASURED
+
+
 def test_the_time_in_which_we_were_frozen_ourselves_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """One look after an hour's pause says no more than one look: only time that somebody watched counts."""
     monkeypatch.setattr(virtual, "_LOOK_S", 16.0)

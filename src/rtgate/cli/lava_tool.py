@@ -31,6 +31,7 @@ from rtgate.workflow.job_watch import JobWatch
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = _parser().parse_args(argv)
+    signal.setitimer(signal.ITIMER_REAL, 0)  # everything is loaded
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:

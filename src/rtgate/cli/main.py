@@ -101,6 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     # To load all commands takes seconds. A word that is none of them is no command: none can be abbreviated.
     arguments = parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
+    signal.setitimer(signal.ITIMER_REAL, 0)  # everything is loaded
     if arguments.site:
         os.environ["RTGATE_SITE"] = arguments.site
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -95,6 +95,8 @@ _MANY_LINES = frozenset({FaultKind.PANIC, FaultKind.OOPS})
 # After these the kernel, or what called it, is no more. `kernel BUG at` is followed by an oops; every other `BUG: `
 # is a complaint of a kernel that goes on.
 FATAL = frozenset({FaultKind.PANIC, FaultKind.OOPS})
+# What a kernel also says whose host stopped it for a while: it finds that much time has passed at once.
+OF_TIME = frozenset({FaultKind.RCU_STALL, FaultKind.HUNG_TASK, FaultKind.SOFT_LOCKUP, FaultKind.HARD_LOCKUP})
 
 # What the first lines of a boot say: init/version-timestamp.c, arch/arm64/kernel/setup.c, U-Boot's common/spl/spl.c
 # and lib/display_options.c.

@@ -143,7 +143,7 @@ def _board(board: str, value: Value, *, virtual: bool) -> tuple[Threshold, ...]:
         if flavour not in FLAVOURS:
             by_case.key.fail(f"unknown flavour {flavour!r} (allowed: {', '.join(FLAVOURS)})")
         for case, limits in by_case.value.entries().items():
-            tool = _tool(case, limits.key)
+            tool = case_tool(case, limits.key)
             place = _Place(board=board, virtual=virtual, flavour=flavour, case=case, tool=tool)
             found.extend(_threshold(place, item) for item in limits.value.items())
     return tuple(found)
@@ -160,7 +160,8 @@ class _Place:
     tool: str
 
 
-def _tool(case: str, key: Value) -> str:
+def case_tool(case: str, key: Value) -> str:
+    """Return the tool of a case `suite/tool:load+tuning`. Raises ConfigError at `key`: there is no such case."""
     suite, slash, rest = case.partition("/")
     tool, colon, load_name = rest.partition(":")
     if not slash or not colon:

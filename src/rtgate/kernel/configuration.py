@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 TARGETS = ("kernel", "modules", "dtbs")
 
-_BASE = re.compile(r"[A-Za-z0-9_.-]*config")
+# Make targets that need no answer (`make help` of Linux); `menuconfig` or `oldconfig` would wait for one.
+BASES = ("tinyconfig", "allnoconfig", "defconfig", "alldefconfig", "allmodconfig", "allyesconfig")
+_FILE_BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(?:_defconfig|\.config)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +86,9 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
 
 def _base(value: strict_yaml.Value) -> str:
     base = value.text()
-    if not _BASE.fullmatch(base):
-        value.fail(f"{base!r} is no configuration target (such as tinyconfig, defconfig, NAME_defconfig)")
+    if base not in BASES and not _FILE_BASE.fullmatch(base):
+        allowed = f"{', '.join(BASES)}, NAME_defconfig or NAME.config of the kernel's arch/ARCH/configs"
+        value.fail(f"{base!r} is not a configuration target (allowed: {allowed})")
     return base
 
 

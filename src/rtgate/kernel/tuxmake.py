@@ -14,6 +14,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -148,11 +149,16 @@ def make_external(job: Job, directory: Path, log: Path) -> bool:
 
 def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None] = lambda _: None) -> bool:
     job.ccache_directory.mkdir(parents=True, exist_ok=True)
-    with _terminate_interrupts(), log.open("w", encoding="utf-8") as file:
+    with (
+        _terminate_interrupts(),
+        log.open("w", encoding="utf-8") as file,
+        # What is killed leaves its temporary files, tuxmake's metadata scripts for example.
+        tempfile.TemporaryDirectory(prefix="rtgate-build-", ignore_cleanup_errors=True) as scratch,
+    ):
         process = subprocess.Popen(
             command,
             cwd=job.log_directory,
-            env=_environment(job),
+            env={**_environment(job), "TMPDIR": scratch},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -11,7 +11,7 @@ from typing import Protocol
 from rtgate.board import isolation, pcie
 from rtgate.board.boards import Board, Qemu
 from rtgate.board.tuning import DEFAULT, Tuning, cpus
-from rtgate.console.faults import FATAL
+from rtgate.console.faults import FATAL, OF_TIME
 from rtgate.errors import ParseError
 from rtgate.measure import observed, storage_use
 from rtgate.measure.profiles import Profile
@@ -260,7 +260,8 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
     excuse = host.excuse(state, outcome)
     if excuse:
         state, message = State.LAB, f"{excuse}: {message}"
-        outcome = replace(outcome, faults=tuple(fault for fault in outcome.faults if fault.kind not in FATAL))
+        excused = FATAL | OF_TIME if outcome.host_stopped else FATAL
+        outcome = replace(outcome, faults=tuple(fault for fault in outcome.faults if fault.kind not in excused))
     return _record(case, arm, made, _Result(outcome, state, message, measurements))
 
 

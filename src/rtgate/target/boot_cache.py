@@ -71,6 +71,7 @@ class KeptBoots:
         self._began = began
         self._again = again
         self._taken: set[str] = set()
+        self._made: set[str] = set()  # by this run: the clock that files are dated by may step back
         self._differed = threading.Event()
         self._lock = threading.Lock()
 
@@ -87,7 +88,7 @@ class KeptBoots:
         """Return the boot of a digest; None if it was not made before this run, or cannot be read."""
         path = self._path(digest)
         with suppress(OSError, EOFError, zlib.error, ValueError, KeyError):
-            if path.stat().st_mtime >= self._began:
+            if digest in self._made or path.stat().st_mtime >= self._began:
                 return None
             head, _, console = gzip.decompress(path.read_bytes()).partition(b"\n")
             told = json.loads(head)
@@ -96,6 +97,7 @@ class KeptBoots:
 
     def keep(self, digest: str, console: bytes, seconds: Mapping[str, float]) -> None:
         """Keep what a boot printed; a disk that does not take it costs another boot, no more."""
+        self._made.add(digest)
         booted = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         head = json.dumps({"booted": booted, "seconds": dict(seconds)}).encode()
         with suppress(OSError):

@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 
 from rtgate.console.faults import FATAL, FaultKind
+from rtgate.target.frozen import is_frozen
 from rtgate.target.outcome import Outcome, State
 
 BUSY = 0.4
@@ -33,9 +34,10 @@ _ANOTHER = re.compile(r"\[#(?!1\])\d+\]")  # the kernel counts its oopses
 def excuse(state: State, outcome: Outcome) -> str:
     """Return why this host or its QEMU is to blame for what came of a boot, and not the kernel; empty if it is not.
 
-    Only a board that is a process on this host has an excuse, and no wait makes a kernel panic.
+    Only a board that is a process on this host waits for it, and no wait makes a kernel panic. Other boards go on while
+    this host is stopped, which spoils what we waited for and not what they measured.
     """
-    if outcome.host_wait is None:
+    if outcome.host_wait is None and not outcome.host_stopped:
         return ""
     fatal = [fault for fault in outcome.faults if fault.kind in FATAL]
     # It is the first that went wrong, and nothing but the panic that it ends in followed.
@@ -44,9 +46,10 @@ def excuse(state: State, outcome: Outcome) -> str:
     )
     if fatal and _STALE in fatal[0].line and alone:
         return "QEMU ran a breakpoint that the kernel had replaced already"
-    if state in _TOO_LATE and not fatal and outcome.host_stopped:
-        return f"this host stopped QEMU ({outcome.host_stopped}), which is not the kernel's fault; measure again"
-    if state in _TOO_LATE and not fatal and outcome.host_wait >= BUSY:
+    late = (*_TOO_LATE, State.MEASURED) if outcome.host_wait is not None else _TOO_LATE
+    if state in late and not fatal and outcome.host_stopped:
+        return f"{outcome.host_stopped}, which is not the kernel's fault; measure again"
+    if state in _TOO_LATE and not fatal and outcome.host_wait is not None and outcome.host_wait >= BUSY:
         waited = f"it waited {outcome.host_wait:.0%} of the time for a processor"
         return f"this host was too busy to run the board ({waited})"
     return ""
@@ -93,6 +96,8 @@ def why_stopped(pid: int, *, silent: bool = False) -> str:
         return ""  # it has just ended
     if state in "Tt":
         return f"state {state}"
+    if is_frozen(pid):
+        return "frozen by a control group"
     return "no processor time used, no answer" if silent else ""
 
 

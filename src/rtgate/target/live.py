@@ -31,6 +31,7 @@ from rtgate.errors import (
 )
 from rtgate.rootfs.images import RootfsImage
 from rtgate.target import boot_digests, host
+from rtgate.target.host_watch import HostWatch
 from rtgate.target.outcome import Outcome, State, collected, last_lines
 from rtgate.target.plan import Plan, measured, script
 from rtgate.target.qemu import Machine, Monitor, process, version
@@ -55,6 +56,12 @@ def waits_of(board: Board, usual: Waits) -> Waits:
 def _known(host_wait: float | None) -> dict[str, str]:
     """Return what a record says of the host: nothing, where nothing is known."""
     return {} if host_wait is None else {"host_wait": f"{host_wait:.3f}"}
+
+
+def _waited(pid: int, began: float) -> float | None:
+    """Return the share of the time for which QEMU waited for a processor; None when it is gone."""
+    waited = host.waited_s(pid)
+    return None if waited is None else waited / max(time.monotonic() - began, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +130,11 @@ class LiveTarget:
         try:
             with ExitStack() as stack:
                 shell = self.opened(stack, plan, log)
+                pid = self._pid(shell.transport)
+                watch = stack.enter_context(HostWatch(pid))
                 outcome = self._on(shell, plan, began)
-                waited, stopped = self._on_this_host(shell.transport, began)
-                outcome = replace(outcome, host_wait=waited, host_stopped=stopped)
+                waited = None if pid is None else _waited(pid, began)
+                outcome = replace(outcome, host_wait=waited, host_stopped=watch.stopped())
         except InfrastructureError as error:
             outcome = Outcome(state=State.LAB, message=str(error))
         repeated = outcome.line.repeated + (shell.again if shell else 0)
@@ -138,16 +147,9 @@ class LiveTarget:
             machine={**self.machine, **_known(outcome.host_wait)},
         )
 
-    def _on_this_host(self, transport: Transport, began: float) -> tuple[float | None, str]:
-        """Return the share of the time for which QEMU waited for a processor, and how it is kept from running now.
-
-        The share is None when QEMU is gone, or is none.
-        """
-        if not self.boots or not isinstance(transport, ProgramTransport | _OfProcess):
-            return None, ""
-        waited = host.waited_s(transport.pid)
-        share = None if waited is None else waited / max(time.monotonic() - began, 1.0)
-        return share, host.why_stopped(transport.pid)
+    def _pid(self, transport: Transport) -> int | None:
+        """Return the process that runs the board; None for a board that is none."""
+        return transport.pid if self.boots and isinstance(transport, ProgramTransport | _OfProcess) else None
 
     def opened(self, stack: ExitStack, plan: Plan, log: bytearray) -> Shell:
         """Open the console, until the stack is closed; what it prints goes to `log`. Raises TransportError."""

@@ -56,7 +56,8 @@ class Outcome:
         machine: what ran the board: QEMU's version and command line, or the console of a real one.
         host_wait: share of the time for which a board that is a process on this host waited for a processor; None
             where nobody knows.
-        host_stopped: how that process was kept from running (`state T`); empty if it was not, or nobody knows.
+        host_stopped: how this host kept the boot from running, and for how long (`this host was suspended for 60 s`);
+            empty if it did not, or nobody knows.
     """
 
     state: State

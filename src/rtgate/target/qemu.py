@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from rtgate.errors import InfrastructureError
 from rtgate.process import die_with_parent
 from rtgate.target import icount_lockstep
 
+_DEATH_S = 10.0  # after SIGKILL
 _DISKS = {"-drive", "-blockdev", "-hda", "-cdrom", "-sd", "-mtdblock"}
 _OF_THE_HOST = {*_DISKS, "-netdev", "-nic", "-net", "-virtfs", "-fsdev", "-chardev", "-object", "-pflash"}
 
@@ -145,7 +147,11 @@ def process(argv: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+        try:
+            child.wait(_DEATH_S)
+        except subprocess.TimeoutExpired:
+            # What a control group (v1) has frozen dies when it is thawed, which may be never.
+            threading.Thread(target=child.wait, daemon=True).start()
 
 
 class Monitor:

@@ -81,7 +81,7 @@ class Cyclictest(Tool):
 
     name: ClassVar[str] = "cyclictest"
     confined: ClassVar[bool] = True
-    suites: ClassVar[tuple[str, ...]] = ("latency", "nvme")
+    suites: ClassVar[tuple[str, ...]] = ("latency", "nvme", "pcie")
     reports: ClassVar[Mapping[str, Reports]] = {
         "latency": Reports.TIMES,
         "latency.min": Reports.TIME,

@@ -18,11 +18,13 @@ from rtgate import site
 from rtgate.strict_yaml import load
 
 if TYPE_CHECKING:
+    from rtgate.strict_yaml import Mapping as Keys
     from rtgate.strict_yaml import Value
 
 KIND = "lava-jobs"
 FILES = ("kernel", "ramdisk", "dtb", "modules", "nfsroot")
 _PLACEHOLDER = re.compile(r"\{\{ *([a-z_]+) *\}\}")
+_BRACES = re.compile(r"\{\{[^}]*\}*|\{%[^}]*\}?|\}\}")  # what looks like one
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 
 
@@ -95,7 +97,40 @@ def read(path: Path) -> Template:
     made.boot(values)
     made.timeouts()
     made.seconds()
+    _check_files(files, data["deploy"], data["boot"])
+    for block in (data["deploy"], data["boot"], *([data["timeouts"]] if "timeouts" in data else [])):
+        _check_timeouts(block, inside=block is data.get("timeouts"))
     return made
+
+
+def _check_files(files: Keys, *blocks: Value) -> None:
+    """Check that a job uses every file that it takes. Raises ConfigError."""
+    used: set[str] = set()
+
+    def note(value: Value) -> str:
+        used.update(_PLACEHOLDER.findall(value.text()))
+        return ""
+
+    for block in blocks:
+        block.plain(note)
+    for key in files:
+        for item in files[key].items():
+            if item.text() not in used:
+                name = item.text()
+                item.fail(f"no action uses the file {name!r}: write {{{{ {name} }}}} where it goes, or remove it")
+
+
+def _check_timeouts(block: Value, *, inside: bool) -> None:
+    """Check every time limit within an action: `timeout`, and what is below `timeouts`. Raises ConfigError."""
+    if not block.is_mapping:
+        return
+    entries = block.entries()
+    for name, entry in entries.items():
+        limit = name == "timeout" or (inside and name not in {"actions", "connections"})
+        if limit:
+            seconds(entry.value)
+        else:
+            _check_timeouts(entry.value, inside=inside or name == "timeouts")
 
 
 def placeholders(files: Collection[str]) -> tuple[str, ...]:
@@ -139,6 +174,8 @@ def _fill(value: Value, values: Mapping[str, object]) -> object:
             value.fail(f"unknown placeholder {name!r} (allowed: {', '.join(sorted(values)) or 'none'})")
         if values[name] is None:
             return _ABSENT
+    if left := _BRACES.search(_PLACEHOLDER.sub("", text)):
+        value.fail(f"{left[0]!r} is not a placeholder (allowed: {{{{ NAME }}}}, {', '.join(sorted(values)) or 'none'})")
     if names and _PLACEHOLDER.fullmatch(text):
         return values[names[0]]
     return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), text)

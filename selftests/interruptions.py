@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: MIT
+"""What is interrupted: every command, at work in a world of fakes (kernel, compiler, QEMU, LAVA), at random moments.
+
+An interruption is what a terminal's Ctrl-C is: SIGINT to the process group. Whatever its moment, no traceback may be
+printed, the exit code is 130 or that of the command's own end, nothing stays behind, and no later run believes what was
+half written.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from selftests.concurrency import KINDS, World
+from selftests.lava_server import TOKEN, LavaServer, Story, lava_server
+
+RTGATE = (sys.executable, "-m", "rtgate")
+LAVA_TOOL = (sys.executable, "-c", "from rtgate.__main__ import lava_tool; raise SystemExit(lava_tool())")
+BOARD = "one-cpu"
+_QUICK_S = 3.0
+_LONGEST_S = 12.0  # a command that does not end by itself is interrupted within so long
+_END_S = 60.0
+_FRAME = re.compile(r'File "([^"]*)", line \d+, in (\S+)')
+_SITE_BOARD = """\
+description: a board of a lab
+soc: none
+arch: arm64
+cpus: 1
+memory: 512 MiB
+console: {device: ttyS0, baud: 115200}
+lava:
+  device_type: one-cpu
+  boot: uboot-ramdisk
+"""
+_ALLURE = "#!/bin/sh\nmkdir -p page\necho '<html><head></head></html>' >page/index.html\n"
+_JOB = """\
+job_name: a job
+device_type: one-cpu
+visibility: public
+timeouts: {job: {minutes: 5}}
+actions: []
+"""
+# In the world's directory `here`. REPORT is what a gate left there, KERNEL a build, LINE a command as a console.
+_GATE = "gate --board virt-arm64 --profile smoke -k idle --build fake --no-explain --tree TREE --thresholds LIMITS"
+_SUBMIT = f"submit --board {BOARD} --kernel KERNEL --ramdisk ramdisk.cpio.gz --profile smoke"
+COMMANDS = {
+    "help": "--help",
+    "gate": f"{_GATE} --candidate fast -o out",
+    "gate of two": f"{_GATE} --candidate slow --base fast -o out2",
+    "demo": "demo -o demo",
+    "soak": "soak --board virt-arm64 --console virtual --kernel KERNEL --for 5s --chunk 1s --records soaked",
+    "build": "build fake --tree TREE -o built",
+    "modules": "modules fake --tree TREE -o modules",
+    "repeat": "repeat --board virt-arm64 --kernel KERNEL --profile smoke",
+    "screen": "screen --board rk3568-evb1 REPORT",
+    "explain": "explain RECORD",
+    "report": "report REPORT/records --verdict REPORT/verdict.json -o reported",
+    "console": "console --board virt-arm64 --kernel KERNEL",
+    "plan": "plan --detect 5% --records REPORT/records --metric latency",
+    "history": "history add --history sqlite:///history.db REPORT/records",
+    "history list": "history list --history sqlite:///known.db",
+    "calibrate": "calibrate --history sqlite:///known.db --board virt-arm64",
+    "trend": "trend --history sqlite:///known.db --board virt-arm64",
+    "qualify": "qualify --board virt-arm64 --kernel KERNEL --profile smoke -k idle -o qualified",
+    "check-records": "check-records REPORT",
+    "compare-env": "compare-env RECORD RECORD",
+    "where": "where virt-arm64",
+    "check": "check",
+    "rootfs": "rootfs core --arch arm64",
+    "pcie-limits": "pcie-limits",
+    "submit": f"{_SUBMIT} --wait",
+    "submit without waiting": _SUBMIT,
+    "submit a dry run": f"{_SUBMIT} --dry-run",
+    "jobs": "jobs",
+    "cancel": "cancel 1",
+    "fetch": "fetch 1 -o fetched",
+    "lab-check": "lab-check",
+    "in-job": f"in-job --board {BOARD} --suite latency --profile smoke",
+    "board-health": f"board-health --board {BOARD}",
+    "hub": "hub --raw 0 /dev/null",
+}
+LAVA_COMMANDS = {
+    "lava-tool": "--help",
+    "lava-tool submit-job": "submit-job SERVER job.yaml --block",
+    "lava-tool job-status": "job-status SERVER 1",
+}
+
+
+@dataclass
+class Interrupted:
+    """A world in which commands are interrupted.
+
+    Attributes:
+        world: trees, compiler, QEMU, caches.
+        server: the LAVA server.
+        chance: moments come from here.
+        exact: find out how long each command takes; else moments are those of the first seconds.
+    """
+
+    world: World
+    server: LavaServer
+    chance: random.Random
+    lengths: dict[str, tuple[float, int]] = field(default_factory=dict)
+    exact: bool = True
+
+    def argv(self, name: str) -> list[str]:
+        """Return the command line of a command by its name here."""
+        program, words = (LAVA_TOOL, LAVA_COMMANDS) if name in LAVA_COMMANDS else (RTGATE, COMMANDS)
+        directory = self.world.directory
+        report = directory / "reports" / "1"
+        record = next(report.glob("records/*/*/*/*/record.json"), report)
+        texts = {
+            "REPORT": report,
+            "RECORD": record.parent,
+            "KERNEL": directory / "kernel",
+            "TREE": directory / "one",
+            "LIMITS": directory / "limits.yaml",
+            "SERVER": self.server.url,
+        }
+        line = words[name]
+        for text, path in texts.items():
+            line = line.replace(text, str(path))
+        return [*program, *line.split()]
+
+    def usual(self, name: str) -> tuple[float, int]:
+        """Return how long a command takes when nobody interrupts it (12 s at most), and its exit code."""
+        if not self.exact:
+            return _QUICK_S, 0
+        if name not in self.lengths:
+            began = time.monotonic()
+            child = self._start(name)
+            try:
+                child.communicate(timeout=_LONGEST_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGINT)
+                child.communicate(timeout=_END_S)
+            self.lengths[name] = (time.monotonic() - began, child.returncode)
+        return self.lengths[name]
+
+    def interrupt(self, name: str) -> list[str]:
+        """Interrupt a command once and return what is wrong."""
+        length_s, usual = self.usual(name)
+        ends = {usual, 130} if self.exact and usual != 130 else {130, *range(6)}
+        moment_s = self.chance.uniform(0, length_s)
+        if self.chance.random() < 0.5:
+            shutil.rmtree(self.world.directory / "here" / "build", ignore_errors=True)
+        before = frozenset(self.server.jobs)
+        child = self._start(name)
+        time.sleep(moment_s)
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGINT)
+        try:
+            said, _ = child.communicate(timeout=_END_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            return [f"{name} after {moment_s:.3f} s: did not end within {_END_S:g} s"]
+        if "Traceback" in said and starting(said):
+            return []
+        wrong = []
+        if "Traceback" in said or "Exception ignored" in said:
+            wrong.append("a traceback")
+        # Python itself had not come to its handler of SIGINT.
+        if child.returncode not in ends and not (child.returncode == -signal.SIGINT and not said.strip()):
+            wrong.append(f"exit code {child.returncode}")
+        waits = {"--wait", "--block"} & set(self.argv(name))
+        wrong += self._left(child.pid, before if waits else None)
+        return [f"{name} after {moment_s:.3f} of {length_s:.3f} s: {', '.join(wrong)}\n{said[-3000:]}"] if wrong else []
+
+    def _start(self, name: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.argv(name),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            cwd=self.world.directory / "here",
+            env=self.environment,
+            start_new_session=True,
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment of every command."""
+        directory = self.world.directory
+        own = {
+            "RTGATE_ALLURE": str(directory / "bin" / "allure"),
+            "RTGATE_LAVA_URL": self.server.url,
+            "RTGATE_LAVA_TOKEN": TOKEN,
+            "HOME": str(directory),
+        }
+        return {**self.world.environment, **own}
+
+    def _left(self, pid: int, before: frozenset[int] | None) -> list[str]:
+        """Return what stayed behind; `before` are the jobs that there were, None if a job may go on."""
+        end = time.monotonic() + 5  # whoever was killed is gone a moment later
+        while (left := [*self.world.left(), *self._jobs(before), *_group(pid)]) and time.monotonic() < end:
+            time.sleep(0.1)
+        return left
+
+    def _jobs(self, before: frozenset[int] | None) -> list[str]:
+        """Return the jobs that run since `before`."""
+        if before is None:
+            return []
+        with self.server.lock:
+            running = [
+                job
+                for job in self.server.jobs.values()
+                if job.state in {"Submitted", "Running"} and job.number not in before
+            ]
+            return [f"left behind: job {job.number}" for job in running]
+
+
+def starting(said: str) -> bool:
+    """Return whether a traceback is Python's own start: not even the first function of rtgate's had begun."""
+    frames = _FRAME.findall(said)
+    return all("/rtgate/" not in path or path.endswith("/rtgate/__main__.py") for path, _ in frames) and all(
+        function == "<module>" for path, function in frames if "/rtgate/" in path
+    )
+
+
+def _group(pid: int) -> list[str]:
+    try:
+        os.killpg(pid, 0)
+    except ProcessLookupError:
+        return []
+    return ["left behind: processes of its group"]
+
+
+@contextmanager
+def interrupted(directory: Path, seed: int, *, exact: bool = True) -> Iterator[Interrupted]:
+    """Make a world in `directory`, which must be new, with one gate done and a LAVA server with one finished job."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # below nohup, and commands would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    world = World.made(directory)
+    gate = world.start(KINDS[0])
+    assert gate.child.wait(_END_S * 5) == 0, gate.log.read_text()
+    allure = directory / "bin" / "allure"
+    allure.write_text(_ALLURE)
+    allure.chmod(0o755)
+    (directory / "site" / "boards").mkdir()
+    (directory / "site" / "boards" / f"{BOARD}.yaml").write_text(_SITE_BOARD)
+    kernel = directory / "kernel"
+    kernel.mkdir()
+    (kernel / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(8))
+    here = directory / "here"
+    (here / "ramdisk.cpio.gz").write_bytes(b"\x1f\x8b")
+    (here / "job.yaml").write_text(_JOB)
+    with lava_server() as server:
+        server.types = {BOARD: ""}
+        server.device()
+        server.devices[0]["device_type"] = BOARD
+        server.stories.extend(Story(endless=True) for _ in range(10_000))
+        yield Interrupted(world, server, random.Random(seed), exact=exact)

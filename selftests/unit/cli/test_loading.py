@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""A command that takes long to load is not silent."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+_PROGRAM = "import sys; from rtgate import __main__; sys.exit(__main__._run('slow_to_load', 'rtgate'))"
+_SLOW = """
+import signal, time
+end = time.monotonic() + 6
+while time.monotonic() < end:
+    time.sleep(0.1)
+
+def main():
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    time.sleep(4)
+    return 0
+"""
+
+
+def test_to_load_for_long_is_said_until_the_command_begins(tmp_path: Path) -> None:
+    (tmp_path / "slow_to_load.py").write_text(_SLOW)
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "rtgate: loading\nrtgate: loading\n")

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: MIT
+"""What boards, builds, profiles and limits refer to, where the readers of these files do not look it up themselves.
+
+Each function reads one file, raises ConfigError at the first name that leads nowhere, and says what is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from rtgate import site, strict_yaml
+from rtgate.board import boards, tuning
+from rtgate.board.boards import Board
+from rtgate.errors import ConfigError
+from rtgate.judge.compare.placebos import load_placebos
+from rtgate.judge.thresholds import case_tool, load_thresholds
+from rtgate.kernel import configuration, debian, fragments, patches
+from rtgate.kernel.source import source_arch
+from rtgate.lava.job import template
+from rtgate.measure import profiles
+from rtgate.rootfs import recipe as rootfs_recipe
+from rtgate.strict_yaml import Entry, Value
+from rtgate.tools import Reports
+from rtgate.tools.registry import TOOLS, reports
+
+DEVICE_TYPES = f"{template.KIND}/device-types"
+
+_QEMU_ARCH = {"arm64": "aarch64"}  # QEMU's name of an architecture, where it is another one
+# Kernel arguments that are lists of CPUs (Documentation/admin-guide/kernel-parameters.txt).
+_CPU_ARGUMENT = re.compile(r"(?:^|\s)(?:isolcpus|nohz_full|rcu_nocbs|irqaffinity)=(\S+)")
+_CPU_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?(?::.*)?")
+_HISTOGRAM_FIGURES = ("mean", "p50", "p90", "p99", "p99.9", "maximum")  # as judge.boot_figures names them
+
+
+def board(path: Path) -> None:
+    """Check a board's builds, root filesystem, CPUs, device type and device trees. Raises ConfigError."""
+    read = boards.read(path)
+    data = strict_yaml.load(path).entries()
+    _builds(read, data)
+    _cpus(read, data)
+    if "rootfs" in data:
+        rootfs_recipe.find(read.rootfs)
+    if read.qemu is not None and (name := _QEMU_ARCH.get(read.arch, read.arch)) not in read.qemu.binary:
+        binary = data["qemu"].value.entries()["binary"].value
+        binary.fail(f"{read.qemu.binary!r} does not run {read.arch} kernels (allowed: qemu-system-{name})")
+    if read.lava is not None:
+        _lava(read, data["lava"].value.entries())
+
+
+def _builds(read: Board, data: dict[str, Entry]) -> None:
+    """Check that every build that a board names makes kernels for it."""
+    blocks = [data, *_tunings(data)]
+    named = [block["build"].value for block in blocks if "build" in block]
+    if "qemu" in data and "drivers" in (machine := data["qemu"].value.entries()):
+        named.append(machine["drivers"].value)
+    for value in named:
+        made = configuration.load_description(site.find("kernel-configs", f"{value.text()}.yaml"))
+        if made.arch != read.arch:
+            value.fail(f"the build {made.name!r} is for {made.arch}: name one for {read.arch}")
+
+
+def _tunings(data: dict[str, Entry]) -> list[dict[str, Entry]]:
+    return [entry.value.entries() for entry in data["tunings"].value.entries().values()] if "tunings" in data else []
+
+
+def _cpus(read: Board, data: dict[str, Entry]) -> None:
+    """Check every list of CPUs of a board against the CPUs that it has."""
+    for block in _tunings(data):
+        for key in {"cpus", "irq_affinity"} & block.keys():
+            _within(block[key].value, tuning.cpus(block[key].value.word()), read.cpus)
+    for block in (data, *_tunings(data)):
+        if "command_line" in block:
+            value = block["command_line"].value
+            _within(value, tuple(_listed(value.text())), read.cpus)
+
+
+def _listed(command_line: str) -> Iterator[int]:
+    for argument in _CPU_ARGUMENT.finditer(command_line):
+        for part in argument[1].split(","):
+            if match := _CPU_RANGE.fullmatch(part):
+                yield int(match[2] or match[1])
+
+
+def _within(value: Value, listed: Collection[int], cpus: int) -> None:
+    if (last := max(listed, default=0)) >= cpus:
+        value.fail(f"CPU {last} is beyond the board's CPUs (allowed: 0 to {cpus - 1})")
+
+
+def _lava(read: Board, data: dict[str, Entry]) -> None:
+    assert read.lava is not None
+    known = site.names(DEVICE_TYPES, ".jinja2")
+    if read.lava.device_type not in known:
+        data["device_type"].value.fail(
+            f"unknown device type {read.lava.device_type!r} "
+            f"(allowed: those of {DEVICE_TYPES}/ of rtgate and of the site: {', '.join(known)})"
+        )
+    boot = template.find(read.lava.boot)
+    if read.lava.dtbs and "dtb" not in (*boot.required, *boot.optional):
+        takes_none = f"booting by {boot.name} takes no device tree ({boot.path})"
+        data["dtbs"].value.fail(f"{takes_none}: remove `dtbs`, or name another `boot`")
+    if read.build and read.lava.dtbs:
+        build = configuration.load_description(site.find("kernel-configs", f"{read.build}.yaml"))
+        if "dtbs" not in build.targets:
+            data["dtbs"].value.fail(f"{build.path} builds no device tree: add `dtbs` to its `targets`")
+
+
+def build(path: Path) -> None:
+    """Check a build's fragments, every patch of its series, and where its configuration starts. Raises ConfigError."""
+    read = configuration.load_description(path)
+    if read.patches is not None:
+        patches.load_series(read.patches)
+    tree = path.resolve().parents[2]
+    configs = tree / "arch" / source_arch(read.arch) / "configs"
+    if path.resolve().parents[1].name != ".rtgate" or not configs.is_dir() or read.base in configuration.BASES:
+        return  # only a kernel repository's own builds have their kernel beside them
+    if not any((place / read.base).is_file() for place in (configs, tree / "kernel" / "configs")):
+        known = ", ".join(sorted(file.name for file in configs.glob("*_defconfig"))) or "none"
+        base = strict_yaml.load(path).entries()["base"].value
+        base.fail(f"this kernel has no {read.base!r} (allowed: {', '.join(configuration.BASES)}, {known})")
+
+
+def fragment(path: Path) -> None:
+    """Check a Kconfig fragment, whether a build uses it or not. Raises ConfigError."""
+    fragments.load_fragment(path)
+
+
+def series(path: Path) -> None:
+    """Check a patch series by its file `series`. Raises ConfigError."""
+    patches.load_series(path.parent)
+
+
+def source(path: Path) -> None:
+    """Check the pin of the default kernel source. Raises ConfigError."""
+    debian.load_pin(path)
+
+
+def recipe(path: Path) -> None:
+    """Check a root filesystem's files, what it extends, and its locked packages. Raises ConfigError."""
+    read = rootfs_recipe.read(path)
+    known = rootfs_recipe.names()
+    if read.extends and read.extends not in known:
+        value = strict_yaml.load(path).entries()["extends"].value
+        value.fail(f"unknown image {read.extends!r} (allowed: {', '.join(known)})")
+    rootfs_recipe.find(read.name)
+    for arch in rootfs_recipe.ARCHES:
+        rootfs_recipe.locked(read, arch)
+
+
+def profile_file(path: Path) -> None:
+    """Check the suites, tools and cases that profiles name. Raises ConfigError."""
+    read = profiles.read(path, TOOLS)
+    for name, entry in strict_yaml.load(path).entries().items():
+        _profile(read[name], entry.value.entries())
+
+
+def _profile(read: profiles.Profile, data: dict[str, Entry]) -> None:
+    known = suites()
+    for item in data["suites"].value.items() if "suites" in data else ():
+        item.text(known)
+    for item in data["only"].value.items() if "only" in data else ():
+        _only(item, read.suites)
+    for entry in data["tools"].value.entries().values() if "tools" in data else ():
+        suite, slash, tool = entry.key.text().partition(":")[0].rpartition("/")
+        if slash:
+            _in_suite(entry.key, tool, suite)
+    for item in data["minimum"].value.items() if "minimum" in data else ():
+        _minimum(item, read)
+
+
+def _only(item: Value, chosen: Collection[str]) -> None:
+    name = item.text()
+    if "/" in name:
+        item.fail(f"{name!r} names a suite, and `only` names tools (allowed: {name.rpartition('/')[2]}, and `suites`)")
+    own = {suite for suite in suites() if suite in TOOLS[name].suites or _of_site(suite)}
+    if chosen and not own & set(chosen):
+        item.fail(f"{name} is in no suite of this profile: remove it, or add one of its own, {', '.join(sorted(own))}")
+
+
+def _minimum(item: Value, read: profiles.Profile) -> None:
+    case = item.text()
+    suite, _, rest = case.partition("/")
+    if "+" in case:
+        item.fail(f"{case!r} names a tuning, which the command line chooses (allowed: SUITE/TOOL:LOAD)")
+    tool = case_tool(case, item)
+    if not read.has(suite, tool, rest.partition(":")[2]):
+        item.fail(f"the profile {read.name} does not measure {case}: remove it, or widen `only`, `suites` or `loads`")
+
+
+def _in_suite(place: Value, tool: str, suite: str) -> None:
+    if suite not in TOOLS[tool].suites and not _of_site(suite):
+        place.fail(f"{tool} is not in the suite {suite!r} (allowed: {', '.join(TOOLS[tool].suites)})")
+
+
+def suites() -> tuple[str, ...]:
+    """Return the names of all suites, of rtgate's and of the site's."""
+    places = [layer.directory / "tests" for layer in site.layers()]
+    return tuple(sorted({path.name for place in places for path in place.glob("*/") if path.name.isidentifier()}))
+
+
+def _of_site(suite: str) -> bool:
+    """Return whether a suite is a site's own, which may have any tool."""
+    return suite in suites() and not any(suite in tool.suites for tool in TOOLS.values())
+
+
+def limits(path: Path) -> None:
+    """Check the boards, cases, tunings, CPU classes and measurements that limits name. Raises ConfigError."""
+    load_thresholds([path], {name: _virtual(name) for name in site.names("boards")})
+    for name, case, entry in _cases(path):
+        _tuning(name, case, entry.key)
+        classes = boards.board(name).cpu_classes
+        for item in entry.value.items():
+            keys = item.entries()
+            if "class" in keys and keys["class"].value.text() not in classes:
+                value, known = keys["class"].value, ", ".join(classes) or "none"
+                value.fail(f"{name} has no CPU class {value.text()!r} (allowed: its `cpu_classes`, {known})")
+
+
+def placebos(path: Path) -> None:
+    """Check the boards, cases, tunings and figures that harmless changes were measured in. Raises ConfigError."""
+    load_placebos([path], site.names("boards"))
+    for name, case, entry in _cases(path):
+        case_tool(case, entry.key)
+        _tuning(name, case, entry.key)
+        known = _figures(case)
+        for figure in entry.value.entries()["figures"].value.entries().values():
+            if figure.key.text() not in known:
+                figure.key.fail(f"{case} has no figure {figure.key.text()!r} (allowed: {', '.join(known)})")
+
+
+def _figures(case: str) -> tuple[str, ...]:
+    kinds = reports(case)
+    histograms = [name for name, kind in kinds.items() if kind is Reports.TIMES]
+    parts = [f"{name} {part}" for name in histograms for part in _HISTOGRAM_FIGURES]
+    return (*parts, *(name for name in kinds if name not in histograms))
+
+
+def _cases(path: Path) -> Iterator[tuple[str, str, Entry]]:
+    """Yield board, case and entry of a file by board, flavour and case."""
+    for name, flavours in strict_yaml.load(path).entries().items():
+        for by_case in flavours.value.entries().values():
+            for case, entry in by_case.value.entries().items():
+                yield name, case, entry
+
+
+def _tuning(name: str, case: str, key: Value) -> None:
+    _, plus, named = case.partition("+")
+    known = boards.board(name).tunings
+    if plus and named not in known:
+        key.fail(f"{name} has no tuning {named!r} (allowed: {', '.join(sorted(known))})")
+
+
+def _virtual(name: str) -> bool:
+    """Return whether a board is virtual; of one whose file is wrong, what its file says in any case."""
+    try:
+        return boards.board(name).virtual
+    except ConfigError:
+        return "qemu:" in site.find("boards", f"{name}.yaml").read_text(encoding="utf-8", errors="replace")
