@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -21,8 +22,11 @@ from rtgate import site
 from rtgate.measure.run import stored
 from rtgate.records.record import digest_source
 
-from .conftest import ROOT, rtgate
+from .conftest import ROOT, built, rtgate
 
+BUILDS = {"virt-arm64": "virt-arm64-preempt_rt", "virt-x86_64": "virt-x86_64-preempt_rt"}  # by board
+RARE = Path(__file__).parents[1] / "data" / "rare-branch.patch"
+NEVER, OFTEN = 1 << 30, 1 << 9  # wake-ups from one to the next that takes the branch; a boot has some 10 000
 CHANGED = ("boot-nops-100", "unused-text", "wake-up-3-percent-longer", "interrupts-off-50us")
 
 
@@ -53,10 +57,12 @@ def keeping(kernels: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delenv("RTGATE_KEEP_BOOTS")
 
 
-def gate(baseline: Path, candidate: Path, output: Path, *words: str) -> tuple[int, list[dict[str, Any]], str]:
+def gate(
+    baseline: Path, candidate: Path, output: Path, *words: str, board: str = "virt-arm64"
+) -> tuple[int, list[dict[str, Any]], str]:
     select = ("-k", "test_cyclictest.py and idle")
     arms = ("--baseline", baseline, "--kernel", candidate)
-    done = rtgate("gate", "--board", "virt-arm64", *arms, "-o", output, *select, *words)
+    done = rtgate("gate", "--board", board, *arms, "-o", output, *select, *words)
     return done.returncode, json.loads((output / "verdict.json").read_text())["verdicts"], done.stdout
 
 
@@ -94,6 +100,47 @@ def test_rare_interrupts_off_show_in_the_maximum_alone(kernel: Path, kernels: Pa
     code, verdicts, _ = gate(kernel, kernels / "interrupts-off-50us", tmp_path / "out", "--no-explain")
     assert code == 1
     assert {one["measurement"] for one in verdicts if one["kind"] == "regression"} == {"latency maximum"}
+
+
+@pytest.fixture(scope="module")
+def rare(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], Path]:
+    """Return kernels that hold a raw lock in one of so many wake-ups, by board and this number.
+
+    They are built in one copy of the source, which stays in the cache.
+    """
+    series, kernels = site.cache() / "rare-branch", tmp_path_factory.mktemp("rare")
+    series.mkdir(exist_ok=True)
+    (series / "series").write_text("rare.patch\n")
+    found = {}
+    for every in (NEVER, OFTEN):
+        (series / "rare.patch").write_text(RARE.read_text().replace("EVERY", str(every)))
+        for board, build in BUILDS.items():
+            found[board, every] = built(kernels / f"{board}-{every}", build, "--patches", series)
+    return found
+
+
+@pytest.fixture(scope="module")
+def baselines(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    x86 = tmp_path_factory.mktemp("kernel") / "x86_64"
+    return {"virt-arm64": kernel, "virt-x86_64": built(x86, BUILDS["virt-x86_64"])}
+
+
+@pytest.mark.parametrize("board", BUILDS)
+def test_a_branch_that_never_ran_is_for_boards_and_one_that_ran_is_not(
+    board: str, baselines: dict[str, Path], rare: dict[tuple[str, int], Path], tmp_path: Path
+) -> None:
+    # Nobody knows harmless kernels of virt-x86_64, so no number of boots would be enough there.
+    few = ("--seeds", "1-2") if board == "virt-x86_64" else ()
+    code, verdicts, _ = gate(baselines[board], rare[board, NEVER], tmp_path / "never", *few, board=board)
+    assert code == 5
+    (skipped,) = (one for one in verdicts if one["kind"] == "not exercised")
+    assert skipped["status"] == "SKIP"
+    assert re.search(r"in no case ran the new code at hrtimer_wakeup\+0x[0-9a-f]+;", skipped["sentence"])
+    assert re.search(r"changed instructions: [1-9]\d* of \d+ ran, \d{4,} times \(idle", skipped["sentence"])
+
+    _, verdicts, _ = gate(baselines[board], rare[board, OFTEN], tmp_path / "often", *few, board=board)
+    assert not [one for one in verdicts if one["kind"] == "not exercised"]
+    assert any("changed instructions: " in one["sentence"] for one in verdicts)
 
 
 def smoke(records: Path, *words: str) -> subprocess.CompletedProcess[str]:

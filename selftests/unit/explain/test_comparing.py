@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,6 +14,7 @@ from rtgate.explain import comparing
 from rtgate.explain.comparing import Pair, Side, exercise, vmlinux
 from rtgate.explain.explanation import Exercise
 from rtgate.explain.replay import Ran
+from rtgate.kernel.aligned import ChangedCode
 from rtgate.kernel.differing import Differences
 
 
@@ -111,3 +113,19 @@ def test_a_machine_that_cannot_trace_is_an_error_for_all(monkeypatch: pytest.Mon
     traces = Traces({("candidate", 1): InfrastructureError("no plugins"), ("candidate", 2): {"f": 1}})
     with pytest.raises(InfrastructureError):
         ran(monkeypatch, tmp_path, Differences(changed=("f",), options={}), traces)
+
+
+def test_source_lines_are_looked_up_for_few_functions_and_damage_costs_them_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    (pair,) = pairs(tmp_path, 1)
+    code = [ChangedCode(function="f", places={1: "f+0x1"})]
+    monkeypatch.setattr(comparing, "source_lines", lambda _, places: dict.fromkeys(places, "a.c:3"))
+    (located,) = comparing._with_lines(code, pair.candidate, said.append)
+    assert located.places == {1: "f+0x1 in a.c:3"}
+    many = code * (comparing._LINES + 1)
+    assert list(comparing._with_lines(many, pair.candidate, said.append)) == many
+    monkeypatch.setattr(comparing, "source_lines", Mock(side_effect=ConfigError("damaged")))
+    assert comparing._with_lines(code, pair.candidate, said.append) == code
+    assert said == ["damaged"]

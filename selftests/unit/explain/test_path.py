@@ -47,7 +47,7 @@ def traced(*steps: tuple[str, int, bytes]) -> tuple[Code, list[Run], tuple[int, 
     blocks, runs, n = {}, [], 0
     for number, (name, count, last) in enumerate(steps):
         address = 0x400000 if name == "program" else known[name]
-        blocks[number] = Block(address, count, last)
+        blocks[number] = Block(address, count, last, 4 * count)
         runs.append(Run(n, 0, number, 0))
         n += count
     return Code("arm64", blocks, lambda address: by_address[address]), runs, (0, n)

@@ -71,7 +71,7 @@ def test_what_ran_in_the_window_is_added_up_by_function() -> None:
         def function_at(address: int) -> str:
             return "f" if address < 0xFFFF000000001000 else "g"
 
-    base = Block(address=0xFFFF000000000000, instructions=1, last=b"")
+    base = Block(address=0xFFFF000000000000, instructions=1, last=b"", size=4)
     blocks = {
         0: base,
         1: base,
@@ -110,7 +110,7 @@ def test_what_ran_is_that_of_whole_slices_between_the_first_and_the_last_wake_up
 
         @staticmethod
         def traced(_order: object) -> tuple[None, Trace]:
-            block = Block(address=0xFFFF000000000000, instructions=1, last=b"")
+            block = Block(address=0xFFFF000000000000, instructions=1, last=b"", size=4)
             return None, Trace(
                 events=(), runs=(), counts=_counts((0, 0, 1), (0, 1, 10), (0, 2, 100)), blocks={0: block}
             )

@@ -16,7 +16,7 @@ _FLAGS = {"arm64": ("-mgeneral-regs-only",), "x86_64": ("-mcmodel=kernel", "-fcf
 _BASE = {"arm64": "0xffffffc080010000", "x86_64": "0xffffffff81000000"}
 
 
-def linked(arch: str, directory: Path, name: str, **sources: str) -> Path:
+def linked(arch: str, directory: Path, name: str, *options: str, **sources: str) -> Path:
     """Compile each source as a file of its name and link them in this order; skip without a compiler."""
     compiler = shutil.which(COMPILERS[arch])
     if compiler is None:
@@ -27,7 +27,7 @@ def linked(arch: str, directory: Path, name: str, **sources: str) -> Path:
     objects = []
     for file, text in sources.items():
         (place / f"{file}.c").write_text(text)
-        command = [compiler, *flags, *_FLAGS[arch], "-c", f"{file}.c", "-o", f"{file}.o"]
+        command = [compiler, *flags, *_FLAGS[arch], *options, "-c", f"{file}.c", "-o", f"{file}.o"]
         subprocess.run(command, cwd=place, check=True)
         objects.append(f"{file}.o")
     link = ["-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none", f"-Wl,-Ttext={_BASE[arch]}", "-Wl,-e,0"]

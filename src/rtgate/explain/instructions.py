@@ -3,23 +3,26 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from rtgate.explain.replay import Ran
 from rtgate.kernel.aligned import ChangedCode
 from rtgate.records.explained import Change
 
-_SIZE = 4  # bytes of an arm64 instruction
-
 
 def changes_run(code: Sequence[ChangedCode], ran: Ran) -> tuple[Change, ...]:
-    """Return what ran of each changed function; where its places are not known, whether the function ran."""
-    wanted = {address for each in code for address in each.places}
+    """Return what ran of each changed function; where its places are not known, whether the function ran.
+
+    A block is looked at by the bytes that it covers: what the kernel patched while it booted may consist of other
+    instructions than were linked.
+    """
+    wanted = sorted({address for each in code for address in each.places})
     times = dict.fromkeys(wanted, 0)
-    for start, instructions, executed in ran.blocks:
-        for address in range(start, start + _SIZE * instructions, _SIZE):
-            if address in wanted:
-                times[address] += max(1, round(executed / instructions))
+    for block, executed in ran.blocks:
+        within = wanted[bisect_left(wanted, block.address) : bisect_left(wanted, block.address + block.size)]
+        for address in within:
+            times[address] += max(1, round(executed / block.instructions))
     return tuple(_change(each, times, ran) for each in code)
 
 

@@ -17,7 +17,7 @@ from rtgate.explain import plugin, trace
 from rtgate.explain.explanation import Arm as Explained
 from rtgate.explain.explanation import Passage
 from rtgate.explain.path import USER, Code, Profile, mean, profile
-from rtgate.explain.trace import MARKED, Order, Trace
+from rtgate.explain.trace import MARKED, Block, Order, Trace
 from rtgate.explain.wakeups import Found, Reported, WakeUp, find
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case, measure
@@ -128,11 +128,11 @@ class Ran:
 
     Attributes:
         functions: instructions by function, the most first.
-        blocks: address, number of instructions and executed instructions of each of the kernel's blocks.
+        blocks: each of the kernel's blocks, and how many of its instructions were executed in all its runs.
     """
 
     functions: Mapping[str, int]
-    blocks: tuple[tuple[int, int, int], ...] = ()
+    blocks: tuple[tuple[Block, int], ...] = ()
 
 
 def watched(order: Replay) -> Ran:
@@ -283,11 +283,11 @@ def executed(kernel: Vmlinux, seen: Trace, slices: range = range(1)) -> dict[str
     return dict(found.most_common())
 
 
-def _blocks(seen: Trace, slices: range) -> Iterator[tuple[int, int, int]]:
+def _blocks(seen: Trace, slices: range) -> Iterator[tuple[Block, int]]:
     for number, instructions in _sums(seen, slices):
         block = seen.blocks[number]
         if block.address >= _USER_ABOVE and instructions:
-            yield block.address, block.instructions, instructions
+            yield block, instructions
 
 
 def _sums(seen: Trace, slices: range) -> list[tuple[int, int]]:

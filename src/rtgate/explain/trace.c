@@ -83,11 +83,20 @@ struct block {
 	uint32_t instructions;
 	uint32_t last_size;
 	uint8_t last[16]; /* the last instruction: how the block is left */
-	uint32_t used; /* by a run or a count */
+	uint32_t size; /* bytes of all its instructions */
+};
+
+struct ending {
+	uint32_t last_size;
+	uint8_t last[16];
+	uint32_t size;
 };
 
 struct counted {
 	struct block block;
+	struct ending sooner; /* without the last instruction */
+	uint32_t most; /* instructions that ran in one go */
+	bool used; /* by a run or a count */
 	struct count count; /* of the slice in which it ran last */
 };
 
@@ -192,7 +201,7 @@ static void put(struct counted *counted)
 {
 	if (!counted->count.instructions)
 		return;
-	counted->block.used = 1;
+	counted->used = true;
 	fwrite(&counted->count, sizeof(counted->count), 1, counts);
 	counted->count.instructions = 0;
 }
@@ -215,6 +224,8 @@ static void on_block(unsigned int cpu, void *data)
 		exact = true;
 		bias();
 	}
+	if (before && n - n_before > before->most)
+		before->most = n - n_before;
 	if (before && (slice_bits || (n_before >= window.start && n_before < window.end)))
 		add(before, n - n_before, slice_bits ? n_before >> slice_bits : 0);
 	before = block;
@@ -224,7 +235,7 @@ static void on_block(unsigned int cpu, void *data)
 	if (interval_now < interval_count && n >= intervals[interval_now].start) {
 		struct run run = { n, bias(), block->block.number, cpu };
 
-		block->block.used = 1;
+		block->used = true;
 		fwrite(&run, sizeof(run), 1, runs);
 	}
 }
@@ -293,6 +304,10 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_event, QEMU_PLUGIN_CB_NO_REGS, place);
 		}
 		qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, &n, 1);
+		counted->sooner.last_size = block->last_size;
+		memcpy(counted->sooner.last, block->last, sizeof(block->last));
+		counted->sooner.size = block->size;
+		block->size = address + size - block->address;
 		block->last_size = size;
 		memset(block->last, 0, sizeof(block->last));
 		memcpy(block->last, bytes, size < sizeof(block->last) ? size : sizeof(block->last));
@@ -317,6 +332,22 @@ static void closed(FILE *stream, const char *name)
 		fail("cannot be written", name);
 }
 
+/*
+ * Leave out a last instruction that never ran. On x86, one that crosses into another page than its block is put off into
+ * a block of its own; QEMU before 8.1 shows it to plugins all the same, and of its bytes those in the first page.
+ */
+static void cut(struct counted *counted)
+{
+	struct block *block = &counted->block;
+
+	if (!counted->most || counted->most + 1 != block->instructions)
+		return;
+	block->instructions = counted->most;
+	block->last_size = counted->sooner.last_size;
+	memcpy(block->last, counted->sooner.last, sizeof(block->last));
+	block->size = counted->sooner.size;
+}
+
 static void on_exit_of_qemu(qemu_plugin_id_t id, void *data)
 {
 	FILE *stream = opened("blocks");
@@ -324,7 +355,8 @@ static void on_exit_of_qemu(qemu_plugin_id_t id, void *data)
 	(void)id, (void)data;
 	for (size_t i = 0; i < block_count; i++) {
 		put(blocks[i]);
-		if (blocks[i]->block.used)
+		cut(blocks[i]);
+		if (blocks[i]->used)
 			fwrite(&blocks[i]->block, sizeof(blocks[i]->block), 1, stream);
 	}
 	closed(events, "events");

@@ -68,11 +68,13 @@ class Block:
 
     Attributes:
         last: the bytes of its last instruction.
+        size: bytes of all its instructions.
     """
 
     address: int
     instructions: int
     last: bytes
+    size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +136,8 @@ def parse(events: bytes, runs: bytes, counts: bytes, blocks: bytes) -> Trace:
         if len(data) % size:
             raise ParseError(f"the trace's {name} are cut off: {len(data)} bytes, {size} each")
     known = {
-        number: Block(address, instructions, last[: min(size, 16)])
-        for address, number, instructions, size, last, _ in _BLOCK.iter_unpack(blocks)
+        number: Block(address, instructions, last[: min(last_size, 16)], size)
+        for address, number, instructions, last_size, last, size in _BLOCK.iter_unpack(blocks)
     }
     trace = Trace(
         events=tuple(Event(*fields) for fields in _EVENT.iter_unpack(events)),

@@ -1,25 +1,35 @@
 # SPDX-License-Identifier: MIT
 """Which instructions of a changed function are new: both kernels' instructions, aligned.
 
-arm64 only: x86 would need a disassembler to know where its instructions begin. Addresses are compared by what they
-point to; other registers and another place on the stack are the compiler's, unless nothing else differs.
+Addresses are compared by what they point to; other registers, another place on the stack, and what only aligns code
+are the compiler's, unless nothing else differs. What that means for an architecture is its reader's: `READERS`.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from operator import attrgetter
 
-from rtgate.kernel import arm64
-from rtgate.kernel.moved import Code, Token, same_code
+from rtgate.kernel import instructions_arm64, instructions_x86
+from rtgate.kernel.instruction import Instruction, Reader
+from rtgate.kernel.moved import same_code
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
+
+READERS: Mapping[str, Callable[[Vmlinux], Reader]] = {
+    "arm64": instructions_arm64.reader,
+    "x86_64": instructions_x86.reader,
+}
+"""What makes instructions that can be compared, by architecture."""
 
 _MOST = 3000  # instructions that are left after the common start and end; aligning more takes minutes
 _FUNCTIONS = 500  # that are aligned; of more a change is everywhere, as that of an option
-_REPORTS = re.compile(r"_?printk$|__warn_printk|dump_stack|panic$|_dev_|trace_|__stack_chk_fail|refcount_warn")
+_REPORTS = re.compile(
+    r"_?printk$|__warn_printk|dump_stack|panic$|_dev_|trace_|__SCT__tp_func_|__stack_chk_fail|refcount_warn"
+)
 _ONCE = re.compile(r"\.(?:init|exit)\.text")
 
 
@@ -45,8 +55,29 @@ def changed_code(baseline: Vmlinux, candidate: Vmlinux, names: Collection[str]) 
     """Return what is new in each function of the candidate, by name; no places where they could not be located."""
     old, new = (_by_name(kernel, names) for kernel in (baseline, candidate))
     everywhere = len(new) > _FUNCTIONS
+    read_old, read_new = (READERS[kernel.arch](kernel) for kernel in (baseline, candidate))
+    found = []
+    for name in sorted(new):
+        changed = ChangedCode(function=name, places={}, boots=_boots(candidate, new[name]))
+        if not everywhere:
+            pairs = _pairs(baseline, old.get(name, []), candidate, new[name])
+            aligned = [_aligned(read_old(mine) if mine else None, read_new(theirs)) for mine, theirs in pairs]
+            changed = _located(changed, [theirs for _, theirs in pairs], aligned)
+        found.append(changed)
+    return tuple(found)
+
+
+def with_lines(code: Sequence[ChangedCode], lines: Mapping[int, str]) -> tuple[ChangedCode, ...]:
+    """Return the same with the line of the source beside each place of which one is known (`source_lines`)."""
     return tuple(
-        _changed(baseline, old.get(name, []), candidate, new[name], everywhere=everywhere) for name in sorted(new)
+        replace(
+            each,
+            places={
+                address: f"{name} in {lines[address]}" if address in lines else name
+                for address, name in each.places.items()
+            },
+        )
+        for each in code
     )
 
 
@@ -59,25 +90,20 @@ def _by_name(kernel: Vmlinux, names: Collection[str]) -> dict[str, list[Symbol]]
     return found
 
 
-def _changed(
-    baseline: Vmlinux, old: Sequence[Symbol], candidate: Vmlinux, new: Sequence[Symbol], *, everywhere: bool
-) -> ChangedCode:
+def _boots(candidate: Vmlinux, symbols: Sequence[Symbol]) -> bool:
+    return all(_ONCE.match(candidate.sections[symbol.section].name) for symbol in symbols)
+
+
+def _located(changed: ChangedCode, symbols: Sequence[Symbol], aligned: Sequence[_New | None]) -> ChangedCode:
+    """Return the change with its places; without any if one of its symbols could not be aligned."""
     places: dict[int, str] = {}
     slow: set[int] = set()
-    located = candidate.arch == "arm64" and not everywhere
-    for mine, theirs in _pairs(baseline, old, candidate, new) if located else ():
-        found = _aligned(Code(baseline, mine) if mine else None, Code(candidate, theirs))
-        if found is None:
-            located = False
-            break
-        at = [theirs.address + 4 * number for number in found[0]]
-        places |= {address: f"{theirs.name}+{address - theirs.address:#x}" for address in at}
-        slow |= {theirs.address + 4 * number for number in found[1]}
-    boots = all(_ONCE.match(candidate.sections[symbol.section].name) for symbol in new)
-    name = plain_name(new[0].name)
-    if not located:
-        return ChangedCode(function=name, places={}, boots=boots)
-    return ChangedCode(function=name, places=places, slow=frozenset(slow), boots=boots)
+    for symbol, new in zip(symbols, aligned, strict=True):
+        if new is None:
+            return changed
+        places |= {one.address: f"{symbol.name}+{one.address - symbol.address:#x}" for one in new.places}
+        slow |= {one.address for one in new.slow}
+    return replace(changed, places=places, slow=frozenset(slow))
 
 
 def _pairs(
@@ -101,13 +127,21 @@ def _pairs(
     return found
 
 
-def _aligned(old: Code | None, new: Code) -> tuple[list[int], list[int]] | None:
-    """Return the numbers of instructions that are new, and of those that can take long; None: too much differs."""
+@dataclass(frozen=True, slots=True)
+class _New:
+    """Instructions that are new, or beside which some are missing; and those that can take long."""
+
+    places: list[Instruction]
+    slow: list[Instruction]
+
+
+def _aligned(old: Sequence[Instruction] | None, new: Sequence[Instruction]) -> _New | None:
+    """Return what is new in a function; None: too much differs."""
     if old is None:
-        every = list(range(len(new.words)))
-        return every, [number for number in every if _is_slow(new, number)]
-    for meant in (_loose, _strict):
-        before, after = ([meant(*each) for each in zip(code.words, code.tokens, strict=True)] for code in (old, new))
+        return _New(list(new), [one for one in new if _is_slow(one)])
+    for meaning in (attrgetter("loose"), attrgetter("strict")):
+        mine, theirs = ([one for one in code if meaning(one) is not None] for code in (old, new))
+        before, after = ([meaning(one) for one in code] for code in (mine, theirs))
         numbers = differences(before, after)
         if numbers is None:
             return None
@@ -115,9 +149,9 @@ def _aligned(old: Code | None, new: Code) -> tuple[list[int], list[int]] | None:
         if inserted or beside:
             # A call that the baseline makes elsewhere in the function was moved by the compiler.
             moved = Counter(before[number] for number in deleted)
-            slow = [number for number in inserted if _is_slow(new, number)]
-            return sorted({*inserted, *beside}), [number for number in slow if not _taken(moved, after[number])]
-    return [], []
+            slow = [number for number in inserted if _is_slow(theirs[number]) and not _taken(moved, after[number])]
+            return _New([theirs[number] for number in sorted({*inserted, *beside})], [theirs[n] for n in slow])
+    return _New([], [])
 
 
 def _taken(moved: Counter[Hashable], token: Hashable) -> bool:
@@ -151,66 +185,8 @@ def differences(old: Sequence[Hashable], new: Sequence[Hashable]) -> tuple[list[
     return inserted, deleted, sorted(beside)
 
 
-def _is_slow(code: Code, number: int) -> bool:
+def _is_slow(instruction: Instruction) -> bool:
     """Return whether an instruction calls what does more than print, or jumps back."""
-    word, token = code.words[number], code.tokens[number]
-    if arm64.calls(word):
-        name = token[1] if isinstance(token, tuple) and len(token) > 1 else ""
-        return not _REPORTS.match(str(name))
-    distance = arm64.direct_branch(word)
-    return distance is not None and distance < 0 and number + distance >= 0
-
-
-def _strict(word: int, token: Token) -> Hashable:
-    """Return what an instruction does, wherever in the function it jumps to."""
-    if isinstance(token, tuple) or arm64.direct_branch(word) is None:
-        return token
-    if word >> 26 == 0x05:  # b
-        return ("b",)
-    if word >> 24 & 0x7E == 0x36:  # tbz, tbnz
-        return ("branch", word & ~(0x3FFF << 5))
-    return ("branch", word & ~(0x7FFFF << 5))
-
-
-def _loose(word: int, token: Token) -> Hashable:
-    """Return the same, whatever registers it uses and wherever on the stack it keeps something."""
-    strict = _strict(word, token)
-    if isinstance(strict, tuple):
-        if strict[0] == "branch":
-            return ("branch", word & _of_branch(word))
-        if arm64.near(word, 0) is not None or arm64.page_of(word, 0) is not None:
-            return (strict[0], *strict[2:])
-        if word >> 26 & 31 == 0x05:  # b, bl
-            return strict
-        return (word & ~0x3FFFFF, *strict[1:])
-    return _without_registers(word)
-
-
-def _of_branch(word: int) -> int:
-    """Return the bits of a branch that say on what it depends: the condition, or the number of the bit."""
-    if word >> 24 == 0x54:  # b.cond
-        return 0xFF00000F
-    return 0xFFF80000 if word >> 24 & 0x7E == 0x36 else 0xFF000000
-
-
-def _without_registers(word: int) -> int:
-    """Return an instruction with its registers as zeros, and with its offset if that is one into the stack."""
-    on_stack = word >> 5 & 31 == 31
-    if word >> 27 & 1 and not word >> 25 & 1:
-        return word & _of_memory(word, on_stack=on_stack)
-    if word >> 24 & 0x1F == 0x11 and (on_stack or word & 31 == 31):  # add, sub: the stack pointer
-        return word & 0xFF000000
-    if word >> 25 & 7 == 5:  # of registers
-        return word & 0xFFE0FC00
-    if word >> 26 & 7 == 4:  # of a number; movz and movk have no other register
-        return word & (0xFFFFFFE0 if word >> 23 & 0x3F == 0x25 else 0xFFFFFC00)
-    return word
-
-
-def _of_memory(word: int, *, on_stack: bool) -> int:
-    """Return the bits of a load or store that are no register."""
-    if word >> 27 & 7 == 5:  # pairs
-        return 0xFFC00000 if on_stack else 0xFFFF8000
-    if word >> 24 & 0x3B == 0x39:  # at an unsigned offset
-        return 0xFFC00000 if on_stack else 0xFFFFFC00
-    return 0xFFE00C00 if word >> 21 & 1 else 0xFFFFFC00
+    if instruction.call is not None:
+        return not _REPORTS.match(instruction.call)
+    return instruction.jumps_back

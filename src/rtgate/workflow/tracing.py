@@ -23,7 +23,7 @@ from rtgate.report.text import plain
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow.arms import ArmRequest, make_arms
 
-_TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.SLOWER, Kind.INCONCLUSIVE})
+_TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.SLOWER, Kind.INCONCLUSIVE, Kind.NOT_COMPARED})
 _TOOL = f"{Cyclictest().name}:"  # its wake-ups can be found in a trace
 
 

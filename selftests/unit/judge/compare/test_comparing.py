@@ -5,12 +5,15 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, evidence, record, without
 from selftests.unit.report.conftest import Boot, make
 
+from rtgate.judge.compare import on_virtual_time
 from rtgate.judge.compare.comparing import compare
+from rtgate.judge.compare.exercise import run_exercise
 from rtgate.judge.compare.inputs import Grounds, NoPast, Past
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import Learnt, Placebos
@@ -250,6 +253,26 @@ def test_what_ran_of_a_change_is_told_by_instruction() -> None:
     (verdict,) = with_trace(arm("candidate"), replace(AWAKE, changes=(HELD,)))
     assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NO_WORSE)
     assert verdict.sentence.endswith("changed instructions: 8 of 9 ran, 400 times (idle 400)")
+
+
+def test_where_nobody_knows_harmless_kernels_a_change_that_did_not_run_is_said_too() -> None:
+    """As on virt-x86_64, of which placebos.yaml says nothing."""
+    unknown, slept = with_trace(
+        arm("candidate"), replace(AWAKE, changes=(replace(HELD, slow=HELD.missed),)), Placebos()
+    )
+    assert (unknown.status, unknown.kind) == (Status.DONE, Kind.NOT_COMPARED)
+    assert unknown.sentence.endswith("changed instructions: 8 of 9 ran, 400 times (idle 400)")
+    assert (slept.status, slept.kind, exit_code([unknown, slept])) == (Status.SKIP, Kind.NOT_EXERCISED, 5)
+    assert "the new code at hrtimer_wakeup+0x24" in slept.sentence
+    (ran,) = with_trace(arm("candidate"), replace(AWAKE, changes=(HELD,)), Placebos())
+    assert ran.kind is Kind.NOT_COMPARED
+
+
+def test_what_ran_is_added_up_once_for_each_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    added = Mock(wraps=run_exercise)
+    monkeypatch.setattr(on_virtual_time, "run_exercise", added)
+    with_trace(arm("candidate"), replace(AWAKE, changes=(HELD,)))
+    assert added.call_count == 1
 
 
 def test_the_same_image_needs_no_trace() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from statistics import mean
 
 from rtgate.judge.compare.boot_figures import boot_figures
+from rtgate.judge.compare.exercise import RunExercise, run_exercise
 from rtgate.judge.compare.looked_at import not_looked_at
 from rtgate.judge.compare.phase_findings import Compared, findings
 from rtgate.judge.compare.phases import LOOKS, decided, shifts
@@ -25,7 +26,8 @@ def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Su
     """Yield what the phases of both kernels show, of every case."""
     unseen = not_looked_at([(subject.case, record) for subject in subjects for record in subject.records])
     cases = [
-        replace(_compared(subject, placebos), run=_run(subject, subjects), not_looked_at=unseen) for subject in subjects
+        replace(_compared(subject, placebos), exercise=_exercise(subject, subjects), not_looked_at=unseen)
+        for subject in subjects
     ]
     outcomes = iter(decided([figure for case in cases for figure in case.found]))
     for subject, case in zip(subjects, cases, strict=True):
@@ -33,6 +35,13 @@ def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Su
         broken = not_repeated(subject) or unusable(subject) or _overspent(subject)
         for found in (broken,) if broken else findings(case, decided_here):
             yield subject, found
+
+
+def _exercise(subject: Subject, subjects: Sequence[Subject]) -> RunExercise | None:
+    """Return what ran of the change in every case of the run; None where nobody looked by instruction."""
+    if subject.explained is None or not subject.explained.changes:
+        return None
+    return run_exercise(_run(subject, subjects))
 
 
 def _run(subject: Subject, subjects: Sequence[Subject]) -> dict[str, Explained]:

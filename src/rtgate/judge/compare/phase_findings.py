@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rtgate.judge.compare.boot_figures import Part
-from rtgate.judge.compare.exercise import run_exercise
+from rtgate.judge.compare.exercise import RunExercise
 from rtgate.judge.compare.looks import Outcome
 from rtgate.judge.compare.margins import margin_of
 from rtgate.judge.compare.phases import Shift, boots_needed
@@ -30,7 +30,7 @@ class Compared:
         lost: how many boots of either kernel are not valid in every respect.
         boot_s: how long a boot took this machine.
         explained: what traced boots showed; None without any.
-        run: the same of every case of the run that was traced, by its load.
+        exercise: what ran of the change in all cases of the run together; None where nobody looked by instruction.
         same: whether both kernels are one image, from the same source and configuration.
         outside: what else they are, where one image may be two kernels: what differs is not in it; empty if not.
         once: whether both kernels are one image that was booted once for both.
@@ -45,7 +45,7 @@ class Compared:
     instruction_ns: str
     boot_s: float
     explained: Explained | None = None
-    run: Mapping[str, Explained] = field(default_factory=dict)
+    exercise: RunExercise | None = None
     same: bool = False
     outside: str = ""
     once: bool = False
@@ -80,6 +80,9 @@ def _findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
         yield Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     if len(judged) < len(found) or not found:
         yield _unknown(case, [one for one in found if not one.learnt])
+        slept = "" if case.same or of[Outcome.REGRESSION] else _slept(case)
+        if slept:
+            yield _not_exercised(case, slept)
     elif len(of[Outcome.NO_WORSE]) == len(found) and not case.absent:
         slept = "" if case.same else _slept(case)
         yield _not_exercised(case, slept) if slept else _no_worse(case, found)
@@ -99,9 +102,9 @@ def _slept(case: Compared) -> str:
     """Return what of the change ran in no case of the run, in words; empty if all that matters ran."""
     if case.explained is None:
         return ""
-    if not case.explained.changes:
+    run = case.exercise
+    if run is None:
         return "" if case.explained.exercised else case.explained.slept
-    run = run_exercise(case.run)
     if run.missing:
         others = f" and {len(run.missing) - 3} more" if len(run.missing) > 3 else ""
         return "; ".join(filter(None, (f"in no case ran {', '.join(run.missing[:3])}{others}", run.told)))
@@ -117,7 +120,7 @@ def _ran_here(case: Compared) -> bool:
 def _exercise_told(case: Compared) -> str:
     if case.explained is None:
         return "nobody looked whether what differs ran"
-    by_instruction = run_exercise(case.run).told if case.explained.changes else ""
+    by_instruction = case.exercise.told if case.exercise else ""
     here = "" if _ran_here(case) else "; nothing of it ran in this case"
     return "; ".join(filter(None, (case.explained.told, by_instruction))) + here
 
@@ -235,6 +238,8 @@ def _unknown(case: Compared, found: Sequence[Shift]) -> Finding:
         "compared, not judged: placebos.yaml does not say how much harmless kernels of this flavour move this case on "
         f"{case.board} with this command line" + (f": {told}" if told else "")
     )
+    if case.explained is not None and not case.same:
+        sentence += f"; {_exercise_told(case)}"
     return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
 
 

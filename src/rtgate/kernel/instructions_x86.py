@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""The instructions of an x86-64 function, ready to be compared; where they begin says the library Capstone.
+
+Code is read as it was linked. What the kernel patches while it boots (alternatives, static calls, ftrace's calls, lock
+prefixes) is linked alike in both kernels. A jump label is known by its key, as a jump over two bytes in one kernel may
+be one over five bytes in the other.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from capstone import CS_ARCH_X86, CS_GRP_CALL, CS_GRP_JUMP, CS_MODE_64, Cs, CsInsn
+from capstone.x86 import (
+    X86_INS_ADD,
+    X86_INS_AND,
+    X86_INS_MOV,
+    X86_INS_NOP,
+    X86_INS_SUB,
+    X86_OP_IMM,
+    X86_OP_MEM,
+    X86_OP_REG,
+    X86_REG_GS,
+    X86_REG_INVALID,
+    X86_REG_RBP,
+    X86_REG_RIP,
+    X86_REG_RSP,
+    X86Op,
+)
+
+from rtgate.kernel.instruction import Instruction, Reader
+from rtgate.kernel.moved import Token, target
+from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
+
+_KERNEL = 0xFFFF_FFFF_8000_0000  # the kernel's image lies from here on
+_WORD = 1 << 64
+_ENTRY = struct.Struct("<iiq")  # struct jump_entry, include/linux/jump_label.h: each relative to its own field
+_PROLOGUE = 8  # instructions within which a function sets up its frame pointer
+_RETURN = "__x86_return_thunk"
+_THUNK = "__x86_indirect_"  # calls and jumps through a register; the register follows
+_SPECIAL = re.compile(r"[cd]r\d+|[c-gs]s|[re]?sp")  # registers that no compiler chooses
+
+
+def reader(kernel: Vmlinux) -> Reader:
+    """Return what reads the functions of an x86-64 kernel."""
+    labels = dict(_jump_labels(kernel))
+    disassembler = Cs(CS_ARCH_X86, CS_MODE_64)
+    disassembler.detail = True
+    disassembler.skipdata = True  # what it does not know is a byte of data each
+
+    def read(symbol: Symbol) -> list[Instruction]:
+        decoded = list(disassembler.disasm(kernel.bytes_at(symbol.address, symbol.size), symbol.address))
+        function = _Function(kernel, symbol, decoded, labels)
+        return [function.instruction(one) for one in decoded]
+
+    return read
+
+
+def _jump_labels(kernel: Vmlinux) -> Iterator[tuple[int, Token]]:
+    """Yield where the kernel's jump labels are, and what the key of each is."""
+    start, stop = (kernel.address_of(f"__{end}___jump_table") for end in ("start", "stop"))
+    if start is None or stop is None:
+        return
+    entries = kernel.bytes_at(start, stop - start)
+    for number, (code, _, key) in enumerate(_ENTRY.iter_unpack(entries[: len(entries) // _ENTRY.size * _ENTRY.size])):
+        at = start + _ENTRY.size * number
+        yield at + code & _WORD - 1, target(kernel, at + 8 + (key & ~3))
+
+
+class _Function:
+    """One function while its instructions are made ready."""
+
+    def __init__(self, kernel: Vmlinux, symbol: Symbol, decoded: Sequence[CsInsn], labels: Mapping[int, Token]) -> None:
+        self._kernel = kernel
+        self._symbol = symbol
+        self._labels = labels
+        self._stack = {X86_REG_RSP}
+        if any(_sets_frame(one) for one in islice(decoded, _PROLOGUE)):
+            self._stack.add(X86_REG_RBP)
+
+    def instruction(self, one: CsInsn) -> Instruction:
+        """Return an instruction, ready to be compared."""
+        label = self._labels.get(one.address)
+        if label is not None:
+            return _alike(one, ("jump label", label))
+        if not one.id:
+            return _alike(one, ("data", bytes(one.bytes)))
+        if one.id == X86_INS_NOP or bytes(one.bytes) == b"\x66\x90":
+            # A single byte is written by hand, or room for alternatives; longer ones align loops.
+            return Instruction(address=one.address, strict=("nop", one.size), loose=("nop",) if one.size == 1 else None)
+        direct = one.operands[0].imm if one.operands and one.operands[0].type == X86_OP_IMM else None
+        if direct is not None and (one.group(CS_GRP_CALL) or one.group(CS_GRP_JUMP)):
+            return self._direct(one, direct % _WORD)
+        return Instruction(
+            address=one.address,
+            strict=(one.mnemonic, *(self._operand(one, operand, loose=False) for operand in one.operands)),
+            loose=(one.mnemonic, *(self._operand(one, operand, loose=True) for operand in one.operands)),
+            call="" if one.group(CS_GRP_CALL) else None,
+        )
+
+    def _direct(self, one: CsInsn, there: int) -> Instruction:
+        """Return a call or a jump to a known address."""
+        calls = one.group(CS_GRP_CALL)
+        meant = target(self._kernel, there)
+        name = str(meant[0]) if isinstance(meant, tuple) else ""
+        if name == _RETURN:
+            return _alike(one, ("ret",))
+        if not calls and name == plain_name(self._symbol.name):
+            # Also into a piece of it that stands elsewhere (`f.cold`).
+            back = self._symbol.address <= there < one.address
+            return Instruction(address=one.address, strict=(one.mnemonic,), loose=(one.mnemonic,), jumps_back=back)
+        if name.startswith(_THUNK):
+            loose: Hashable = (one.mnemonic, _THUNK)
+            return Instruction(
+                address=one.address, strict=(one.mnemonic, name), loose=loose, call="" if calls else None
+            )
+        token = (one.mnemonic, meant)
+        return Instruction(address=one.address, strict=token, loose=token, call=name if calls else None)
+
+    def _operand(self, one: CsInsn, operand: X86Op, *, loose: bool) -> Hashable:
+        if operand.type == X86_OP_REG:
+            name = one.reg_name(operand.reg)
+            return ("register", operand.size) if loose and not _SPECIAL.fullmatch(name) else name
+        if operand.type == X86_OP_MEM:
+            return self._memory(one, operand, loose=loose)
+        if loose and one.id in {X86_INS_ADD, X86_INS_SUB, X86_INS_AND} and one.operands[0].reg == X86_REG_RSP:
+            return "frame"
+        return self._meant(operand.imm) or operand.imm
+
+    def _memory(self, one: CsInsn, operand: X86Op, *, loose: bool) -> Hashable:
+        at = operand.mem
+        names = tuple(one.reg_name(number) for number in (at.segment, at.base, at.index) if number != X86_REG_INVALID)
+        there: Hashable
+        if at.base == X86_REG_RIP:
+            there = target(self._kernel, one.address + one.size + at.disp)
+        elif at.segment == X86_REG_GS and at.base == X86_REG_INVALID:
+            there = target(self._kernel, at.disp)
+        elif loose and at.base in self._stack:
+            return ("stack", operand.size)
+        else:
+            there = self._meant(at.disp) or at.disp
+        if not loose:
+            return (names, at.scale, there, operand.size)
+        bases = tuple(number != X86_REG_INVALID for number in (at.base, at.index))
+        return (at.segment, bases, at.scale, there, operand.size)
+
+    def _meant(self, value: int) -> Token | None:
+        """Return what a number means that is an address of the kernel; None if it is another number."""
+        address = value % _WORD
+        if address < _KERNEL or self._kernel.section_at(address) is None:
+            return None
+        return target(self._kernel, address)
+
+
+def _alike(one: CsInsn, token: Hashable) -> Instruction:
+    return Instruction(address=one.address, strict=token, loose=token)
+
+
+def _sets_frame(one: CsInsn) -> bool:
+    return bool(one.id == X86_INS_MOV and [each.reg for each in one.operands] == [X86_REG_RBP, X86_REG_RSP])
