@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rtgate.cli.explain import as_json
+from rtgate.cli.explain import as_json, maximum
 from rtgate.errors import RtgateError
 from rtgate.explain.comparing import Side, compare
 from rtgate.measure.case import Arm, Case, measure
@@ -103,15 +103,9 @@ def explained(
 
 
 def slowest_of(case: Case, arm: Arm, chosen: tuple[int, ...]) -> Record:
-    """Return the record with the largest latency."""
+    """Return the record with the largest figure."""
     records = [measure(case, arm, seed)[0] for seed in chosen]
     return max(records, key=maximum)
-
-
-def maximum(record: Record) -> float:
-    """Return a record's largest latency."""
-    values = [each.quantity.value for each in record.measurements if each.name == "latency.max" and each.quantity]
-    return max(values, default=0.0)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, rtgate
+from .conftest import ROOT, built, rtgate
 
 BOARD = "virt-arm64"
 CASE = "latency.cyclictest:idle"
@@ -20,16 +21,20 @@ CASE = "latency.cyclictest:idle"
 @pytest.fixture(scope="module")
 def records(kernel: Path, slow_kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return where the records of both kernels lie."""
-    made = tmp_path_factory.mktemp("records")
-    words = ["tests/latency/test_cyclictest.py", "-k", "cyclictest and idle", "--board", BOARD, "--profile", "smoke"]
+    return measured(BOARD, "latency/test_cyclictest.py", arms(kernel, slow_kernel), tmp_path_factory.mktemp("records"))
+
+
+def measured(board: str, suite: str, kernels: list[str], records: Path, profile: str = "smoke") -> Path:
+    """Measure a suite's idle case on both kernels, and return where the board's records lie."""
+    words = [f"tests/{suite}", "-k", "idle", "--board", board, "--profile", profile, "--no-judge"]
     subprocess.run(
-        [sys.executable, "-m", "pytest", *words, *arms(kernel, slow_kernel), "--no-judge", "--records", made],
+        [sys.executable, "-m", "pytest", *words, *kernels, "--records", records],
         cwd=ROOT,
         env=dict(os.environ),
         timeout=300,
         check=True,
     )
-    return made / BOARD
+    return records / board
 
 
 def arms(baseline: Path, candidate: Path) -> list[str]:
@@ -50,7 +55,7 @@ def test_the_slow_function_is_named_and_the_trace_disturbs_nothing(
     assert set(found["changes"]["changed"]) <= {"hrtimer_wakeup", "__hrtimer_run_queues"}
     assert found["exercised"]["executed"]["hrtimer_wakeup"] > 0
     for arm in (found["baseline"], found["candidate"]):
-        assert arm["agreeing"] == arm["wakeups"] == 2000
+        assert arm["agreeing"] == arm["intervals"] == 2000
         assert abs(arm["worst"]["unaccounted_ns"]) <= 100
     assert "instructions in hrtimer_wakeup" in done.stdout
 
@@ -59,3 +64,34 @@ def test_a_record_of_another_kernel_is_refused(kernel: Path, records: Path) -> N
     done = rtgate("explain", records / "candidate" / CASE, "--arm", f"candidate={kernel}")
     assert done.returncode == 2
     assert "its image is another one" in done.stderr
+
+
+def test_a_warning_is_named_and_not_what_prints_it(kernel: Path, tmp_path: Path) -> None:
+    patches = ROOT / "selftests" / "data" / "bad-kernels" / "warning-in-the-timer"
+    warning_kernel = built(tmp_path / "kernel", "virt-arm64-preempt_rt", "--patches", patches)
+    kernels = arms(kernel, warning_kernel)
+    records = measured(BOARD, "latency/test_cyclictest.py", kernels, tmp_path / "records")
+    done = rtgate("explain", records / "candidate" / CASE, *kernels, "-o", tmp_path / "explained")
+    assert done.returncode == 0
+    found = json.loads((tmp_path / "explained").read_text())
+    assert (found["culprits"][0]["function"], found["culprits"][0]["warns"]) == ("hrtimer_wakeup", True)
+    site = r"WARNING at kernel/time/hrtimer\.c:[0-9]+: hrtimer_wakeup\+0x[0-9a-f/x]+"
+    why = r"\(first in seed 1: wake-up [0-9]+ of [a-z]\S*\)"
+    assert re.match(rf"{site} {why} costs the time: \+[0-9,]+ instructions in hrtimer_wakeup", found["sentence"])
+
+
+@pytest.mark.parametrize("board", ["virt-arm64-smp2"])
+def test_the_function_that_makes_a_signal_slow_is_named(kernel: Path, tmp_path: Path, board: str) -> None:
+    patches = ROOT / "selftests" / "data" / "comparisons" / "harmful" / "remote-wake-up-delayed"
+    kernels = arms(kernel, built(tmp_path / "kernel", "virt-arm64-preempt_rt", "--patches", patches))
+    # The profile `smoke` has cyclictest only; `mr` measures 10 s of one seed.
+    records = measured(board, "signal/test_signaltest.py", kernels, tmp_path / "records", profile="mr")
+    done = rtgate("explain", records / "candidate" / "signal.signaltest:idle", *kernels, "-o", tmp_path / "explained")
+    assert done.returncode == 0
+    found = json.loads((tmp_path / "explained").read_text())
+    assert found["culprits"][0]["function"] in {"ttwu_queue", "try_to_wake_up"}  # the first may be inlined
+    assert found["culprits"][0]["instructions"] > 20_000  # 200 us, that is 25 000
+    for arm in (found["baseline"], found["candidate"]):
+        assert arm["what"] == "round trip"
+        assert arm["agreeing"] >= 0.99 * arm["intervals"] > 100
+        assert abs(arm["worst"]["unaccounted_ns"]) <= 100

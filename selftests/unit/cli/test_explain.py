@@ -107,7 +107,23 @@ def test_a_case_is_made_from_its_name(tmp_path: Path) -> None:
         "isolated",
     )
     with pytest.raises(ConfigError, match="unknown tool"):
-        command.case_of(command.slowest(record(tmp_path, "2", case="latency/none:idle")))
+        command.case_of(records_file.read(record(tmp_path, "2", case="latency/none:idle")))
+
+
+def test_a_tool_that_no_trace_shows_is_refused(tmp_path: Path) -> None:
+    place = record(tmp_path, "1", case="scheduling/pip_stress:idle")
+    with pytest.raises(ConfigError, match="pip_stress:idle: a trace shows what cyclictest and signaltest measure"):
+        command.slowest(place)
+
+
+def test_the_slowest_boot_of_signaltest_is_that_of_the_longest_round_trip(tmp_path: Path) -> None:
+    def trip(value: float) -> list[dict[str, Any]]:
+        labels = {"thread": "0"}
+        return [{"name": "roundtrip.max", "better": "lower", "labels": labels, "unit": "virtual us", "value": value}]
+
+    for number, value in enumerate((70.0, 300.0, 80.0), 1):
+        record(tmp_path, f"{number}", case="signal/signaltest:idle", seed=number, measurements=trip(value))
+    assert command.slowest(tmp_path).seed == 2
 
 
 @pytest.mark.parametrize("words", [["other=x"], ["candidate="], ["candidate=a", "candidate=b"]])
@@ -159,7 +175,16 @@ def passage(total: float) -> Passage:
 
 def test_the_table_says_what_gained_and_that_the_sum_is_right() -> None:
     old, new = (
-        Arm(seed=1, wakeups=10, agreeing=10, worst=passage(n), typical=passage(n / 2), executed={"f": 3})
+        Arm(
+            seed=1,
+            what="wake-up",
+            proof="have the latency of the histogram",
+            intervals=10,
+            agreeing=10,
+            worst=passage(n),
+            typical=passage(n / 2),
+            executed={"f": 3},
+        )
         for n in (1000, 3000)
     )
     names = frozenset({"f"})

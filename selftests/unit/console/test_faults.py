@@ -223,6 +223,27 @@ def test_each_of_two_warnings_counts() -> None:
     assert kinds(stamped(f"{WARNING}\n{WARNING}")) == [FaultKind.WARNING, FaultKind.WARNING]
 
 
+CUT = "------------[ cut here ]------------"
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        ([], ""),
+        ([CUT], ""),  # WARN_ON()
+        ([CUT, "wake-up 1000 of swapper/0"], "wake-up 1000 of swapper/0"),  # WARN()
+        ([CUT, "two", "lines"], "two lines"),
+        (["an ordinary line"], ""),
+        ([CUT, "long ago", *(["an ordinary line"] * 4)], ""),
+    ],
+)
+@pytest.mark.parametrize("style", ["", "[   10.000000] ", "[   10.000000][   C10] "])
+def test_why_a_warning_fired_stands_before_it(before: list[str], reason: str, style: str) -> None:
+    (fault,) = scan("\n".join(style + line for line in ["ordinary", *before, *WARNING.split("\n")]))
+    assert fault.reason == reason
+    assert fault.line == WARNING.split("\n", maxsplit=1)[0]
+
+
 def test_a_bug_dies_as_an_oops() -> None:
     text = "kernel BUG at lib/list_debug.c:29!\nInternal error: Oops - BUG: 00000000f2000800 [#1] PREEMPT_RT SMP"
     assert kinds(stamped(text)) == [FaultKind.BUG, FaultKind.OOPS]

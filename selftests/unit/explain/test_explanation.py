@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,14 +11,25 @@ from rtgate.explain.explanation import Arm, Passage, exercised, explain, gains
 from rtgate.explain.path import Profile
 
 
-def passage(own: dict[str, float], blamed: dict[str, float] | None = None, idle: float = 0) -> Passage:
+def passage(
+    own: dict[str, float], blamed: dict[str, float] | None = None, idle: float = 0, **more: dict[str, float]
+) -> Passage:
     total = sum(own.values())
-    made = Profile(own=own, within=own, blamed=blamed or {}, total=total)
+    made = Profile(own=own, within=own, blamed=blamed or {}, total=total, **more)
     return Passage(latency_ns=8 * total + idle, idle_ns=idle, unaccounted_ns=0, profile=made)
 
 
-def arm(worst: Passage, typical: Passage, executed: dict[str, int] | None = None) -> Arm:
-    return Arm(seed=1, wakeups=10, agreeing=10, worst=worst, typical=typical, executed=executed or {})
+def arm(worst: Passage, typical: Passage, executed: dict[str, int] | None = None, what: str = "wake-up") -> Arm:
+    return Arm(
+        seed=1,
+        what=what,
+        proof="agree",
+        intervals=10,
+        agreeing=10,
+        worst=worst,
+        typical=typical,
+        executed=executed or {},
+    )
 
 
 ORDINARY = passage({"f": 1000, "g": 2500}, {"f": 1000})
@@ -58,6 +70,38 @@ def test_where_no_differing_function_ran_longer_none_is_accused_first() -> None:
     found = explain(arm(slow, slow, {"f": 5}), arm(ORDINARY, ORDINARY), frozenset({"f"}))
     assert [(culprit.function, culprit.differs) for culprit in found.culprits] == [("g", False), ("f", True)]
     assert "its code is the same" in found.sentence
+
+
+@pytest.mark.parametrize("differs", [True, False])
+def test_a_warning_names_the_function_that_warned_and_not_what_prints(differs: bool) -> None:
+    slow = passage({"f": 1000, "g": 2500, "vsnprintf": 40_000}, {"f": 41_000} if differs else {}, warning={"f": 40_000})
+    found = explain(arm(slow, ORDINARY), arm(ORDINARY, ORDINARY), frozenset({"f"} if differs else ()))
+    assert [(culprit.function, culprit.differs) for culprit in found.culprits] == [("f", differs)]
+    assert found.warning_function == "f"
+    why = "it differs and warned" if differs else "it warned, its code is the same"
+    assert found.sentence.startswith(f"+40,000 instructions in f ({why}): the slowest wake-up")
+
+
+def test_a_function_that_writes_to_the_log_is_named_and_is_no_warning() -> None:
+    slow = passage({"f": 1000, "g": 2500, "vsnprintf": 4000}, {"f": 5000}, printing={"f": 4000})
+    found = explain(arm(slow, ORDINARY), arm(ORDINARY, ORDINARY), frozenset({"f"}))
+    assert found.sentence.startswith("+4,000 instructions in f (it differs and wrote to the log)")
+    assert found.warning_function == ""
+
+
+def test_a_warning_that_both_kernels_have_is_not_the_cause() -> None:
+    old = passage({"f": 1000, "g": 2500, "vsnprintf": 40_000}, {"f": 1000}, warning={"h": 40_000})
+    new = passage({"f": 3000, "g": 2500, "vsnprintf": 40_000}, {"f": 3000}, warning={"h": 40_000})
+    found = explain(arm(new, new), arm(old, old), frozenset({"f"}))
+    assert [culprit.function for culprit in found.culprits] == ["f"]
+
+
+def test_a_round_trip_is_called_so() -> None:
+    longer = passage({"f": 1200, "g": 2500}, {"f": 1200})
+    found = explain(
+        arm(longer, longer, what="round trip"), arm(ORDINARY, ORDINARY, what="round trip"), frozenset({"f"})
+    )
+    assert "each round trip on average took" in found.sentence
 
 
 def test_without_a_baseline_the_slowest_wake_up_is_described() -> None:

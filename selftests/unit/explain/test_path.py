@@ -10,6 +10,7 @@ from rtgate.explain.wakeups import find
 from .conftest import names, reported, trace
 
 CALL, RETURN, JUMP, ERET = b"\x00\x00\x00\x94", b"\xc0\x03\x5f\xd6", b"\x00\x00\x00\x14", b"\xe0\x03\x9f\xd6"
+BRK = b"\x00\x00\x21\xd4"  # brk #0x800
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,8 @@ CALL, RETURN, JUMP, ERET = b"\x00\x00\x00\x94", b"\xc0\x03\x5f\xd6", b"\x00\x00\
         ("arm64", "00000014", Left.OTHER),
         ("arm64", "20001fd6", Left.OTHER),  # br x1
         ("arm64", "010000d4", Left.OTHER),  # svc
+        ("arm64", "000021d4", Left.TRAP),  # brk #0x800
+        ("arm64", "000040d4", Left.OTHER),  # hlt #0
         ("x86_64", "e800000000", Left.CALL),
         ("x86_64", "ffd0", Left.CALL),  # call *%rax
         ("x86_64", "41ffd3", Left.CALL),  # call *%r11
@@ -32,6 +35,7 @@ CALL, RETURN, JUMP, ERET = b"\x00\x00\x00\x94", b"\xc0\x03\x5f\xd6", b"\x00\x00\
         ("x86_64", "48cf", Left.EXCEPTION_RETURN),
         ("x86_64", "480f07", Left.EXCEPTION_RETURN),
         ("x86_64", "eb05", Left.OTHER),
+        ("x86_64", "0f0b", Left.TRAP),  # ud2
         ("x86_64", "4889c3", Left.OTHER),  # mov %rax,%rbx: its last byte is that of a return
     ],
 )
@@ -72,6 +76,41 @@ def test_an_interrupt_is_not_blamed_on_what_it_interrupted() -> None:
     made = profile(*traced(*steps, ("f", 6, JUMP)), frozenset({"f"}))
     assert made.blamed == {"f": 11}
     assert made.within["handler"] == 39
+
+
+WARNS = (
+    *(("timer", 5, CALL), ("f", 9, BRK), ("vectors", 2, JUMP), ("brk_handler", 8, CALL), ("report_bug", 6, CALL)),
+    *(("__warn", 7, CALL), ("_printk", 500, RETURN), ("__warn", 3, RETURN), ("report_bug", 1, RETURN)),
+    *(("brk_handler", 4, ERET), ("f", 6, RETURN), ("timer", 2, RETURN)),
+)
+
+
+@pytest.mark.parametrize("differing", [frozenset({"f"}), frozenset[str]()])
+def test_a_warning_is_a_call_by_the_function_that_warns(differing: frozenset[str]) -> None:
+    """The trap was an interrupt, so that nobody was to blame, and what prints was named for its length."""
+    made = profile(*traced(*WARNS), differing)
+    assert made.warning == {"f": 531}
+    assert made.printing == {}
+    assert made.blamed == dict.fromkeys(differing, 546)
+    assert made.within["timer"] == 553
+
+
+def test_a_function_that_writes_to_the_log_is_who_prints() -> None:
+    steps = (("f", 5, CALL), ("_printk", 7, CALL), ("vprintk_emit", 400, RETURN), ("_printk", 1, RETURN))
+    made = profile(*traced(*steps, ("f", 3, RETURN)), frozenset())
+    assert (made.printing, made.warning) == ({"f": 408}, {})
+
+
+def test_the_message_of_a_warning_is_part_of_it() -> None:
+    steps = (("f", 5, CALL), ("__warn_printk", 7, CALL), ("vprintk", 400, RETURN), ("__warn_printk", 1, RETURN))
+    made = profile(*traced(*steps, ("f", 3, BRK)), frozenset())
+    assert (made.printing, made.warning) == ({}, {"f": 408})
+
+
+def test_an_interrupt_within_a_warning_is_not_the_warning() -> None:
+    steps = (("f", 9, BRK), ("vectors", 2, CALL), ("__warn", 5, JUMP), ("vectors", 1, CALL), ("timer", 50, RETURN))
+    made = profile(*traced(*steps, ("vectors", 1, ERET), ("__warn", 5, RETURN)), frozenset())
+    assert made.warning == {"f": 12}
 
 
 def test_a_jump_to_another_function_returns_to_the_caller() -> None:
@@ -120,7 +159,7 @@ def test_a_captured_slow_wake_up_is_blamed_on_the_function_that_delays_it() -> N
     found = trace("demo-arm64-idle")
     known = names()
     code = Code("arm64", found.blocks, lambda address: known[address])
-    wakeups = find(found.events, reported("demo-arm64-idle"), 1_000_000, 8).wakeups
+    wakeups = find(found.events, reported("demo-arm64-idle"), 1_000_000, 8).intervals
     slowest = max(wakeups, key=lambda wakeup: wakeup.latency_ns)
     runs = [run for run in found.runs if slowest.start - 4000 <= run.n < slowest.end]
     differing = frozenset({"hrtimer_wakeup", "__hrtimer_run_queues"})

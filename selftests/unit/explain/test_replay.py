@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rtgate.errors import ParseError
-from rtgate.explain import replay
+from rtgate.explain import replay, wakeups
+from rtgate.explain.intervals import CpuIntervals, Interval
 from rtgate.explain.trace import COUNT, Block, Trace
-from rtgate.explain.wakeups import Found, WakeUp
+from rtgate.explain.wakeups import WakeUps
 
 from .conftest import measurements, reported
 
@@ -26,19 +27,19 @@ class _Record:
         self.measurements = found
 
 
-def wakeup(start: int, end: int) -> WakeUp:
-    return WakeUp(cpu=0, start=start, end=end, latency_ns=8 * (end - start), idle_ns=0)
+def wakeup(start: int, end: int) -> Interval:
+    return Interval(cpu=0, start=start, end=end, latency_ns=8 * (end - start), idle_ns=0)
 
 
 def test_what_cyclictest_reported_is_read_by_cpu() -> None:
     found: Any = _Record(measurements("demo-arm64-idle"))
-    assert replay.reports(found) == (reported("demo-arm64-idle"),)
+    assert wakeups.reports(found) == (reported("demo-arm64-idle"),)
 
 
 def test_a_record_without_a_histogram_is_refused() -> None:
     found: Any = _Record(tuple(each for each in measurements("demo-arm64-idle") if each.name != "latency"))
     with pytest.raises(ParseError, match="'latency'"):
-        replay.reports(found)
+        wakeups.reports(found)
 
 
 def test_every_wake_up_lies_in_an_interval_and_none_overlap() -> None:
@@ -48,16 +49,16 @@ def test_every_wake_up_lies_in_an_interval_and_none_overlap() -> None:
 
 @given(st.integers(0, 3000), st.integers(1, 500))
 def test_wake_ups_are_sampled_without_repetition(many: int, count: int) -> None:
-    wakeups = [wakeup(10 * number, 10 * number + 5) for number in range(many)]
-    chosen = replay._spread(wakeups, count)
+    trips = [wakeup(10 * number, 10 * number + 5) for number in range(many)]
+    chosen = replay._spread(trips, count)
     assert len(chosen) <= max(count, min(many, count))
     assert [each.start for each in chosen] == sorted({each.start for each in chosen})
     assert len(chosen) >= min(many, count) // 2
 
 
 def test_the_sample_is_not_in_step_with_the_tick() -> None:
-    wakeups = [wakeup(number, number + 1) for number in range(10_000)]
-    by_phase = [sum(each.start % 4 == phase for each in replay._spread(wakeups, 400)) for phase in range(4)]
+    trips = [wakeup(number, number + 1) for number in range(10_000)]
+    by_phase = [sum(each.start % 4 == phase for each in replay._spread(trips, 400)) for phase in range(4)]
     assert min(by_phase) > 80
 
 
@@ -103,6 +104,7 @@ def test_what_ran_is_that_of_whole_slices_between_the_first_and_the_last_wake_up
     monkeypatch: pytest.MonkeyPatch, start: int, end: int, ran: dict[str, int] | None
 ) -> None:
     class Order:
+        finder = WakeUps()
         arm = SimpleNamespace(name="candidate")
         kernel = type("Kernel", (), {"function_at": staticmethod(lambda _: "f")})
         tell = staticmethod(lambda _: None)
@@ -116,7 +118,9 @@ def test_what_ran_is_that_of_whole_slices_between_the_first_and_the_last_wake_up
             )
 
     monkeypatch.setattr(replay, "_marks", lambda _: {})
-    found = [Found(cpu=0, wakeups=(wakeup(0, start), wakeup(0, (start + end) // 2), wakeup(0, end)), differing=0)]
+    found = [
+        CpuIntervals(cpu=0, intervals=(wakeup(0, start), wakeup(0, (start + end) // 2), wakeup(0, end)), differing=0)
+    ]
     monkeypatch.setattr(replay, "_found", lambda *_: found)
     order: Any = Order
     if ran is None:

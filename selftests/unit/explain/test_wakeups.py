@@ -18,11 +18,11 @@ CLOCK, OTHER = 0x7F0000001000, 0x7F0000002000
 @pytest.mark.parametrize("name", ["demo-arm64-idle", "x86_64-idle"])
 def test_every_latency_of_the_histogram_is_found_to_the_instruction(name: str) -> None:
     found = find(trace(name).events, reported(name), INTERVAL, 8)
-    assert len(found.wakeups) == 1000
+    assert len(found.intervals) == 1000
     assert found.differing == 0
-    slowest = max(found.wakeups, key=lambda wakeup: wakeup.latency_ns)
+    slowest = max(found.intervals, key=lambda wakeup: wakeup.latency_ns)
     assert abs(slowest.latency_ns - reported(name).maximum) <= 40
-    for wakeup in found.wakeups:
+    for wakeup in found.intervals:
         assert abs(wakeup.instructions * 8 + wakeup.idle_ns - wakeup.latency_ns) <= 200  # some page faults
 
 
@@ -75,8 +75,8 @@ def test_an_interrupt_that_comes_late_is_idle_time_not_instructions() -> None:
     latencies = [8000, 8000, 12000, 8000, 8000]
     found = find(events(latencies, {2: 4000}), answer(latencies), INTERVAL, 8)
     assert found.differing == 0
-    assert [wakeup.idle_ns for wakeup in found.wakeups] == [0, 0, 4000, 0, 0]
-    assert [wakeup.instructions for wakeup in found.wakeups] == [1000] * 5
+    assert [wakeup.idle_ns for wakeup in found.intervals] == [0, 0, 4000, 0, 0]
+    assert [wakeup.instructions for wakeup in found.intervals] == [1000] * 5
 
 
 @pytest.mark.parametrize("again", [{0}, {2}, {4}, {1, 2}, {0, 1, 2, 3, 4}])
@@ -84,7 +84,7 @@ def test_a_clock_that_is_read_twice_is_one_wake_up(again: set[int]) -> None:
     """Without the difference each one moved all later wake-ups by an interval: a mean of 6.4 ms instead of 44 us."""
     latencies = [8000, 9600, 12000, 8800, 8000]
     found = find(events(latencies, {}, again=frozenset(again)), answer(latencies), INTERVAL, 8)
-    assert [wakeup.latency_ns for wakeup in found.wakeups] == latencies
+    assert [wakeup.latency_ns for wakeup in found.intervals] == latencies
     assert found.differing == 0
 
 
@@ -95,11 +95,11 @@ def test_timers_may_expire_on_another_cpu() -> None:
         for event in events(latencies, {}, again=frozenset({2}))
     ]
     found = find(there, answer(latencies), INTERVAL, 8)
-    assert [wakeup.latency_ns for wakeup in found.wakeups] == latencies
+    assert [wakeup.latency_ns for wakeup in found.intervals] == latencies
 
 
 def test_an_interval_that_was_slept_through_is_left_out() -> None:
     latencies = [8000, 1_048_000, 0, 8000, 8000]
     found = find(events(latencies, {}, left_out=2), answer([8000, 1_048_000, 8000, 8000]), INTERVAL, 8)
-    assert [wakeup.latency_ns for wakeup in found.wakeups] == [8000, 1_048_000, 8000, 8000]
+    assert [wakeup.latency_ns for wakeup in found.intervals] == [8000, 1_048_000, 8000, 8000]
     assert found.differing == 0

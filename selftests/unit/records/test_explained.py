@@ -15,6 +15,7 @@ SEEN = Explained(
     candidate_image="b",
     seed=3,
     sentence="+20 instructions in f",
+    warning_function="f",
     executed={"f": 200},
     resting=("g",),
     others=("CONFIG_X",),

@@ -18,7 +18,8 @@ from rtgate.kernel.differing import Differences
 from rtgate.records import explained
 from rtgate.workflow import tracing
 
-IDLE, LOADED, OTHER = "latency/cyclictest:idle", "latency/cyclictest:hackbench", "signal/signaltest:idle"
+IDLE, LOADED, SIGNALS = "latency/cyclictest:idle", "latency/cyclictest:hackbench", "signal/signaltest:idle"
+OTHER = "scheduling/pip_stress:idle"
 DIFFERENCES = Differences(changed=("f",), data=("table",), options={"CONFIG_HZ": ("250", "1000")})
 
 
@@ -44,7 +45,12 @@ class Boots:
 
     def _compare(self, case: Any, *_: Any) -> Any:
         self.explained.append(case.name)
-        return Named("", explanation=Named("", sentence="+9 in f"), differences=DIFFERENCES, exercise=Exercise())
+        return Named(
+            "",
+            explanation=Named("", sentence="+9 in f", warning_function="f"),
+            differences=DIFFERENCES,
+            exercise=Exercise(),
+        )
 
     def _exercise(self, pairs: Sequence[Pair], *_: Any) -> Any:
         cases = [pair.case.name for pair in pairs]
@@ -106,6 +112,7 @@ def test_without_a_regression_it_is_seen_of_every_case_what_ran(boots: Boots, tm
     ("regressed", "chosen"),
     [
         ([LOADED], LOADED),
+        ([SIGNALS], SIGNALS),
         ([LOADED, LOADED, IDLE], IDLE),
         ([LOADED, "latency/cyclictest:stress-ng", "latency/cyclictest:stress-ng"], "latency/cyclictest:stress-ng"),
         ([LOADED, LOADED, f"{IDLE}+isolated"], f"{IDLE}+isolated"),
@@ -117,7 +124,7 @@ def test_a_regression_is_explained_once_idle_if_it_shows_there(
     others = [verdict("latency/cyclictest:stress", Kind.NO_WORSE)]
     seen = traced(tmp_path, *others, *(verdict(case, Kind.REGRESSION) for case in regressed))
     assert (boots.exercised, boots.explained) == ([], [stored(chosen)])
-    assert seen[stored(chosen)].sentence == "+9 in f"
+    assert (seen[stored(chosen)].sentence, seen[stored(chosen)].warning_function) == ("+9 in f", "f")
 
 
 @pytest.mark.parametrize("error", [ParseError("the boot did not repeat itself"), ConfigError("no record")])

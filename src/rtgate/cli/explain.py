@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`rtgate explain`: which functions made a virtual-time board's wake-ups slower."""
+"""`rtgate explain`: which functions made what a virtual-time board measures slower."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +19,24 @@ from rich.text import Text
 from rtgate.errors import ConfigError
 from rtgate.explain.comparing import Compared, Side, compare
 from rtgate.explain.explanation import Explanation, Passage, gains
+from rtgate.explain.finders import finder
 from rtgate.kernel import artefacts
 from rtgate.kernel.pinned import pinned
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
+from rtgate.records.warning_sites import warning_of
 from rtgate.report.text import plain
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
 
 _DESCRIPTION = """\
 Run the slowest boot of a virtual-time case again, traced, and say which functions its slowest wake-up and the mean of
-its wake-ups went through, from the timer's expiry to the moment at which the program read the clock. With a baseline
-both kernels are compared, and the function that differs and ran longer is named. Tracing does not disturb virtual
-time: the boot must repeat the record bit by bit, or this fails.
+its wake-ups went through, from the timer's expiry to the moment at which the program read the clock (cyclictest), or
+the round trips of its signals (signaltest). With a baseline both kernels are compared, and the function that differs
+and ran longer is named. Tracing does not disturb virtual time: the boot must repeat the record bit by bit, or this
+fails.
 
 RECORD is the directory of a record, or one with the records of a case; of several the slowest is taken. Without
 --baseline it is the same case on the arm `baseline` beside it, if there is one.
@@ -94,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     made = compare(
         case, sides["candidate"], sides.get("baseline"), stop, lambda text: _tell(text, time.monotonic() - began)
     )
+    made = replace(made, explanation=_with_warning(made.explanation, candidate))
     text = json.dumps(as_json(made), indent=1)
     if arguments.output:
         arguments.output.write_text(text + "\n", encoding="utf-8")
@@ -104,6 +109,14 @@ def run(arguments: argparse.Namespace) -> int:
         # A pipe has no width; names of functions must stay whole.
         show(made, console if console.is_terminal else Console(highlight=False, width=160))
     return 0
+
+
+def _with_warning(explanation: Explanation, candidate: Record) -> Explanation:
+    """Return an explanation that says which warning it is that costs the time."""
+    warning = warning_of(explanation.warning_function, [candidate])
+    return (
+        replace(explanation, sentence=f"{warning} costs the time: {explanation.sentence}") if warning else explanation
+    )
 
 
 def _tell(text: str, seconds: float) -> None:
@@ -124,7 +137,7 @@ def slowest(directory: Path) -> Record:
     """Return the record in a directory, or the slowest measured one of the case below it.
 
     Raises:
-        ConfigError: there is none, they are of several cases, or they are not of virtual time.
+        ConfigError: there is none, they are of several cases or not of virtual time, or their tool cannot be explained.
     """
     if (directory / "record.json").is_file():
         found = [records_file.read(directory)]
@@ -139,12 +152,13 @@ def slowest(directory: Path) -> Record:
         raise ConfigError(f"{directory}: records of {len(several)} cases or arms, choose one: {names}")
     if not found[0].virtual_time or found[0].seed is None:
         raise ConfigError(f"{directory}: not measured on virtual time, so it cannot be repeated")
-    return max(found, key=_maximum)
+    return max(found, key=maximum)
 
 
-def _maximum(record: Record) -> float:
-    values = [each.quantity.value for each in record.measurements if each.name == "latency.max" and each.quantity]
-    return max(values, default=0.0)
+def maximum(record: Record) -> float:
+    """Return the largest figure of what a record's tool measures. Raises ConfigError: it cannot be explained."""
+    name = finder(record.case).maximum
+    return max((one.quantity.value for one in record.measurements if one.name == name and one.quantity), default=0.0)
 
 
 def _seed(record: Record) -> int:
@@ -213,7 +227,8 @@ def show(made: Compared, console: Console) -> None:
     """Print the explanation for people."""
     explanation = made.explanation
     for view in ("worst", "typical"):
-        title = "the slowest wake-up" if view == "worst" else "a wake-up on average"
+        what = explanation.candidate.what
+        title = f"the slowest {what}" if view == "worst" else f"a {what} on average"
         mine: Passage = getattr(explanation.candidate, view)
         theirs: Passage | None = getattr(explanation.baseline, view) if explanation.baseline else None
         console.print(Text(title, style="bold"))
@@ -251,9 +266,7 @@ def _table(old: Mapping[str, float], new: Mapping[str, float], within: Mapping[s
 def _checked(explanation: Explanation, console: Console) -> None:
     for name, arm in (("baseline", explanation.baseline), ("candidate", explanation.candidate)):
         if arm is not None:
-            text = (
-                f"{name}, seed {arm.seed}: {arm.agreeing} of {arm.wakeups} wake-ups have the latency of the histogram"
-            )
+            text = f"{name}, seed {arm.seed}: {arm.agreeing} of {arm.intervals} {arm.what}s {arm.proof}"
             console.print(Text(text), soft_wrap=True)
 
 

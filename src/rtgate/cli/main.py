@@ -27,7 +27,7 @@ _COMMANDS = {
     "modules": "build kernel modules against a build",
     "repeat": "prove that a virtual-time board repeats itself",
     "screen": "what a board must measure after a virtual-time gate",
-    "explain": "say which functions made wake-ups slower (virtual time)",
+    "explain": "say which functions made wake-ups or signals slower (virtual time)",
     "report": "make the report of stored and judged records",
     "console": "a shell on a virtual board",
     "plan": "say how much must be measured for an answer",

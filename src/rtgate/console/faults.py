@@ -38,11 +38,16 @@ class FaultKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: its kind, the line that names it, and the lines that belong to it."""
+    """One fault: its kind, the line that names it, and the lines that belong to it.
+
+    Attributes:
+        reason: what the kernel said before the line, as WARN() does; empty for WARN_ON(), which says nothing.
+    """
 
     kind: FaultKind
     line: str
     text: str
+    reason: str = ""
 
 
 # Order matters: the first pattern that matches a line names it.
@@ -82,6 +87,8 @@ _STARTS: tuple[tuple[FaultKind, str], ...] = (
     (FaultKind.WARNING, r"WARNING: (?:\S{1,200}:\d{1,9} )?at \S{1,200}(?: \[[^\]]{1,120}\])?, CPU#\d"),
 )
 _START = tuple((kind, re.compile(pattern)) for kind, pattern in _STARTS)
+_CUT = "------------[ cut here ]------------"  # include/asm-generic/bug.h: before a warning, its message and its line
+_REASON = 4  # lines of a message, at most
 _END = re.compile(r"---\[ end (?:trace|Kernel panic)|Rebooting in")
 STAMP = re.compile(r"(?:<\d+>)?\[ *(\d+\.\d{6})\](?:\[ *[TC]\d+\])? ")  # the time in seconds, and who said it
 # An empty line may have lost its last space; `dmesg` of util-linux indents further lines of one message.
@@ -122,7 +129,8 @@ def scan(log: str) -> tuple[Fault, ...]:
             continue
         kind, start = found
         end = _end(lines, number, kind)
-        faults.append(Fault(kind, _message(lines[number], start), "\n".join(lines[number:end])))
+        text = "\n".join(lines[number:end])
+        faults.append(Fault(kind, _message(lines[number], start), text, _reason(lines, number)))
         number = end
     return tuple(faults)
 
@@ -159,6 +167,14 @@ def _message(line: str, start: int) -> str:
     """Return a line from the message on in which `start` lies: without its time, and what a program printed before."""
     stamps = [match.end() for match in STAMP.finditer(line, 0, max(start, 0) + 1)]
     return line[stamps[-1] if stamps else 0 :].strip()
+
+
+def _reason(lines: list[str], start: int) -> str:
+    """Return what stands between the last `cut here` and a fault's line; empty without one."""
+    for number in range(start - 1, max(-1, start - 2 - _REASON), -1):
+        if _CUT in lines[number]:
+            return " ".join(filter(None, (STAMP.sub("", line, 1).strip() for line in lines[number + 1 : start])))
+    return ""
 
 
 def _end(lines: list[str], start: int, kind: FaultKind) -> int:

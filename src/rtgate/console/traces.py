@@ -113,6 +113,11 @@ def _functions(trace: str) -> Iterator[str]:
             yield _plain(match[1])
 
 
+def callers(text: str) -> tuple[str, ...]:
+    """Return the functions that led to the one in which a fault is, the innermost first."""
+    return _frames(text)[1:]
+
+
 def _locks(text: str) -> tuple[str, ...]:
     """Return the locks that a report of lockdep is about, with the functions that take them."""
     found = []

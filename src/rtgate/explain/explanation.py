@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""Explanations: the wake-ups of two kernels beside each other, and the function that made one slower."""
+"""Explanations: what two kernels did while a tool measured, and the function that made one slower."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rtgate.explain.path import USER, Profile
 from rtgate.records.explained import Change
 
-_SHARE = 0.2  # of what a wake-up gained, a function must have gained so much to be named
+_SHARE = 0.2  # of what an interval gained, a function must have gained so much to be named
 _KEPT = 50
 _NOTHING = 25  # instructions on average that no explanation is needed for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """One wake-up, or the mean of many.
+    """One interval (a wake-up, a round trip), or the mean of many.
 
     Attributes:
-        latency_ns: as the tool reported it (of one wake-up), or the mean.
+        latency_ns: as the tool reported it (of one interval), or the mean.
         idle_ns: of that, time in which no instruction ran.
         unaccounted_ns: latency that neither instructions nor idle time make up.
     """
@@ -36,12 +36,16 @@ class Arm:
     """What the trace of one kernel shows.
 
     Attributes:
-        wakeups: how many there were; `agreeing` of them have the latency that the histogram has.
+        what: what the tool measures: `wake-up`, `round trip`.
+        intervals: how many of them there were.
+        agreeing: of how many `proof` is true: `have the latency of the histogram`.
         executed: instructions by function in the measuring window.
     """
 
     seed: int
-    wakeups: int
+    what: str
+    proof: str
+    intervals: int
     agreeing: int
     worst: Passage
     typical: Passage
@@ -56,17 +60,19 @@ class Culprit:
         instructions: how many more ran in it and in what it calls.
         why: one clause.
         differs: whether its code differs between the kernels.
+        warns: it is what it took to warn.
     """
 
     function: str
     instructions: float
     why: str
     differs: bool
+    warns: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why the candidate's wake-ups are slower, or what one kernel's slowest consists of.
+    """Why what the candidate's tool measured is slower, or what one kernel's slowest consists of.
 
     Attributes:
         differing: functions that differ; None if the kernels' ELF files were not compared.
@@ -80,6 +86,11 @@ class Explanation:
     culprits: tuple[Culprit, ...] = ()
     sentence: str = ""
 
+    @property
+    def warning_function(self) -> str:
+        """The function that is named first, if it is for its warning; empty otherwise."""
+        return self.culprits[0].function if self.culprits and self.culprits[0].warns else ""
+
     def as_json(self) -> dict[str, Any]:
         """Return it as it is written to a file."""
         data = asdict(self)
@@ -87,7 +98,7 @@ class Explanation:
             # Of the thousands that ran, those that ran most; which of the differing ones ran is told elsewhere.
             arm["executed"] = dict(list(arm.get("executed", {}).items())[:_KEPT])
         data["differing"] = sorted(self.differing) if self.differing is not None else None
-        return {"format": 1, **data}
+        return {"format": 2, **data}
 
 
 def explain(candidate: Arm, baseline: Arm | None, differing: frozenset[str] | None) -> Explanation:
@@ -95,8 +106,8 @@ def explain(candidate: Arm, baseline: Arm | None, differing: frozenset[str] | No
     if baseline is None:
         top = max(candidate.worst.profile.own.items(), key=lambda item: item[1], default=("nothing", 0.0))
         sentence = (
-            f"the slowest wake-up took {_us(candidate.worst.latency_ns)}, {candidate.worst.profile.total:,.0f} "
-            f"instructions; most of them in {top[0]} ({top[1]:,.0f})"
+            f"the slowest {candidate.what} took {_us(candidate.worst.latency_ns)}, "
+            f"{candidate.worst.profile.total:,.0f} instructions; most of them in {top[0]} ({top[1]:,.0f})"
         )
         return Explanation(candidate=candidate, differing=differing, sentence=sentence)
     view = _view(candidate, baseline)
@@ -108,12 +119,12 @@ def explain(candidate: Arm, baseline: Arm | None, differing: frozenset[str] | No
         differing=differing,
         view=view,
         culprits=culprits,
-        sentence=_sentence(view, old, new, culprits),
+        sentence=_sentence(_whose(view, candidate.what), old, new, culprits),
     )
 
 
 def _view(candidate: Arm, baseline: Arm) -> str:
-    """Return whether every wake-up got longer, or only the slowest."""
+    """Return whether every interval got longer, or only the slowest."""
     every = candidate.typical.latency_ns - baseline.typical.latency_ns
     slowest = candidate.worst.latency_ns - baseline.worst.latency_ns
     return "worst" if slowest > 3 * max(every, 8 * _NOTHING) else "typical"
@@ -129,10 +140,12 @@ def _culprits(old: Passage, new: Passage, arms: tuple[Arm, Arm], differing: froz
     more = new.profile.total - old.profile.total
     slower = new.latency_ns - old.latency_ns
     enough = max(_SHARE * more, 4.0)
-    named = [
+    named = list(_printing(old.profile, new.profile, enough, differing))
+    printing = {each.function for each in named}
+    named += [
         Culprit(function=name, instructions=gain, why="it differs and ran longer", differs=True)
         for name, gain in gains(old.profile.blamed, new.profile.blamed)
-        if gain >= enough
+        if gain >= enough and name not in printing
     ]
     idle = new.idle_ns - old.idle_ns
     if named and not idle > slower / 2 > 0:
@@ -146,9 +159,19 @@ def _culprits(old: Passage, new: Passage, arms: tuple[Arm, Arm], differing: froz
         for name, gain in gains(old.profile.own, new.profile.own)
         if gain >= enough and name != USER
     ]
-    why = "it differs and ran, but not longer in these wake-ups"
+    why = "it differs and ran, but not longer in what was measured"
     suspects = [Culprit(function=name, instructions=0, why=why, differs=True) for name in ran[: 3 - len(longest[:1])]]
     return (*longest[:1], *suspects)
+
+
+def _printing(old: Profile, new: Profile, enough: float, differing: frozenset[str]) -> Iterator[Culprit]:
+    """Yield what warned or wrote to the log: that takes long, and the code that does it is never to blame."""
+    for what, before, after in (("warned", old.warning, new.warning), ("wrote to the log", old.printing, new.printing)):
+        for name, gain in gains(before, after):
+            if gain >= enough:
+                differs = name in differing
+                why = f"it differs and {what}" if differs else f"it {what}, its code is the same"
+                yield Culprit(function=name, instructions=gain, why=why, differs=differs, warns=what == "warned")
 
 
 def _ran(new: Passage, arms: tuple[Arm, Arm], differing: frozenset[str]) -> list[str]:
@@ -164,8 +187,11 @@ def _ran(new: Passage, arms: tuple[Arm, Arm], differing: frozenset[str]) -> list
     return sorted((name for name in now if name in differing), key=key)
 
 
-def _sentence(view: str, old: Passage, new: Passage, culprits: Sequence[Culprit]) -> str:
-    whose = "the slowest wake-up" if view == "worst" else "each wake-up on average"
+def _whose(view: str, what: str) -> str:
+    return f"the slowest {what}" if view == "worst" else f"each {what} on average"
+
+
+def _sentence(whose: str, old: Passage, new: Passage, culprits: Sequence[Culprit]) -> str:
     more = new.profile.total - old.profile.total
     change = f"{whose} took {_us(new.latency_ns)}, {_us(old.latency_ns)} before ({more:+,.0f} instructions)"
     if not culprits:

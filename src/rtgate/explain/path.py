@@ -2,15 +2,18 @@
 """Which functions a wake-up went through: a trace's blocks, put on stacks of calls.
 
 A block's last instruction says how it was left. Calls push and returns pop; an exception starts a stack of its own on
-top of the code that it interrupted. What was called before the trace began becomes known when it returns.
+top of the code that it interrupted, but for the trap by which a function warns: that is a call. What was called before
+the trace began becomes known when it returns.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 
 from rtgate.explain.trace import Block, Run
 from rtgate.kernel import arm64
@@ -21,6 +24,10 @@ _SWITCHES = {"cpu_switch_to", "__switch_to_asm"}
 _THUNKS = "__x86_indirect_"
 _DEPTH = 64
 
+# What prints and warns, kernel/printk/printk.c, kernel/panic.c, drivers/base/core.c, lib/dump_stack.c as in 6.12.
+_WARNING = re.compile(r"__warn\w*|warn_slowpath_fmt")
+_PRINTING = re.compile(r"_*v?printk\w*|_*dev_v?printk\w*|_dev_(?:emerg|alert|crit|err|warn|notice|info)|dump_stack\w*")
+
 
 class Left(Enum):
     """How a block is left."""
@@ -29,6 +36,7 @@ class Left(Enum):
     RETURN = 2
     EXCEPTION_RETURN = 3
     OTHER = 4
+    TRAP = 5  # the function warns: WARN() and its like
 
 
 def left(arch: str, last: bytes) -> Left:
@@ -42,6 +50,8 @@ def _left_arm64(last: bytes) -> Left:
         return Left.CALL
     if arm64.returns(word):
         return Left.RETURN
+    if arm64.breaks(word):
+        return Left.TRAP
     return Left.EXCEPTION_RETURN if arm64.returns_from_exception(word) else Left.OTHER
 
 
@@ -53,16 +63,24 @@ def _left_x86(last: bytes) -> Left:
         return Left.CALL
     if plain[:1] in {b"\xc3", b"\xc2", b"\xcb"}:
         return Left.RETURN
+    if plain[:2] == b"\x0f\x0b":  # ud2, by which Linux warns
+        return Left.TRAP
     return Left.EXCEPTION_RETURN if plain[:1] == b"\xcf" or plain[:2] == b"\x0f\x07" else Left.OTHER
 
 
 @dataclass(eq=False, slots=True)
 class _Frame:
-    """One call of a function; `parent` may become known later."""
+    """One call of a function; `parent` may become known later.
+
+    Attributes:
+        exception: it interrupted `parent`, which did not call it.
+        trap: `parent` called it by warning.
+    """
 
     name: str
     parent: _Frame | None = None
     exception: bool = False
+    trap: bool = False
     count: int = 0
 
 
@@ -74,12 +92,16 @@ class Profile:
         own: instructions of the function itself.
         within: its own and those of what it called, exceptions left out.
         blamed: those that ran within a function that differs, each counted for the innermost such function.
+        warning: those that it took to warn, each counted for the function that warned.
+        printing: those that it took to write to the kernel's log otherwise, for the function that did.
         total: all of them.
     """
 
     own: Mapping[str, float] = field(default_factory=dict)
     within: Mapping[str, float] = field(default_factory=dict)
     blamed: Mapping[str, float] = field(default_factory=dict)
+    warning: Mapping[str, float] = field(default_factory=dict)
+    printing: Mapping[str, float] = field(default_factory=dict)
     total: float = 0
 
 
@@ -138,6 +160,8 @@ def mean(profiles: Sequence[Profile]) -> Profile:
         own=averaged(each.own for each in profiles),
         within=averaged(each.within for each in profiles),
         blamed=averaged(each.blamed for each in profiles),
+        warning=averaged(each.warning for each in profiles),
+        printing=averaged(each.printing for each in profiles),
         total=sum(each.total for each in profiles) / max(1, len(profiles)),
     )
 
@@ -161,20 +185,21 @@ class _Stack:
         if before is None:
             self._now = self._new(name, None)
         elif _is_entry(name) and before.name != name:
-            self._now = self._new(name, before, exception=True)
+            warns = self._way is Left.TRAP
+            self._now = self._new(name, before, exception=not warns, trap=warns)
         elif self._way is Left.CALL:
             self._now = self._new(name, before)
         elif self._way is Left.RETURN or self._way is Left.EXCEPTION_RETURN:
             self._now = self._returned(before, name)
         elif before.name != name:
             # A jump into another function: it returns to whoever called this one.
-            self._now = self._new(name, before.parent, exception=before.exception)
+            self._now = self._new(name, before.parent, exception=before.exception, trap=before.trap)
         self._way = way
         assert self._now is not None
         return self._now
 
-    def _new(self, name: str, parent: _Frame | None, *, exception: bool = False) -> _Frame:
-        frame = _Frame(name, parent, exception)
+    def _new(self, name: str, parent: _Frame | None, *, exception: bool = False, trap: bool = False) -> _Frame:
+        frame = _Frame(name, parent, exception, trap)
         self.frames.append(frame)
         return frame
 
@@ -205,25 +230,44 @@ def _is_entry(name: str) -> bool:
 
 
 def _added(frames: Sequence[_Frame], differing: frozenset[str]) -> Profile:
-    own: dict[str, float] = defaultdict(float)
-    within: dict[str, float] = defaultdict(float)
-    blamed: dict[str, float] = defaultdict(float)
+    own, within, blamed, warning, printing = (defaultdict[str, float](float) for _ in range(5))
     for frame in frames:
         own[frame.name] += frame.count
         chain = _chain(frame)
-        for name in set(chain):
+        names = [each.name for each in chain]
+        for name in set(names):
             within[name] += frame.count
-        innermost = next((name for name in chain if name in differing), None)
+        innermost = next((name for name in names if name in differing), None)
         if innermost is not None:
             blamed[innermost] += frame.count
-    return Profile(dict(own), dict(within), dict(blamed), sum(own.values()))
+        told = _printing(chain)
+        if told is not None:
+            (warning if told.warns else printing)[told.function] += frame.count
+    return Profile(dict(own), dict(within), dict(blamed), dict(warning), dict(printing), sum(own.values()))
 
 
-def _chain(frame: _Frame) -> list[str]:
-    """Return a frame's function and its callers, up to the exception that it is part of."""
-    chain: list[str] = []
+def _chain(frame: _Frame) -> list[_Frame]:
+    """Return a frame and its callers, up to the exception that it is part of."""
+    chain: list[_Frame] = []
     at: _Frame | None = frame
     while at is not None and len(chain) < _DEPTH:
-        chain.append(at.name)
+        chain.append(at)
         at = None if at.exception else at.parent
     return chain
+
+
+@dataclass(frozen=True, slots=True)
+class _Printing:
+    """Who prints, and whether it is a warning."""
+
+    function: str
+    warns: bool
+
+
+def _printing(chain: Sequence[_Frame]) -> _Printing | None:
+    """Return the function that prints, if a chain of callers is part of that: the one above all that serves it."""
+    for called, caller in reversed(list(pairwise(chain))):
+        warns = called.trap or _WARNING.fullmatch(called.name) is not None
+        if warns or _PRINTING.fullmatch(called.name):
+            return _Printing(caller.name, warns)
+    return None

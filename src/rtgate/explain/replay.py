@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Running a virtual-time boot again with tracing: to log what ran in its wake-ups, or to see what ran at all."""
+"""Running a virtual-time boot again with tracing: to log what ran in what it measures, or to see what ran at all."""
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from bisect import bisect_left
 from collections import Counter
@@ -16,17 +17,17 @@ from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain import plugin, trace
 from rtgate.explain.explanation import Arm as Explained
 from rtgate.explain.explanation import Passage
+from rtgate.explain.finders import finder
+from rtgate.explain.intervals import CpuIntervals, Interval, IntervalFinder
 from rtgate.explain.path import USER, Code, Profile, mean, profile
-from rtgate.explain.trace import MARKED, Block, Order, Trace
-from rtgate.explain.wakeups import Found, Reported, WakeUp, find
+from rtgate.explain.trace import Block, Order, Trace
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Record
 from rtgate.target.virtual import VirtualBoard
-from rtgate.tools.cyclictest import Cyclictest
 
-LEAD = 4000  # instructions before a wake-up, from which its callers become known
-SAMPLED = 400  # wake-ups whose mean is the typical one
+LEAD = 4000  # instructions before an interval, from which its callers become known
+SAMPLED = 400  # intervals whose mean is the typical one
 _SLICE_BITS = 21  # 17 virtual ms of a busy CPU; of an idle one, woken 1000 times a second, about 0.17 s
 _USER_ABOVE = 1 << 63
 _GOLDEN = (5**0.5 - 1) / 2
@@ -55,6 +56,11 @@ class Replay:
         """What one instruction takes."""
         assert self.arm.board.qemu is not None
         return 1 << self.arm.board.qemu.shift
+
+    @property
+    def finder(self) -> IntervalFinder:
+        """What finds the case's measurements in a trace. Raises ConfigError: its tool cannot be explained."""
+        return finder(self.case.name)
 
     def traced(self, order: Order) -> tuple[Record, Trace]:
         """Boot once and return the record and the trace.
@@ -101,22 +107,23 @@ class Replay:
 
 
 def replayed(order: Replay, differing: frozenset[str]) -> Explained:
-    """Run a boot again, twice, and return what its slowest and its typical wake-up consist of.
+    """Run a boot again, twice, and return what its slowest and its typical interval consist of.
 
     Raises:
-        ConfigError: the case has no wake-ups that can be found, or the kernel lacks the functions to find them by.
+        ConfigError: what the case's tool measures cannot be found, or the kernel lacks the functions to find it by.
         InfrastructureError: this machine cannot trace.
-        ParseError: the boot did not repeat itself, or its wake-ups do not agree with its histogram.
+        ParseError: the boot did not repeat itself, or its trace does not agree with what its tool reported.
     """
-    order.tell(f"{order.arm.name}, seed {order.seed}: looking for the wake-ups")
+    what = order.finder.what
+    order.tell(f"{order.arm.name}, seed {order.seed}: looking for each {what}")
     marks = _marks(order)
     record, first = order.traced(Order(marks=marks))
     found = _found(order, record, first)
-    worst = max((wakeup for each in found for wakeup in each.wakeups), key=lambda wakeup: wakeup.latency_ns)
+    worst = max((one for each in found for one in each.intervals), key=lambda one: one.latency_ns)
     chosen = next(each for each in found if each.cpu == worst.cpu)
-    sampled = _spread(chosen.wakeups, SAMPLED)
-    count = sum(len(each.wakeups) for each in found)
-    order.tell(f"{order.arm.name}, seed {order.seed}: {count} wake-ups, logging what ran in {len(sampled) + 1}")
+    sampled = _spread(chosen.intervals, SAMPLED)
+    count = sum(len(each.intervals) for each in found)
+    order.tell(f"{order.arm.name}, seed {order.seed}: {count} {what}s, logging what ran in {len(sampled) + 1}")
     wanted = Order(marks=marks, intervals=_joined([worst, *sampled]), window=_window(found))
     _, second = replace(order, expected=record).traced(wanted)
     return _explained(order, differing, found, (worst, sampled), second)
@@ -139,7 +146,7 @@ def watched(order: Replay) -> Ran:
     """Run a boot again, once, and return what ran while it measured.
 
     Where the measuring began and ended is known afterwards only. So instructions are counted in slices, and those that
-    lie wholly between the first wake-up and the last one make the answer.
+    lie wholly between the first interval and the last one make the answer.
 
     Raises:
         ConfigError, InfrastructureError: as `replayed`.
@@ -157,64 +164,41 @@ def watched(order: Replay) -> Ran:
 
 
 def _marks(order: Replay) -> dict[int, int]:
-    """Return where the events are that show wake-ups, by kind."""
-    if not isinstance(order.case.tool, Cyclictest):
-        raise ConfigError(f"{order.case.name}: only wake-ups of cyclictest can be explained")
-    marks = {int(kind): address for kind, name in MARKED.items() if (address := order.kernel.address_of(name))}
+    """Return where the events are that show what the tool measures, by kind."""
+    marks = {
+        int(kind): address
+        for kind, names in order.finder.marks.items()
+        for name in names
+        if (address := order.kernel.address_of(name)) is not None
+    }
     if not marks:
-        raise ConfigError(f"the kernel has none of the functions {', '.join(MARKED.values())}")
+        names = ", ".join(itertools.chain.from_iterable(order.finder.marks.values()))
+        raise ConfigError(f"the kernel has none of the functions {names}, by which a {order.finder.what} is found")
     return marks
 
 
-def _found(order: Replay, record: Record, seen: Trace) -> list[Found]:
-    assert isinstance(order.case.tool, Cyclictest)
-    interval_ns = order.case.tool.interval_us * 1000
-    return [find(seen.events, reported, interval_ns, order.instruction_ns) for reported in reports(record)]
+def _found(order: Replay, record: Record, seen: Trace) -> list[CpuIntervals]:
+    return order.finder.intervals(order.case.tool, record, seen.events, order.instruction_ns)
 
 
-def _window(found: Sequence[Found]) -> tuple[int, int]:
-    """Return the measuring window in `n`: from the end of the first wake-up to that of the last."""
-    ends = [wakeup.end for each in found for wakeup in each.wakeups]
+def _window(found: Sequence[CpuIntervals]) -> tuple[int, int]:
+    """Return the measuring window in `n`: from the end of the first interval to that of the last."""
+    ends = [interval.end for each in found for interval in each.intervals]
     return min(ends), max(ends)
 
 
-def reports(record: Record) -> tuple[Reported, ...]:
-    """Return what cyclictest reported, by CPU. Raises ParseError: something is missing."""
-    by_cpu: dict[str, dict[str, object]] = {}
-    for measurement in record.measurements:
-        value = measurement.histogram or measurement.quantity
-        by_cpu.setdefault(measurement.labels.get("cpu", ""), {})[measurement.name] = value
-    try:
-        return tuple(_reported(cpu, values) for cpu, values in sorted(by_cpu.items()) if cpu)
-    except (KeyError, AttributeError) as error:
-        raise ParseError(f"the record has no {error} of cyclictest") from error
+def _spread(intervals: Sequence[Interval], count: int) -> list[Interval]:
+    """Return at most `count` intervals, spread evenly but not in step with anything periodic (the tick)."""
+    if len(intervals) <= count:
+        return list(intervals)
+    places = sorted({int(number * _GOLDEN % 1 * len(intervals)) for number in range(count)})
+    return [intervals[place] for place in places]
 
 
-def _reported(cpu: str, values: dict[str, object]) -> Reported:
-    numbers = {name: int(values[name].value) for name in ("wakeups", "latency.min", "latency.max")}  # type: ignore[attr-defined]
-    histogram = values["latency"]
-    return Reported(
-        cpu=int(cpu),
-        cycles=numbers["wakeups"],
-        minimum=numbers["latency.min"],
-        maximum=numbers["latency.max"],
-        counts=dict(histogram.counts),  # type: ignore[attr-defined]
-        overflow=histogram.overflow,  # type: ignore[attr-defined]
-    )
-
-
-def _spread(wakeups: Sequence[WakeUp], count: int) -> list[WakeUp]:
-    """Return at most `count` wake-ups, spread evenly but not in step with anything periodic (the tick)."""
-    if len(wakeups) <= count:
-        return list(wakeups)
-    places = sorted({int(number * _GOLDEN % 1 * len(wakeups)) for number in range(count)})
-    return [wakeups[place] for place in places]
-
-
-def _joined(wakeups: Sequence[WakeUp]) -> list[tuple[int, int]]:
-    """Return the intervals to log, with what leads to each wake-up; those that meet become one."""
+def _joined(intervals: Sequence[Interval]) -> list[tuple[int, int]]:
+    """Return the spans to log, with what leads to each interval; those that meet become one."""
     joined: list[tuple[int, int]] = []
-    for start, end in sorted((max(0, wakeup.start - LEAD), wakeup.end) for wakeup in wakeups):
+    for start, end in sorted((max(0, one.start - LEAD), one.end) for one in intervals):
         if joined and start <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:
@@ -225,26 +209,28 @@ def _joined(wakeups: Sequence[WakeUp]) -> list[tuple[int, int]]:
 def _explained(
     order: Replay,
     differing: frozenset[str],
-    found: Sequence[Found],
-    chosen: tuple[WakeUp, Sequence[WakeUp]],
+    found: Sequence[CpuIntervals],
+    chosen: tuple[Interval, Sequence[Interval]],
     logged: Trace,
 ) -> Explained:
     worst, sampled = chosen
     code = Code(order.kernel.arch, logged.blocks, order.kernel.function_at)
     ns = order.instruction_ns
     profiles = _profiles(code, logged, [worst, *sampled], differing)
-    passages = [_passage(wakeup, each, ns) for wakeup, each in zip([worst, *sampled], profiles, strict=True)]
+    passages = [_passage(one, each, ns) for one, each in zip([worst, *sampled], profiles, strict=True)]
     typical = Passage(
         latency_ns=_mean([each.latency_ns for each in passages[1:]]),
         idle_ns=_mean([each.idle_ns for each in passages[1:]]),
         unaccounted_ns=_mean([each.unaccounted_ns for each in passages[1:]]),
         profile=mean(profiles[1:]),
     )
-    wakeups = sum(len(each.wakeups) for each in found)
+    count = sum(len(each.intervals) for each in found)
     return Explained(
         seed=order.seed,
-        wakeups=wakeups,
-        agreeing=wakeups - sum(min(each.differing, len(each.wakeups)) for each in found),
+        what=order.finder.what,
+        proof=order.finder.proof,
+        intervals=count,
+        agreeing=count - sum(min(each.differing, len(each.intervals)) for each in found),
         worst=passages[0],
         typical=typical,
         executed=executed(order.kernel, logged),
@@ -255,22 +241,22 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / max(1, len(values))
 
 
-def _passage(wakeup: WakeUp, made: Profile, ns: int) -> Passage:
-    rest = wakeup.latency_ns - wakeup.idle_ns - made.total * ns
-    return Passage(latency_ns=wakeup.latency_ns, idle_ns=wakeup.idle_ns, unaccounted_ns=rest, profile=made)
+def _passage(interval: Interval, made: Profile, ns: int) -> Passage:
+    rest = interval.latency_ns - interval.idle_ns - made.total * ns
+    return Passage(latency_ns=interval.latency_ns, idle_ns=interval.idle_ns, unaccounted_ns=rest, profile=made)
 
 
-def _profiles(code: Code, logged: Trace, wakeups: Sequence[WakeUp], differing: frozenset[str]) -> list[Profile]:
+def _profiles(code: Code, logged: Trace, intervals: Sequence[Interval], differing: frozenset[str]) -> list[Profile]:
     runs = logged.runs
     places = [run.n for run in runs]
     return [
         profile(
             code,
-            runs[bisect_left(places, wakeup.start - LEAD) : bisect_left(places, wakeup.end)],
-            (wakeup.start, wakeup.end),
+            runs[bisect_left(places, one.start - LEAD) : bisect_left(places, one.end)],
+            (one.start, one.end),
             differing,
         )
-        for wakeup in wakeups
+        for one in intervals
     ]
 
 

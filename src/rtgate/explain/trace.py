@@ -34,11 +34,7 @@ class Kind(IntEnum):
     USER_CLOCK = 2  # a program reads the counter
     TIMER_INTERRUPT = 16
     TIMER_WAKEUP = 17
-
-
-# Functions of the kernel whose first instruction is an event. The second is only called by its address, so it is never
-# inlined.
-MARKED = {Kind.TIMER_INTERRUPT: "hrtimer_interrupt", Kind.TIMER_WAKEUP: "hrtimer_wakeup"}
+    SIGNAL = 18  # a program sends a signal to a thread
 
 
 @dataclass(frozen=True, slots=True)

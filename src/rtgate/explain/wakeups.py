@@ -9,17 +9,19 @@ the record is the proof that nothing is missing.
 
 from __future__ import annotations
 
-import bisect
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rtgate.errors import ParseError
+from rtgate.explain.intervals import TOLERANCE_NS, Axis, CpuIntervals
 from rtgate.explain.trace import Event, Kind
+from rtgate.records.record import Record
+from rtgate.tools import Tool
+from rtgate.tools.cyclictest import Cyclictest
 
 _DIFFERING = 0.01  # of the wake-ups; of more, something was not understood
-_TOLERANCE_NS = 40  # two ticks of a counter of 62.5 MHz, and an instruction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,49 +41,57 @@ class Reported:
     overflow: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WakeUp:
-    """One wake-up on one CPU.
+@dataclass(frozen=True, slots=True)
+class WakeUps:
+    """cyclictest's wake-ups: an `IntervalFinder`."""
 
-    Attributes:
-        start: `n` of the first instruction at or after the timer's expiry.
-        end: `n` after the instruction that read the clock in the program.
-        latency_ns: from expiry to reading the clock.
-        idle_ns: of that, time in which no instruction ran: the interrupt itself came late.
-    """
-
-    cpu: int
-    start: int
-    end: int
-    latency_ns: int
-    idle_ns: int
+    what: str = "wake-up"
+    maximum: str = "latency.max"
+    proof: str = "have the latency of the histogram"
 
     @property
-    def instructions(self) -> int:
-        """How many instructions ran from expiry to reading the clock, on all CPUs."""
-        return self.end - self.start
+    def marks(self) -> Mapping[Kind, Sequence[str]]:
+        """What wakes up. `hrtimer_wakeup` is only called by its address, so it is never inlined."""
+        return {Kind.TIMER_INTERRUPT: ("hrtimer_interrupt",), Kind.TIMER_WAKEUP: ("hrtimer_wakeup",)}
+
+    def intervals(self, tool: Tool, record: Record, events: Sequence[Event], instruction_ns: int) -> list[CpuIntervals]:
+        """Return the wake-ups of each CPU. Raises ParseError as `find`, and if the record is not cyclictest's."""
+        assert isinstance(tool, Cyclictest)
+        return [find(events, reported, tool.interval_us * 1000, instruction_ns) for reported in reports(record)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The wake-ups of one CPU.
+def reports(record: Record) -> tuple[Reported, ...]:
+    """Return what cyclictest reported, by CPU. Raises ParseError: something is missing."""
+    by_cpu: dict[str, dict[str, object]] = {}
+    for measurement in record.measurements:
+        value = measurement.histogram or measurement.quantity
+        by_cpu.setdefault(measurement.labels.get("cpu", ""), {})[measurement.name] = value
+    try:
+        return tuple(_reported(cpu, values) for cpu, values in sorted(by_cpu.items()) if cpu)
+    except (KeyError, AttributeError) as error:
+        raise ParseError(f"the record has no {error} of cyclictest") from error
 
-    Attributes:
-        differing: how many samples of the reported histogram no wake-up has.
-    """
 
-    cpu: int
-    wakeups: tuple[WakeUp, ...]
-    differing: int
+def _reported(cpu: str, values: dict[str, object]) -> Reported:
+    numbers = {name: int(values[name].value) for name in ("wakeups", "latency.min", "latency.max")}  # type: ignore[attr-defined]
+    histogram = values["latency"]
+    return Reported(
+        cpu=int(cpu),
+        cycles=numbers["wakeups"],
+        minimum=numbers["latency.min"],
+        maximum=numbers["latency.max"],
+        counts=dict(histogram.counts),  # type: ignore[attr-defined]
+        overflow=histogram.overflow,  # type: ignore[attr-defined]
+    )
 
 
-def find(events: Sequence[Event], reported: Reported, interval_ns: int, instruction_ns: int) -> Found:
+def find(events: Sequence[Event], reported: Reported, interval_ns: int, instruction_ns: int) -> CpuIntervals:
     """Return the wake-ups of one CPU.
 
     Raises:
         ParseError: the trace does not have as many as were reported, or they are not those of the histogram.
     """
-    axis = _Axis(events, instruction_ns)
+    axis = Axis(events, instruction_ns)
     reads = _reads(events, reported)
     ends = [axis.at(event) + instruction_ns for event in reads]
     wakes = _interrupts(events, reads, axis)
@@ -90,13 +100,13 @@ def find(events: Sequence[Event], reported: Reported, interval_ns: int, instruct
         (nominal, *([] if _missing(nominal, reported) == 0 else [_fitted(ends, wakes, interval_ns, reported)])),
         key=lambda latencies: _missing(latencies, reported),
     )
-    wakeups = tuple(axis.wakeup(event, end, latency) for event, end, latency in zip(reads, ends, best, strict=True))
+    wakeups = tuple(axis.before(event, end, latency) for event, end, latency in zip(reads, ends, best, strict=True))
     differing = _missing(best, reported)
     if differing > _DIFFERING * len(wakeups):
         raise ParseError(
             f"CPU {reported.cpu}: {differing} of {len(wakeups)} wake-ups in the trace have no sample in the histogram"
         )
-    return Found(cpu=reported.cpu, wakeups=wakeups, differing=differing)
+    return CpuIntervals(cpu=reported.cpu, intervals=wakeups, differing=differing)
 
 
 def _reads(events: Sequence[Event], reported: Reported) -> list[Event]:
@@ -142,7 +152,7 @@ def _last_tries(events: Sequence[Event], cpu: int, address: int, wakers: set[int
     return reads
 
 
-def _interrupts(events: Sequence[Event], reads: Sequence[Event], axis: _Axis) -> list[int]:
+def _interrupts(events: Sequence[Event], reads: Sequence[Event], axis: Axis) -> list[int]:
     """Return for each read the time at which the interrupt that led to it came, or nearly so."""
     times: list[int] = []
     latest = 0
@@ -205,44 +215,6 @@ def _missing(latencies: Sequence[int], reported: Reported) -> int:
     left = sorted(latencies)
     top = max(reported.counts, default=0)
     samples = [value for value, count in sorted(reported.counts.items()) for _ in range(count)]
-    beyond = sum(value > top + _TOLERANCE_NS for value in left)
-    wrong = sum(abs(a - b) > _TOLERANCE_NS for a, b in zip(samples, left, strict=False))
+    beyond = sum(value > top + TOLERANCE_NS for value in left)
+    wrong = sum(abs(a - b) > TOLERANCE_NS for a, b in zip(samples, left, strict=False))
     return wrong + abs(len(left) - beyond - len(samples)) + abs(beyond - reported.overflow)
-
-
-class _Axis:
-    """Virtual time by `n`: it runs evenly but for the jumps over idle time, each after an instruction that waits."""
-
-    def __init__(self, events: Sequence[Event], instruction_ns: int) -> None:
-        self._ns = instruction_ns
-        self._froms: list[int] = []
-        self._biases: list[int] = []
-        before: Event | None = None
-        for event in events:
-            if before is None or event.bias != before.bias:
-                self._froms.append(0 if before is None else before.n + 1)
-                self._biases.append(event.bias)
-            before = event
-        self._times = [n * self._ns + bias for n, bias in zip(self._froms, self._biases, strict=True)]
-
-    def at(self, event: Event) -> int:
-        return event.bias + event.n * self._ns
-
-    def after_idle(self, event: Event) -> int:
-        """Return the time after the instruction that waited."""
-        place = bisect.bisect_right(self._froms, event.n + 1) - 1
-        return self._biases[place] + (event.n + 1) * self._ns
-
-    def wakeup(self, read: Event, end: int, latency: int) -> WakeUp:
-        expiry = end - latency
-        place = max(0, bisect.bisect_right(self._times, expiry) - 1)
-        start = -(-(expiry - self._biases[place]) // self._ns)
-        if place + 1 < len(self._froms) and start > self._froms[place + 1]:
-            # The timer was due in a jump: nothing ran until its end.
-            start = self._froms[place + 1]
-        done = read.n + 1
-        idle = max(0, latency - (done - start) * self._ns)
-        # Less than a tick of the guest's counter is rounding.
-        return WakeUp(
-            cpu=read.cpu, start=start, end=done, latency_ns=latency, idle_ns=idle if idle > _TOLERANCE_NS else 0
-        )

@@ -50,6 +50,11 @@ def calls(word: int) -> bool:
     return word >> 26 == 0x25 or (word >> 25 == 0x6B and word >> 21 & 0xF in {1, 9})
 
 
+def breaks(word: int) -> bool:
+    """Return whether it is brk, by which Linux warns (arch/arm64/include/asm/asm-bug.h)."""
+    return word & 0xFFE0001F == 0xD4200000
+
+
 def direct_branch(word: int) -> int | None:
     """Return the distance in instructions of a direct branch that is no call; None if it is none."""
     if word >> 26 == 0x05:  # b

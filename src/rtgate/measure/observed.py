@@ -97,7 +97,7 @@ def with_boot(faults: Sequence[FaultSeen], boot: Iterable[Fault]) -> tuple[Fault
 
 
 def _seen(fault: Fault) -> FaultSeen:
-    return FaultSeen(kind=fault.kind.value, line=fault.line, text=fault.text)
+    return FaultSeen(kind=fault.kind.value, line=fault.line, text=fault.text, reason=fault.reason)
 
 
 def _alike(fault: FaultSeen) -> tuple[object, ...]:

@@ -17,7 +17,7 @@ from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
 
 _NAME = "explained.json"
-FORMAT = 2
+FORMAT = 3
 # Options that give a kernel its name: nothing that runs decides by it.
 _NAMING = frozenset({"LOCALVERSION", "LOCALVERSION_AUTO", "BUILD_SALT", "DEFAULT_HOSTNAME"})
 
@@ -49,7 +49,8 @@ class Explained:
     Attributes:
         baseline_image, candidate_image: SHA-256 of the kernels that were traced.
         seed: of the boots.
-        sentence: where the candidate's wake-ups gained instructions; empty if nobody asked.
+        sentence: where what the candidate measured gained instructions; empty if nobody asked.
+        warning_function: the function whose warning gained the most; empty if none did.
         executed: instructions by function that differs and ran while measuring.
         resting: functions that differ and did not run.
         others: differences that are no function: variables, options; nobody can say whether they were exercised.
@@ -60,6 +61,7 @@ class Explained:
     candidate_image: str
     seed: int
     sentence: str = ""
+    warning_function: str = ""
     executed: Mapping[str, int]
     resting: tuple[str, ...]
     others: tuple[str, ...] = ()
@@ -134,6 +136,7 @@ def _decoded(data: dict[str, Any]) -> Explained:
         candidate_image=str(data["candidate_image"]),
         seed=int(data["seed"]),
         sentence=str(data["sentence"]),
+        warning_function=str(data["warning_function"]),
         executed={str(name): int(count) for name, count in data["executed"].items()},
         resting=tuple(str(name) for name in data["resting"]),
         others=tuple(str(name) for name in data["others"]),

@@ -33,11 +33,12 @@ FORMAT = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSeen:
-    """A kernel fault: its kind as in `thresholds.yaml`, its first line, its text."""
+    """A kernel fault: its kind as in `thresholds.yaml`, its first line, its text, and the message before it, if any."""
 
     kind: str
     line: str
     text: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

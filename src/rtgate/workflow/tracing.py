@@ -11,7 +11,8 @@ from pathlib import Path
 from rtgate.cli.explain import case_of, slowest
 from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.comparing import Pair, Side, compare, exercise
-from rtgate.explain.explanation import Exercise
+from rtgate.explain.explanation import Exercise, Explanation
+from rtgate.explain.finders import FINDERS, tool_of
 from rtgate.judge.verdict import Kind, Verdict
 from rtgate.kernel.differing import Differences
 from rtgate.measure.case import Arm, Case
@@ -20,11 +21,9 @@ from rtgate.records.explained import Explained
 from rtgate.records.record import Place, Record
 from rtgate.report.notices import say
 from rtgate.report.text import plain
-from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow.arms import ArmRequest, make_arms
 
 _TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.SLOWER, Kind.INCONCLUSIVE, Kind.NOT_COMPARED})
-_TOOL = f"{Cyclictest().name}:"  # its wake-ups can be found in a trace
 
 
 def trace(board: str, kernels: Mapping[str, Path], records: Path, verdicts: Sequence[Verdict]) -> bool:
@@ -38,7 +37,7 @@ def trace(board: str, kernels: Mapping[str, Path], records: Path, verdicts: Sequ
         InfrastructureError: this machine cannot trace.
         Interrupted: Ctrl-C.
     """
-    compared = [one for one in verdicts if one.kind in _TRACED and one.case.partition("/")[2].startswith(_TOOL)]
+    compared = [one for one in verdicts if one.kind in _TRACED and tool_of(one.case) in FINDERS]
     regressions = [one.case for one in compared if one.kind is Kind.REGRESSION]
     cases = [_clearest(regressions)] if regressions else list(dict.fromkeys(one.case for one in compared))
     found = [one for case in cases if (one := _boots(records, board, case)) is not None and not one.once]
@@ -126,7 +125,7 @@ class _Tracing:
         made = compare(pair.case, pair.candidate, pair.baseline, self.stop, lambda _: None)
         assert made.differences is not None
         assert made.exercise is not None
-        _write(boots, made.differences, made.exercise, made.explanation.sentence)
+        _write(boots, made.differences, made.exercise, made.explanation)
         return True
 
     def exercised(self, boots: Sequence[_Boots]) -> bool:
@@ -150,12 +149,13 @@ class _Tracing:
         return Side(arm=self.arms[arm], directory=self.kernels[arm], seed=record.seed or 0, record=record)
 
 
-def _write(boots: _Boots, differences: Differences, ran: Exercise, sentence: str = "") -> None:
+def _write(boots: _Boots, differences: Differences, ran: Exercise, why: Explanation | None = None) -> None:
     seen = Explained(
         baseline_image=boots.baseline.kernel.image_sha256,
         candidate_image=boots.candidate.kernel.image_sha256,
         seed=boots.candidate.seed or 0,
-        sentence=sentence,
+        sentence=why.sentence if why else "",
+        warning_function=why.warning_function if why else "",
         executed=ran.executed,
         resting=ran.resting,
         others=(*differences.data, *differences.options),

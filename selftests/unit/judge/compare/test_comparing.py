@@ -22,7 +22,7 @@ from rtgate.judge.judging import Subject
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.records.evidence import LoadSeen
 from rtgate.records.explained import Change, Explained
-from rtgate.records.record import Record
+from rtgate.records.record import FaultSeen, Record
 from rtgate.records.schedule import Schedule
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
@@ -236,6 +236,31 @@ def test_a_change_that_did_not_run_is_never_good() -> None:
     assert (verdict.status, verdict.kind) == (Status.SKIP, Kind.NOT_EXERCISED)
     assert "boards or other loads needed" in verdict.sentence
     assert "nfs_lookup" in verdict.sentence
+
+
+WARNING = FaultSeen(
+    kind="warning",
+    line="WARNING: CPU: 0 PID: 0 at kernel/time/hrtimer.c:1989 hrtimer_wakeup+0x84/0xb0",
+    text="WARNING: CPU: 0 PID: 0 at kernel/time/hrtimer.c:1989 hrtimer_wakeup+0x84/0xb0\nCall trace:",
+    reason="wake-up 1000 of swapper",
+)
+
+
+def test_a_warning_and_the_latency_that_it_costs_are_one_cause() -> None:
+    slow = arm("candidate", slower=2)
+    slow[2] = replace(slow[2], faults=(WARNING,))
+    seen = replace(AWAKE, warning_function="hrtimer_wakeup")
+    told = [one.sentence for one in with_trace(slow, seen) if one.kind is Kind.REGRESSION]
+    cause = "WARNING at kernel/time/hrtimer.c:1989: hrtimer_wakeup+0x84/0xb0 (first in seed 3: wake-up 1000 of swapper)"
+    assert told[0].endswith(f"; {cause} costs the time: +90 instructions in hrtimer_wakeup")
+    assert not any("WARNING" in sentence for sentence in told[1:])
+
+
+def test_a_warning_of_another_function_is_not_the_cause() -> None:
+    slow = [replace(one, faults=(WARNING,)) for one in arm("candidate", slower=2)]
+    for function in ("", "set_task_cpu"):
+        told = with_trace(slow, replace(AWAKE, warning_function=function))[0].sentence
+        assert told.endswith("; +90 instructions in hrtimer_wakeup")
 
 
 HELD = Change(function="hrtimer_wakeup", instructions=9, times=400, missed=("hrtimer_wakeup+0x24",))

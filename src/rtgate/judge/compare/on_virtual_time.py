@@ -20,6 +20,7 @@ from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.explained import Explained
 from rtgate.records.record import Record
+from rtgate.records.warning_sites import warning_of
 
 
 def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
@@ -92,6 +93,7 @@ def _compared(subject: Subject, placebos: Placebos) -> Compared:
         lost=lost,
         instruction_ns=one.environment.instruction_ns,
         explained=subject.explained,
+        warning=warning_of(subject.explained.warning_function, subject.records) if subject.explained else "",
         strange=" and ".join(
             filter(None, (learnt.strange(one.environment), other if one.kernel.flavour != flavour else ""))
         ),

@@ -31,6 +31,7 @@ class Compared:
         boot_s: how long a boot took this machine.
         explained: what traced boots showed; None without any.
         exercise: what ran of the change in all cases of the run together; None where nobody looked by instruction.
+        warning: the candidate's warning that costs the time, in words; empty without one.
         same: whether both kernels are one image, from the same source and configuration.
         outside: what else they are, where one image may be two kernels: what differs is not in it; empty if not.
         once: whether both kernels are one image that was booted once for both.
@@ -46,6 +47,7 @@ class Compared:
     boot_s: float
     explained: Explained | None = None
     exercise: RunExercise | None = None
+    warning: str = ""
     same: bool = False
     outside: str = ""
     once: bool = False
@@ -171,7 +173,8 @@ def _explained(case: Compared, finding: Finding) -> Finding:
     """Return a regression with where its instructions went: one cause, said at one figure of the case."""
     if case.explained is None or not case.explained.sentence:
         return finding
-    return replace(finding, sentence=f"{finding.sentence}; {case.explained.sentence}")
+    cause = f"{case.warning} costs the time: " if case.warning else ""
+    return replace(finding, sentence=f"{finding.sentence}; {cause}{case.explained.sentence}")
 
 
 def _open(case: Compared, found: Sequence[Shift]) -> Finding:

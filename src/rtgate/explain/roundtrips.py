@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""Finding signaltest's round trips among the events of a trace.
+
+Facts of rt-tests 2.4 to 2.10 that this module depends on (src/signaltest/signaltest.c):
+
+* One signal goes round a ring of threads, by pthread_kill(3), so by tgkill(2): only one thread at a time holds it.
+* A thread that has it reads the clock (`after`), sleeps 10 ms if it is the first thread and it has made 16 rounds,
+  reads the clock again (`now`), and sends the signal on. What it measures is the time from `now` to the next `after`.
+* The first round of each thread is left out. The difference is cut to whole microseconds.
+
+So the signal's stations are the calls of tgkill in the order of time, whichever CPU they are on; those of the first
+thread are every N-th of a ring of N. signaltest writes no histogram: the proof is that the round trips are as many as
+it counted, and that minimum, mean and maximum are those that it reported.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rtgate.errors import ParseError
+from rtgate.explain.intervals import TOLERANCE_NS, Axis, CpuIntervals
+from rtgate.explain.trace import Event, Kind
+from rtgate.records.record import Record
+from rtgate.tools import Tool
+from rtgate.units import Unit
+
+_UNCLEAR = 0.01  # of the round trips; of more, something was not understood
+_SLEEP_NS = 10_000_000  # of the first thread, in its first two rounds and after every 16
+_ROUNDING_US = 0.005  # the mean is printed with two decimals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """What signaltest reported of its first thread, in whole virtual microseconds but for the mean.
+
+    Attributes:
+        threads: how many are in the ring.
+        rounds: how many round trips it measured.
+    """
+
+    threads: int
+    rounds: int
+    minimum: int
+    mean: float
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Station:
+    """The signal at one thread: the clock as it came (`after`), and as it was sent on (`now`).
+
+    Attributes:
+        unclear: the clock was read more than twice, because the kernel updated it meanwhile: the first reading is
+            `after`, or one that was repeated.
+        latest: the last reading that `after` can be.
+    """
+
+    after: Event
+    now: Event
+    latest: Event
+
+    @property
+    def unclear(self) -> bool:
+        return self.after is not self.latest
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrips:
+    """signaltest's round trips: an `IntervalFinder`."""
+
+    what: str = "round trip"
+    maximum: str = "roundtrip.max"
+    proof: str = "are certain to the instruction; their number, minimum, mean and maximum are those that were reported"
+
+    @property
+    def marks(self) -> Mapping[Kind, Sequence[str]]:
+        """What sends a signal to a thread."""
+        return {Kind.SIGNAL: ("__arm64_sys_tgkill", "__x64_sys_tgkill")}
+
+    def intervals(
+        self,
+        tool: Tool,  # noqa: ARG002 - all that it needs is in the record
+        record: Record,
+        events: Sequence[Event],
+        instruction_ns: int,
+    ) -> list[CpuIntervals]:
+        """Return the round trips. Raises ParseError as `find`, and if the record is not signaltest's."""
+        return [find(events, report(record), instruction_ns)]
+
+
+def report(record: Record) -> Reported:
+    """Return what signaltest reported. Raises ParseError: something is missing."""
+    first = {one.name: one.quantity for one in record.measurements if one.labels.get("thread") == "0" and one.quantity}
+    try:
+        low, mean, high = (first[f"roundtrip.{name}"].to(Unit.VIRTUAL_US).value for name in ("min", "avg", "max"))
+        rounds = int(first["samples"].value)
+    except KeyError as error:
+        raise ParseError(f"the record has no {error} of signaltest's first thread") from error
+    threads = sum(one.name == "samples" for one in record.measurements)
+    return Reported(threads=threads, rounds=rounds, minimum=round(low), mean=mean, maximum=round(high))
+
+
+def find(events: Sequence[Event], reported: Reported, instruction_ns: int) -> CpuIntervals:
+    """Return the round trips of the first thread.
+
+    Raises:
+        ParseError: there are not as many as were reported, or they are not those of the report.
+    """
+    axis = Axis(events, instruction_ns)
+    stations = _of_first_thread(_stations(events), reported.threads, axis)
+    if len(stations) != reported.rounds + 1:
+        raise ParseError(
+            f"the trace shows {max(0, len(stations) - 1)} round trips of signaltest's first thread, it counted "
+            f"{reported.rounds}: nothing can be explained"
+        )
+    trips = list(itertools.pairwise(stations))
+    shortest = [axis.at(back.after) - axis.at(sent.now) for sent, back in trips]
+    longest = [axis.at(back.latest) - axis.at(sent.now) for sent, back in trips]
+    wrong = _disagreement(reported, shortest, longest)
+    if wrong:
+        raise ParseError(f"signaltest's round trips in the trace are not those of its report: {wrong}")
+    unclear = sum(back.unclear for _, back in trips)
+    if unclear > _UNCLEAR * len(trips):
+        raise ParseError(f"where {unclear} of {len(trips)} round trips ended is not certain: nothing can be explained")
+    intervals = tuple(axis.between(sent.now, back.after) for sent, back in trips)
+    return CpuIntervals(cpu=stations[0].now.cpu, intervals=intervals, differing=unclear)
+
+
+def _stations(events: Sequence[Event]) -> list[_Station]:
+    """Return where the signal was, in order.
+
+    Every program has the code that reads the clock at another address, and no other sends as many signals right after
+    it. A signal without two readings of the clock before it, on the same CPU, is somebody else's: the main thread's.
+    """
+    readings: dict[tuple[int, int], list[Event]] = defaultdict(list)
+    by_address: dict[int, list[_Station]] = defaultdict(list)
+    for event in events:
+        if event.kind == Kind.USER_CLOCK:
+            readings[event.cpu, event.address].append(event)
+        elif event.kind == Kind.SIGNAL:
+            for (cpu, address), reads in readings.items():
+                if cpu == event.cpu and len(reads) > 1:
+                    by_address[address].append(_Station(after=reads[0], latest=reads[-2], now=reads[-1]))
+            # One signal is on its way: what was read before it, on any CPU, does not belong to the next station.
+            readings.clear()
+    return max(by_address.values(), key=len, default=[])
+
+
+def _of_first_thread(stations: Sequence[_Station], threads: int, axis: Axis) -> Sequence[_Station]:
+    """Return the stations at the first thread, which sleeps before it sends its first signal, and its second.
+
+    What comes before are no stations: threads read the clock when they start, and then the main thread sends a signal.
+    """
+    asleep = [axis.at(one.now) - axis.at(one.after) >= _SLEEP_NS for one in stations]
+    pairs = zip(asleep, asleep[threads:], strict=False)
+    return stations[next((number for number, both in enumerate(pairs) if all(both)), len(stations)) :: threads]
+
+
+def _disagreement(reported: Reported, shortest: Sequence[int], longest: Sequence[int]) -> str:
+    """Return what of the report the round trips, in nanoseconds, do not have; empty if all agrees.
+
+    signaltest cuts each to microseconds after the kernel rounded the counter to nanoseconds: near a whole microsecond
+    one more or one less is right.
+    """
+    least = [(value - TOLERANCE_NS) // 1000 for value in shortest]
+    most = [(value + TOLERANCE_NS) // 1000 for value in longest]
+    figures = (
+        ("minimum", reported.minimum, min(least), min(most)),
+        ("mean", reported.mean, sum(least) / len(least) - _ROUNDING_US, sum(most) / len(most) + _ROUNDING_US),
+        ("maximum", reported.maximum, max(least), max(most)),
+    )
+    return ", ".join(
+        f"{name} {value:g} virtual us, not {low:.2f} to {high:.2f}"
+        for name, value, low, high in figures
+        if not low <= value <= high
+    )
