@@ -11,7 +11,7 @@ import copy
 import json
 import lzma
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -138,7 +138,9 @@ def records(kernel: str, directory: Path) -> tuple[Record, ...]:
     document = json.loads(lzma.decompress((directory / f"{kernel}.json.xz").read_bytes()))
     if document["format"] != FORMAT:
         raise ValueError(f"{kernel}: format {document['format']}, this module reads {FORMAT}")
-    return tuple(records_file.from_json(_unpacked(data), f"{kernel}.json.xz") for data in document["records"])
+    found = (records_file.from_json(_unpacked(data), f"{kernel}.json.xz") for data in document["records"])
+    # Their raw output and digests were never kept; what guards them is that they lie in the repository.
+    return tuple(replace(one, unproven=True) for one in found)
 
 
 def keep(kernel: str, found: Iterable[Mapping[str, Any]], directory: Path) -> Path:

@@ -123,7 +123,8 @@ class FakeTarget:
             raise act
         outcome = act if isinstance(act, Outcome) else act(plan)
         # A virtual-time board notes which plan it ran: nothing else may be compared.
-        return replace(outcome, machine={"plan": "faked", **outcome.machine})
+        booted = {"image_sha256": "a" * 64, "qemu_sha256": "9" * 64}
+        return replace(outcome, machine={"plan": "faked", **booted, **outcome.machine})
 
 
 def arm(target: FakeTarget, name: str = "candidate", time: str = "virtual", board: str = "virt-arm64") -> Arm:

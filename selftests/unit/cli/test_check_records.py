@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from selftests.unit.report.conftest import Boot, make
 from rtgate.cli.main import main
 from rtgate.records import record as records_file
 from rtgate.records.seal import check
-from rtgate.workflow.verdicts import write_verdicts
+from rtgate.workflow.verdicts import ended, write_verdicts
 
 FILES = {"tool.rc": b"0\n", "cyclictest.json": b"{}\n"}
 
@@ -49,6 +50,38 @@ def test_a_list_that_was_written_anew_is_told(tmp_path: Path) -> None:
     assert check(tmp_path).changed == ("records.sha256",)
 
 
+def _edit_verdict(directory: Path) -> None:
+    path = directory / "verdict.json"
+    path.write_text(path.read_text().replace('"outcome": "MISS"', '"outcome": "PASS"'))
+
+
+def test_a_verdict_that_was_edited_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _sealed(tmp_path)
+    _edit_verdict(tmp_path)
+    assert main(["check-records", str(tmp_path)]) == 4
+    assert "changed: verdict.json" in capsys.readouterr().out
+
+
+def test_a_verdict_without_its_digest_is_told(tmp_path: Path) -> None:
+    _sealed(tmp_path)
+    (tmp_path / "verdict.sha256").unlink()
+    assert check(tmp_path).missing == ("verdict.sha256",)
+
+
+def test_sha256sum_checks_the_seal_without_rtgate(tmp_path: Path) -> None:
+    _sealed(tmp_path)
+    command = ["sha256sum", "--quiet", "-c", "verdict.sha256", "records.sha256"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+    _edit_verdict(tmp_path)
+    assert subprocess.run(command, cwd=tmp_path, check=False, capture_output=True).returncode == 1
+
+
+def test_the_end_of_a_gate_seals_the_verdict_anew(tmp_path: Path) -> None:
+    _sealed(tmp_path)
+    ended(tmp_path / "verdict.json", [], code=3, whole=False)
+    assert not check(tmp_path).lines
+
+
 @pytest.mark.parametrize("content", [None, "{}", "[]", "no JSON"])
 def test_what_is_no_sealed_run_is_a_wrong_argument(content: str | None, tmp_path: Path) -> None:
     if content is not None:
@@ -58,7 +91,7 @@ def test_what_is_no_sealed_run_is_a_wrong_argument(content: str | None, tmp_path
 
 def test_any_changed_byte_of_any_file_is_told(tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = tmp_path_factory.mktemp("sealed")
-    files = [*_sealed(directory), directory / "records.sha256"]
+    files = [*_sealed(directory), directory / "records.sha256", directory / "verdict.json"]
 
     @settings(max_examples=60, deadline=None)
     @given(st.sampled_from(files), st.integers(0, 1 << 20), st.integers(1, 255))

@@ -19,7 +19,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gates: list[Gate]) -
     for gate in gates:
         place = tmp_path / gate.run
         for one in (*gate.baseline, *gate.candidate):
-            records_file.write(one, {}, b"", place)
+            records_file.write(one, {"tool.rc": b"0\n"}, b"", place)
         assert main(["history", "add", str(place), "--run", gate.run]) == 0
 
 

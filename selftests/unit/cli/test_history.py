@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from selftests.unit.judge.compare.test_comparing import imaged
 from selftests.unit.judge.conftest import record
 
 from rtgate.cli.main import main
@@ -25,7 +26,7 @@ virt-arm64:
 def image(number: int) -> list[Record]:
     """Return five seeds of one kernel image."""
     return [
-        replace(one, kernel=replace(one.kernel, image_sha256=f"{number:064d}"))
+        imaged(one, f"{number:064d}")
         for seed in range(1, 6)
         for one in [record({30_000 + number: 1999, 50_000 + 1000 * ((number + seed) % 7): 1}, seed=seed)]
     ]
@@ -38,7 +39,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("RTGATE_HISTORY", found)
     for number in range(12):
         for one in image(number):
-            records_file.write(one, {}, b"", tmp_path / f"records-{number}")
+            records_file.write(one, {"tool.rc": b"0\n"}, b"", tmp_path / f"records-{number}")
         words = ["history", "add", str(tmp_path / f"records-{number}"), "--run", f"kernel-{number}", "--good-kernel"]
         assert main(words) == 0
     return found
@@ -126,7 +127,9 @@ def drifting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bodies: list[int])
     for number, body in enumerate(bodies):
         for seed in (1, 2, 3):
             one = record({body + 10 * ((7 * number + seed) % 5): 1990, 60_000 + 100 * seed: 10}, seed=seed)
-            records_file.write(replace(one, boot_id=f"{number} {seed}"), {}, b"", tmp_path / f"run-{number}")
+            records_file.write(
+                replace(one, boot_id=f"{number} {seed}"), {"tool.rc": b"0\n"}, b"", tmp_path / f"run-{number}"
+            )
         assert main(["history", "add", str(tmp_path / f"run-{number}"), "--run", f"night-{number}"]) == 0
 
 

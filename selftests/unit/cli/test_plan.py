@@ -33,7 +33,9 @@ def on_a_clock(record: Record) -> Record:
 @pytest.fixture
 def night(tmp_path: Path) -> Path:
     for number, scale in enumerate([6.0, 6.4, 5.8, 6.1, 6.0, 6.6], 1):
-        records_file.write(on_a_clock(long(exponential(scale_us=scale), seed=number)), {}, b"", tmp_path)
+        records_file.write(
+            on_a_clock(long(exponential(scale_us=scale), seed=number)), {"tool.rc": b"0\n"}, b"", tmp_path
+        )
     return tmp_path
 
 
@@ -107,7 +109,7 @@ def test_a_metric_that_the_records_do_not_have(night: Path, capsys: pytest.Captu
 
 
 def test_too_few_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    records_file.write(on_a_clock(long(exponential())), {}, b"", tmp_path)
+    records_file.write(on_a_clock(long(exponential())), {"tool.rc": b"0\n"}, b"", tmp_path)
     code, _, err = planned(capsys, "--detect", "+20%", "--records", str(tmp_path))
     assert code == 2
     assert "no two boots of one kernel" in err
@@ -139,7 +141,7 @@ def boots() -> tuple[Record, ...]:
 
 def on_virtual_time(records: Iterable[Record], directory: Path) -> str:
     for record in records:
-        records_file.write(record, {}, b"", directory)
+        records_file.write(record, {"tool.rc": b"0\n"}, b"", directory)
     return str(directory)
 
 

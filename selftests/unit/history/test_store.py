@@ -39,7 +39,7 @@ def test_a_record_stored_twice_is_one_row(history: History) -> None:
 
 
 def test_a_record_is_known_again_from_another_directory(url: str, tmp_path: Path) -> None:
-    places = [records_file.write(record(1), {}, b"", tmp_path / name) for name in ("one", "two")]
+    places = [records_file.write(record(1), {"tool.rc": b"0\n"}, b"", tmp_path / name) for name in ("one", "two")]
     assert store(url, [records_file.read(places[0])], origin()).new == 1
     assert store(url, [records_file.read(places[1])], origin()).new == 0
 

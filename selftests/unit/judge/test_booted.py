@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from selftests.unit.judge.compare.test_comparing import PLACEBOS, arm
+from selftests.unit.judge.compare.test_comparing import PLACEBOS, arm, imaged
+from selftests.unit.report.conftest import Boot, make
 
 from rtgate.judge.booted import mixed
 from rtgate.judge.compare.comparing import compare
@@ -15,7 +16,9 @@ from rtgate.judge.compare.inputs import Grounds
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status
-from rtgate.records.record import Record
+from rtgate.records.record import Record, as_json, from_json
+from rtgate.validity.check import Held
+from rtgate.validity.checks import checks
 
 
 def booted(records: Sequence[Record], image: str = "", qemu: str = "q" * 64) -> list[Record]:
@@ -30,14 +33,28 @@ def booted(records: Sequence[Record], image: str = "", qemu: str = "q" * 64) -> 
 
 
 def another(one: Record) -> Record:
-    return replace(one, kernel=replace(one.kernel, image_sha256="f" * 64))
+    return imaged(one, "f" * 64)
+
+
+def without_digest(name: str, records: Sequence[Record]) -> list[Record]:
+    return [replace(one, machine={key: text for key, text in one.machine.items() if key != name}) for one in records]
 
 
 BASELINE, CANDIDATE = booted(arm("baseline")), booted(arm("candidate", slower=1.5))
 MIXED = {
     "another kernel booted": (BASELINE, [*CANDIDATE[:4], *booted(CANDIDATE[4:], "e" * 64)], "is not the record's"),
     "and so did the baseline": (booted(BASELINE, "e" * 64), CANDIDATE, "baseline, seed 1: the kernel that booted"),
-    "two kernels in one arm": (BASELINE, [*CANDIDATE[:4], *map(another, arm("candidate")[4:])], "are of 2 kernels"),
+    "two kernels in one arm": (BASELINE, [*CANDIDATE[:4], *map(another, CANDIDATE[4:])], "are of 2 kernels"),
+    "an image that nobody named": (
+        BASELINE,
+        [*CANDIDATE[:3], *without_digest("image_sha256", CANDIDATE[3:])],
+        "candidate, seed 4: record.json does not say what booted (`machine` has no image_sha256)",
+    ),
+    "a QEMU that nobody named": (
+        without_digest("qemu_sha256", BASELINE),
+        CANDIDATE,
+        "baseline, seed 1: record.json does not say what booted (`machine` has no qemu_sha256)",
+    ),
     "another QEMU": (BASELINE, booted(CANDIDATE, qemu="r" * 64), "QEMU was replaced meanwhile"),
 }
 
@@ -59,7 +76,36 @@ def test_what_nobody_knows_the_kernel_of_is_an_error_and_nothing_else(case: str)
     assert compare([subject], Grounds(placebos=PLACEBOS)) == ()  # however clear the figures are
 
 
-def test_records_that_agree_or_that_never_told_are_taken_at_their_word() -> None:
+def test_records_that_agree_are_of_one_kernel() -> None:
     assert mixed(BASELINE, CANDIDATE) == ()
-    assert mixed(arm("baseline"), arm("candidate")) == ()
     assert mixed((), ()) == ()
+
+
+def test_a_boot_that_hung_must_say_what_booted_and_one_that_was_skipped_had_none() -> None:
+    hung = [replace(one, state="hang", measurements=()) for one in without_digest("image_sha256", CANDIDATE)]
+    assert "does not say what booted" in mixed(BASELINE, hung)[0]
+    skipped = [replace(one, state="skipped", machine={"ran": "nothing"}, measurements=()) for one in CANDIDATE]
+    assert mixed(BASELINE, skipped) == ()
+
+
+def test_a_board_says_what_it_can() -> None:
+    """Nobody hands a board's console an image: what ran there is read back (check kernel)."""
+    there = [make(Boot(seed=None, arm="candidate"))]
+    assert there[0].environment.time == "real"
+    assert mixed((), there) == ()
+    started = replace(there[0].environment, time="host", emulator="QEMU emulator version 7.2.17")
+    assert mixed((), [replace(there[0], environment=started)])
+
+
+def test_only_what_no_file_can_say_makes_a_record_unproven() -> None:
+    bare = [replace(one, sources={}, unproven=True) for one in without_digest("image_sha256", CANDIDATE)]
+    assert mixed((), bare) == ()
+    assert "unproven" not in as_json(bare[0])
+    again = from_json({**as_json(bare[0]), "unproven": True}, "record.json")
+    assert not again.unproven
+    assert mixed((), [again])
+    (check,) = (check for check in checks(again, {}) if check.name == "record")
+    assert check.held is Held.FAILED
+    assert "`sources` has no raw/tool.rc" in check.sentence
+    (spared,) = checks(bare[0], {})[:1]
+    assert spared.name != "record"

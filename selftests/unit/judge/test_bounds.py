@@ -10,7 +10,7 @@ from selftests.unit.judge.conftest import asking, record
 from rtgate.judge.bounds import apply
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
-from rtgate.judge.verdict import Status
+from rtgate.judge.verdict import Figure, Status
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Quantity, Unit
@@ -71,13 +71,15 @@ def test_less_fails_and_more_is_a_note(
     (finding,) = apply([boot(found, bound(**changes))])
     assert finding.status is status
     assert finding.sentence.startswith(sentence)
-    assert finding.limit == f"{changes.get('value', 4):g}"
+    assert str(finding.limit) == f"{changes.get('value', 4):g}"
 
 
 def test_one_boot_of_many_fails() -> None:
     boots = [boot({"link.width port": width}, bound(), seed=seed) for seed, width in ((1, 4), (2, 1), (3, 4))]
     (finding,) = apply(boots)
-    assert (finding.status, finding.boot, finding.value) == (Status.FAIL, "seed 2", "1")
+    assert (finding.status, finding.boot) == (Status.FAIL, "seed 2")
+    assert finding.value == Figure(Quantity(1, Unit.COUNT), "1")
+    assert finding.limit == Figure(Quantity(4.0, Unit.COUNT), "4")
 
 
 def test_of_a_function_that_is_not_there_nothing_else_is_told() -> None:

@@ -213,7 +213,7 @@ def test_an_explained_loss_of_wake_ups_is_a_measurement() -> None:
         lost, measurements=(*without("wakeups.lost", lost).measurements, number("wakeups.lost", 1000, Unit.COUNT))
     )
     found = _only(_judge([lost], [maximum("0 count", "wakeups.lost")]))
-    assert (found.status, found.kind, found.value) == (Status.FAIL, Kind.LIMIT, "1000 count")
+    assert (found.status, found.kind, str(found.value)) == (Status.FAIL, Kind.LIMIT, "1000 count")
 
 
 def test_a_check_that_does_not_apply_on_the_board_takes_nothing_away() -> None:

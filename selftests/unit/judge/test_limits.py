@@ -80,7 +80,7 @@ def test_over_a_maximum() -> None:
         "latency.max was 131.4 virtual us (16425 instructions) on CPU 0 in seed 2, over the limit of 100.0 virtual us "
         "(12500 instructions) (calibration; thresholds.yaml:7)"
     )
-    assert found.value == "131.4 virtual us (16425 instructions)"
+    assert str(found.value) == "131.4 virtual us (16425 instructions)"
     assert (found.measurement, found.source) == ("latency.max", "calibration; thresholds.yaml:7")
 
 
@@ -206,7 +206,7 @@ def test_a_share_is_decided_by_its_bounds(over: int, status: Status, kind: Kind)
     counts = {value: count for value, count in ((30_000, 4000 - over), (60_000, over)) if count}
     found = apply(share(0.01), [record(counts)])
     assert (found.status, found.kind) == (status, kind)
-    assert found.value == f"{over} of 4000 over 50 virtual us"
+    assert str(found.value) == f"{over} of 4000 over 50 virtual us"
     below = binomtest(over, 4000, alternative="less").proportion_ci(0.99, method="exact").high
     above = binomtest(over, 4000, alternative="greater").proportion_ci(0.99, method="exact").low
     assert (below <= 0.01, above > 0.01) == (status is Status.PASS, status is Status.FAIL)
@@ -235,7 +235,7 @@ def test_a_level_beyond_the_range_is_an_error_once_samples_overflowed(level: str
 def test_overflowed_samples_are_over_every_level_within_the_range() -> None:
     found = apply(share(0.5, "199 virtual us"), [record({30_000: 2}, overflow=1998, maximum=900_000)])
     assert found.status is Status.FAIL
-    assert found.value == "1998 of 2000 over 199 virtual us"
+    assert str(found.value) == "1998 of 2000 over 199 virtual us"
 
 
 def test_histograms_of_different_ranges_are_an_error() -> None:

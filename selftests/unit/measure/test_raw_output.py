@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,8 @@ from rtgate.measure.raw_output import Reading
 from rtgate.measure.run import stored
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
+from rtgate.tools import Setting
+from rtgate.tools.registry import TOOLS
 from rtgate.validity.check import Held
 from rtgate.validity.checks import checks
 
@@ -80,13 +83,36 @@ def test_a_figure_that_was_edited_is_an_error_that_names_both(change: Change, tm
     assert {one.status for one in judge(subject, Thresholds())} == {Status.ERROR}
 
 
-def test_a_maximum_below_its_histogram_is_seen_without_raw_output(tmp_path: Path) -> None:
-    record, outcome = measure(CASE, arm(FakeTarget({None: measured()})), 3)
-    _changed(records_file.write(record, {}, outcome.console, tmp_path), _lower_maximum)
+def _empty_sources(directory: Path) -> None:
+    _changed(directory, lambda data: data.update(sources={}))
+    shutil.rmtree(directory / "raw")
+
+
+def test_a_measured_record_without_raw_output_is_an_error(tmp_path: Path) -> None:
+    """Its mean and its counts could be anything."""
+    _empty_sources(_written(tmp_path))
     found = _replayed(tmp_path)
-    assert found.discrepancies == ()
-    assert list(_problems(found)) == ["figures"]
+    assert list(_problems(found)) == ["record"]
+    assert "does not name the raw output that it was made from" in _problems(found)["record"]
+    subject = Subject(case=found.case, board=found.board, arm=found.arm, flavour=found.kernel.flavour, records=(found,))
+    assert {one.status for one in judge(subject, Thresholds())} == {Status.ERROR}
+
+
+def test_a_maximum_below_its_histogram_is_seen_without_raw_output(tmp_path: Path) -> None:
+    directory = _written(tmp_path)
+    _changed(directory, _lower_maximum)
+    _empty_sources(directory)
+    found = _replayed(tmp_path)
+    assert list(_problems(found)) == ["record", "figures"]
     assert "latency.max" in _problems(found)["figures"]
+
+
+@pytest.mark.parametrize("name", list(TOOLS))
+def test_how_each_tool_s_output_was_read_survives_the_record(name: str) -> None:
+    """So that replay makes the figures of every tool again."""
+    setting = Setting(cpus=2, board_cpus=4, memory_mib=512, duration_s=10, virtual_time=True, cpu_list="0-1")
+    made = Reading(tool=TOOLS[name](), load="idle", setting=setting, cpu_classes={"big": (2, 3)})
+    assert Reading.from_json(json.loads(json.dumps(made.as_json()))) == made
 
 
 def test_raw_output_that_was_changed_or_lost_is_named(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_what_is_compared_names_existing_fields() -> None:
 
 
 def test_a_kernel_may_change_what_follows_from_it_and_nothing_else() -> None:
-    kernel = {"kernel_release", "kernel_version", "config_sha256", "flavour"}
+    kernel = {"kernel_release", "kernel_version", "build_id", "config_sha256", "flavour"}
     assert kernel | {"irq_affinity", "mitigations", "frequency"} == COMPARED
     assert HERE.compared(replace(HERE, kernel_release="6.13", flavour="generic")) == COMPARED
 

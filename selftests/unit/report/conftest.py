@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Figure, Kind, Status, Verdict
 from rtgate.records import record as records
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence, LoadSeen, Thread
@@ -162,8 +162,16 @@ def _asked(boot: Boot) -> dict[str, Any]:
     return asked
 
 
+def _machine(boot: Boot, image: str) -> dict[str, str]:
+    if not boot.virtual:
+        return {"console": "/dev/ttyUSB0"}
+    digests = {"image_sha256": image, "qemu_sha256": "9" * 64}
+    return {"qemu": "QEMU emulator version 7.2.17", "plan": "5cr1p7", **digests}
+
+
 def make(boot: Boot) -> Record:
     measured = boot.state == "measured"
+    image = ("a" if boot.arm == "candidate" else "d") * 64
     return Record(
         case=boot.case,
         board=boot.board,
@@ -178,7 +186,7 @@ def make(boot: Boot) -> Record:
             name=f"kernel-{boot.arm}",
             flavour="preempt_rt",
             release=boot.release,
-            image_sha256=("a" if boot.arm == "candidate" else "d") * 64,
+            image_sha256=image,
             source=f"tree at {boot.arm}",
             provenance="built",
         ),
@@ -188,10 +196,17 @@ def make(boot: Boot) -> Record:
         faults=boot.faults,
         line={"received": 12_345, "damaged": 0, "repeated": 0},
         seconds={"boot": 0.912, "measure": 2.51, "total": 3.6},
-        machine={"qemu": "QEMU emulator version 7.2.17", "plan": "5cr1p7"}
-        if boot.virtual
-        else {"console": "/dev/ttyUSB0"},
+        machine=_machine(boot, image),
+        sources={"raw/tool.rc": "7" * 64} if measured else {},
     )
+
+
+def read_figure(text: str) -> Figure | None:
+    """Return the figure whose text a test gives: its number is what the text says, if it is a number with a unit."""
+    try:
+        return Figure(Quantity.parse(text.partition(" (")[0]), text)
+    except ValueError:
+        return Figure(None, text) if text else None
 
 
 def verdict(status: Status, kind: Kind, sentence: str, **changes: str) -> Verdict:
@@ -202,6 +217,7 @@ def verdict(status: Status, kind: Kind, sentence: str, **changes: str) -> Verdic
         "case": "latency/cyclictest:idle",
         **changes,
     }
+    fields |= {name: read_figure(fields[name]) for name in ("value", "limit") if name in fields}
     return Verdict(status=status, kind=kind, sentence=sentence, **fields)
 
 

@@ -273,6 +273,13 @@ def test_frequencies_are_read_and_the_highest_off_virtual_time_only() -> None:
         assert f"cpufreq/scaling_{name}" in script(replace(made, waits_for_load=True))
 
 
+def test_the_kernel_s_notes_are_read_but_not_on_virtual_time() -> None:
+    made = plan_of("stub")
+    live = script(replace(made, waits_for_load=True))
+    assert "/sys/kernel/notes" not in script(made)
+    assert "uname -m >uname.m\ncat /sys/kernel/notes >notes 2>/dev/null\n" in live
+
+
 @pytest.mark.parametrize("looked", [True, False])
 def test_a_tool_that_is_late_with_its_work_is_looked_at_before_it_is_stopped(
     shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch, looked: bool

@@ -18,6 +18,7 @@ from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.units import Unit
 from rtgate.validity.check import Check, Held, Spoils
 from rtgate.validity.checks import checks, lost_cpus
+from rtgate.validity.page_faults import page_fault_check
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
 LOADED = "latency/cyclictest:hackbench"
@@ -52,7 +53,9 @@ def _failed(name: str, measured: Record) -> str:
     found = checks(measured, {})
     failed = [check for check in found if check.held is Held.FAILED]
     assert [check.name for check in failed] == [name]
-    assert {check.name for check in found if check.held is Held.NOT_APPLICABLE} <= {*UNASKED}
+    # Of threads that were not there nobody asks for page faults.
+    spared = {"page-faults"} if name == "threads" else set()
+    assert {check.name for check in found if check.held is Held.NOT_APPLICABLE} <= {*UNASKED, *spared}
     return failed[0].sentence
 
 
@@ -118,6 +121,7 @@ def test_a_kernel_of_another_release_is_not_the_one_that_is_judged() -> None:
     ("what", "told"),
     [
         ("version", "the kernel to measure is version #2 SMP, and version #1 SMP was running"),
+        ("build_id", "the kernel to measure is build id eeeeeeeeeeee, and build id 999999999999 was running"),
         (
             "config_sha256",
             "the kernel to measure is configuration aaaaaaaaaaaa, and configuration bbbbbbbbbbbb was running",
@@ -127,10 +131,11 @@ def test_a_kernel_of_another_release_is_not_the_one_that_is_judged() -> None:
 def test_a_kernel_of_equal_release_that_is_another_one_is_not_judged(what: str, told: str) -> None:
     """Two builds of one tree have one release: what the image and its configuration say tells them apart."""
     good = record()
-    ran = replace(good.environment, kernel_version="#1 SMP", config_sha256="b" * 64)
-    named = replace(good.kernel, **{what: {"version": "#2 SMP", "config_sha256": "a" * 64}[what]})
+    ran = replace(good.environment, kernel_version="#1 SMP", config_sha256="b" * 64, build_id="9" * 40)
+    others = {"version": "#2 SMP", "config_sha256": "a" * 64, "build_id": "e" * 40}
+    named = replace(good.kernel, **{what: others[what]})
     assert told in _failed("kernel", replace(good, environment=ran, kernel=named))
-    same = replace(good.kernel, version="#1 SMP", config_sha256="b" * 64)
+    same = replace(good.kernel, version="#1 SMP", config_sha256="b" * 64, build_id="9" * 40)
     held = {check.name: check.held for check in checks(replace(good, environment=ran, kernel=same), {})}
     assert held["kernel"] is Held.OK
 
@@ -235,7 +240,8 @@ def _on(*processors: int) -> tuple[Thread, ...]:
 
 
 def _bound(threads: tuple[Thread, ...], cpus: list[int]) -> Record:
-    group = {"count": sum(thread.priority == 99 for thread in threads), "policy": 1, "priority": 99}
+    there = [thread for thread in threads if thread.priority == 99 and thread.moment == "middle"]
+    group = {"count": len(there), "policy": 1, "priority": 99}
     return evidence(asking(record(), threads=[group], cpus=cpus), threads=threads)
 
 
@@ -247,7 +253,9 @@ def test_measuring_threads_on_the_cpus_that_they_were_given() -> None:
 
 
 def test_measuring_threads_on_other_cpus() -> None:
-    assert _failed("affinity", _bound(_on(0, 2, 1), [2, 3])) == ("measuring threads ran on CPU 0, 1, not only on 2, 3")
+    assert _failed("affinity", _bound((*_on(0, 2, 1), *_later(0, 2, 1)), [2, 3])) == (
+        "measuring threads ran on CPU 0, 1, not only on 2, 3"
+    )
 
 
 def _apart(processors: int, *threads: Thread, time: str = "virtual") -> Record:
@@ -261,7 +269,7 @@ def _later(*processors: int) -> tuple[Thread, ...]:
 
 
 def test_threads_that_are_bound_to_a_cpu_each_and_are_on_one() -> None:
-    assert _failed("affinity", _apart(3, *_on(0, 0, 0))) == (
+    assert _failed("affinity", _apart(3, *_on(0, 0, 0), *_later(0, 0, 0))) == (
         "3 threads, bound to 3 CPUs, were all on CPU 0 (middle in the run)"
     )
     assert _failed("affinity", _apart(3, *_on(0, 1, 2), *_later(0, 1, 1))) == (
@@ -977,6 +985,36 @@ def test_faults_of_other_threads_and_of_tools_that_do_not_lock_their_memory_do_n
 def test_a_record_without_page_faults_is_older_than_the_check() -> None:
     unread = tuple(replace(_thread(moment, 1, 99), minor_faults=None) for moment in ("middle", "late"))
     assert _check("page-faults", evidence(record(), threads=unread)).held is Held.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2), (1, 0), (0, 1), (0, 0)])
+def test_page_faults_are_not_known_where_the_looks_saw_unequal_numbers_of_threads(before: int, after: int) -> None:
+    looks = (*[_thread("middle", 1, 99)] * before, *[_thread("late", 1, 99)] * after)
+    made = evidence(record(), threads=looks)
+    found = page_fault_check(made)
+    assert (found.held, found.spoils) == (Held.FAILED, Spoils.GOOD_NEWS)
+    assert found.sentence.startswith(
+        f"{before} measuring threads were there at half of the run and {after} at nine tenths"
+    )
+
+
+def test_threads_that_were_not_there_are_one_cause_said_once() -> None:
+    made = evidence(record(), threads=(_thread("middle", 1, 98), _thread("late", 1, 98)))
+    assert "0 of 1 measuring threads" in _failed("threads", made)
+    # A board may not know its threads; their page faults are not known all the same.
+    found = {check.name: check.held for check in checks(made, {"threads": "the board cannot tell"})}
+    assert found["page-faults"] is Held.FAILED
+
+
+def test_a_busy_host_that_looked_late_makes_no_measurement_invalid_but_says_how_many_threads_it_saw() -> None:
+    busy = replace(record(), environment=replace(record().environment, time="host"))
+    found = _check("page-faults", evidence(busy, threads=(_thread("middle", 1, 99),)))
+    assert found.held is Held.NOT_APPLICABLE
+    assert "1 measuring threads were there at half of the run and 0 at nine tenths" in found.sentence
+
+
+def test_a_tool_without_measuring_threads_has_no_page_faults_of_theirs() -> None:
+    assert _check("page-faults", evidence(asking(record(), threads=[]), threads=())).held is Held.OK
 
 
 # --- firmware

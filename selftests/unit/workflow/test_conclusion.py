@@ -9,12 +9,16 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from selftests.unit.report.conftest import Boot, make, read_figure
 
+from rtgate.cli.main import main
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
+from rtgate.records import record as records_file
 from rtgate.report import html
 from rtgate.workflow import conclusion
 from rtgate.workflow.conclusion import Ending, finish
+from rtgate.workflow.verdicts import write_verdicts
 
 _OUTCOMES = {0: {"PASS"}, 1: {"FAIL"}, 3: {"MISS"}, 4: {"ERROR"}, 5: {"DONE", "SKIP"}}
 NAMED = (
@@ -52,8 +56,8 @@ def _verdict(status: Status, kind: Kind, case: str = "latency/cyclictest:idle") 
         flavour="preempt_rt",
         case=case,
         measurement="latency.max",
-        value="100.8 virtual us (12600 instructions)",
-        limit="86.0 virtual us (10750 instructions)",
+        value=read_figure("100.8 virtual us (12600 instructions)"),
+        limit=read_figure("86.0 virtual us (10750 instructions)"),
     )
 
 
@@ -91,6 +95,32 @@ def test_every_output_says_the_same(
     code = finish(tmp_path, verdicts, Ending(whole=True))
     assert code == exit_code(verdicts)
     _agree(tmp_path, code, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_a_soak_and_a_later_report_say_what_the_verdicts_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: tuple[Status, Kind]
+) -> None:
+    """A soak's records lie beside its verdicts, and it makes no page; a report is made of what was written."""
+    verdicts = [_verdict(*kind)]
+    code = finish(tmp_path, verdicts, Ending(whole=True, records=tmp_path, page=False))
+    assert code == exit_code(verdicts)
+    _agree(tmp_path, code, capsys.readouterr().out)
+    again = tmp_path / "again"
+    assert main(["report", str(tmp_path), "-o", str(again), "--no-html"]) == 0
+    (again / "verdict.json").write_bytes((tmp_path / "verdict.json").read_bytes())
+    _agree(again, code, capsys.readouterr().out)
+
+
+def test_a_report_of_records_that_nobody_judged_is_green_nowhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records_file.write(make(Boot(case="latency/other:idle")), {}, b"", tmp_path / "records")
+    write_verdicts([_verdict(Status.PASS, Kind.LIMIT)], tmp_path / "verdict.json")
+    assert main(["report", str(tmp_path / "records"), "-o", str(tmp_path / "out"), "--no-html"]) == 0
+    assert "exit code 3)" in capsys.readouterr().out
+    (suite,) = ET.parse(tmp_path / "out" / "junit.xml").getroot()
+    assert suite.get("errors") == "1"
 
 
 @pytest.mark.parametrize("kind", [(Status.PASS, Kind.LIMIT), (Status.FAIL, Kind.LIMIT), (Status.DONE, Kind.UNJUDGED)])

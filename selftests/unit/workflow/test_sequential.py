@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from selftests.unit.history.conftest import CASE
 from selftests.unit.history.conftest import record as of_a_board
+from selftests.unit.report.conftest import read_figure
 
 from rtgate.errors import ConfigError
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
@@ -163,7 +164,14 @@ def test_a_number_of_boots_is_one_look(tmp_path: Path, monkeypatch: pytest.Monke
 
 def _said(case: str, status: Status, kind: Kind, limit: str = "") -> Verdict:
     return Verdict(
-        status=status, kind=kind, sentence="", board=BOARD, arm="candidate", flavour="", case=case, limit=limit
+        status=status,
+        kind=kind,
+        sentence="",
+        board=BOARD,
+        arm="candidate",
+        flavour="",
+        case=case,
+        limit=read_figure(limit),
     )
 
 

@@ -12,12 +12,13 @@ from rtgate.report.text import plain
 
 _CHANGED = 4
 _DESCRIPTION = """\
-Tell which files of a run changed, are missing, or were added since it was judged. DIR is the directory of a report: it
-holds verdict.json, records.sha256 and records/. verdict.json has the digest of records.sha256, and that lists every
-file below records/ with its SHA-256. `cd DIR && sha256sum -c records.sha256` tells changed and missing files, too.
+Tell which files of a run changed, are missing, or were added since it was judged, verdict.json among them. DIR is the
+directory of a report: it holds verdict.json, verdict.sha256, records.sha256 and records/. verdict.sha256 has the digest
+of verdict.json, that the digest of records.sha256, and that lists every file below records/ with its SHA-256.
+`cd DIR && sha256sum -c verdict.sha256 records.sha256` tells changed and missing files, too.
 
-The seal shows that a file was changed by accident or in passing. It is not a signature: who can write verdict.json can
-seal anew. Keep the digest of verdict.json elsewhere where that matters.
+The seal shows that a file was changed by accident or in passing. It is not a signature: who can write verdict.sha256
+can seal anew. Keep a copy of it elsewhere where that matters.
 
 exit codes: 0 nothing changed, 2 DIR is not a sealed run, 4 something changed
 

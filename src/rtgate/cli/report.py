@@ -9,12 +9,15 @@ from pathlib import Path
 from rich.console import Console
 
 from rtgate.errors import ConfigError
+from rtgate.judge.verdict import exit_code
 from rtgate.records import record
-from rtgate.report import allure, html, terminal
+from rtgate.report import allure, html, junit, terminal
+from rtgate.workflow.conclusion import unjudged
 from rtgate.workflow.verdict_file import read_verdicts
 
 _DESCRIPTION = """\
-Make the report of records that were measured and judged: an Allure results directory, and from it one HTML file.
+Make the report of records that were measured and judged: an Allure results directory, from it one HTML file, and
+junit.xml.
 
 Nothing is judged here: the verdicts are those of RECORDS/verdict.json. The exit code says whether the report was
 made, not whether the kernel is good."""
@@ -61,12 +64,17 @@ def run(args: argparse.Namespace) -> int:
     """
     if not args.records.is_dir():
         raise ConfigError(f"{args.records}: no such directory of records")
-    verdicts, exit_code = read_verdicts(args.verdict or _verdict_of(args.records), args.records)
+    verdicts, code = read_verdicts(args.verdict or _verdict_of(args.records), args.records)
     records = list(record.read_all(args.records))
+    missing = unjudged(records, verdicts)
+    if missing:
+        verdicts += missing
+        code = exit_code(verdicts)
     results = args.output / "allure-results"
     allure.write(records, verdicts, results)
     made = results if args.no_html else html.generate(results, args.output, args.history)
-    terminal.show(records, verdicts, exit_code, Console(), made)
+    junit.write(records, verdicts, args.output / "junit.xml")
+    terminal.show(records, verdicts, code, Console(), made)
     return 0
 
 

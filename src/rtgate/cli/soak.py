@@ -12,8 +12,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from rtgate import durations
 from rtgate.board.tuning import DEFAULT
 from rtgate.cli import command_options
@@ -21,13 +19,10 @@ from rtgate.errors import ConfigError
 from rtgate.files import exclusive_lock
 from rtgate.judge.judging import judge
 from rtgate.judge.thresholds import Thresholds
-from rtgate.judge.verdict import exit_code
 from rtgate.measure.case import Arm, Case, plan
 from rtgate.measure.profiles import Lengths, Profile
 from rtgate.measure.run import stored
-from rtgate.records import record as records_file
 from rtgate.records.record import Record
-from rtgate.report import terminal
 from rtgate.report.notices import say
 from rtgate.target.live import LiveTarget
 from rtgate.target.power import Revived
@@ -36,6 +31,7 @@ from rtgate.tools import loads
 from rtgate.tools.needs import hopeless
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.soak import spec as orders
 from rtgate.workflow.soak.follow import Following
 from rtgate.workflow.soak.progress import Running
@@ -222,9 +218,7 @@ def _judged(records: Path, board: str, found: Thresholds) -> int:
         for verdict in judge(subject, found)
     ]
     write_verdicts(verdicts, records / "verdict.json", records=records)
-    code = exit_code(verdicts)
-    terminal.show(list(records_file.read_all(records)), verdicts, code, Console(), None)
-    return code
+    return finish(records, verdicts, Ending(whole=True, records=records, page=False))
 
 
 def _names(cases: Iterable[list[Record]]) -> set[str]:

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from rtgate.records.record import Record
 
+_DIGESTS = ("image_sha256", "qemu_sha256")
+
 
 def mixed(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:
     """Return what the boots of an arm are not about, as sentences; empty where nothing speaks against them.
 
-    Records from before anybody wrote down what booted say nothing, and are taken at their word.
+    A boot that rtgate made itself must say which image and which QEMU it was; a board says what it can.
     """
     qemus = {digest[:12] for one in (*baseline, *candidate) if (digest := one.machine.get("qemu_sha256"))}
     several = [f"QEMU was replaced meanwhile (SHA-256 {', '.join(sorted(qemus))})"] if len(qemus) > 1 else []
@@ -20,6 +22,10 @@ def mixed(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str,
 
 def _of_one_arm(records: Sequence[Record]) -> Iterator[str]:
     for one in records:
+        lacking = [name for name in _DIGESTS if not one.machine.get(name)] if _is_ours(one) else []
+        if lacking:
+            yield f"{one.arm}, {one.boot}: record.json does not say what booted (`machine` has no {', '.join(lacking)})"
+            return
         booted, named = one.machine.get("image_sha256", ""), one.kernel.image_sha256
         if booted and booted != named:
             yield f"{one.arm}, {one.boot}: the kernel that booted ({booted[:12]}) is not the record's ({named[:12]})"
@@ -27,3 +33,9 @@ def _of_one_arm(records: Sequence[Record]) -> Iterator[str]:
     images = {one.kernel.image_sha256[:12] for one in records if one.state == "measured" and one.kernel.image_sha256}
     if len(images) > 1:
         yield f"{records[0].arm}: its boots are of {len(images)} kernels (SHA-256 {', '.join(sorted(images))})"
+
+
+def _is_ours(one: Record) -> bool:
+    """Return whether rtgate started a QEMU for the boot. What was skipped may have been so before anything booted."""
+    started = one.virtual_time or bool(one.environment.emulator)
+    return started and one.state != "skipped" and not one.unproven

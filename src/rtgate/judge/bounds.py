@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Figure, Kind, Status
 from rtgate.records.record import Record
 from rtgate.tools import Bound
 from rtgate.tools.measurement import Measurement
+from rtgate.units import Quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class _Held:
     """A bound in one boot: what was measured worst, None for nothing; and where."""
 
     record: Record
-    value: float | None
+    value: Quantity | None
     where: str
 
 
@@ -55,7 +56,7 @@ def _held(bound: Bound, record: Record) -> _Held:
         return _Held(record, None, "")
     worst = max(fitting, key=lambda one: _distance(bound, one))
     assert worst.quantity is not None
-    return _Held(record, worst.quantity.value, worst.label)
+    return _Held(record, worst.quantity, worst.label)
 
 
 def _distance(bound: Bound, one: Measurement) -> float:
@@ -71,30 +72,33 @@ def _finding(bound: Bound, held: Sequence[_Held]) -> Finding:
     seen = [(one, one.value) for one in held if one.value is not None]
     word = "not" if bound.exact else "less than"
     for one, value in seen:
-        if value < wanted or (bound.exact and value != wanted):
-            sentence = f"{name} was {value:g} on {one.where} in {one.record.boot}, {word} {wanted:g} ({source})"
+        if value.value < wanted or (bound.exact and value.value != wanted):
+            sentence = f"{name} was {value.value:g} on {one.where} in {one.record.boot}, {word} {wanted:g} ({source})"
             return _made(bound, Status.FAIL, Kind.LIMIT, sentence, value, one.record.boot)
     if silent:
         sentence = f"{name} should be {wanted:g} ({source}) and was not measured in {', '.join(silent)}"
         return _made(bound, Status.MISS, Kind.MISSING, sentence)
-    one, value = max(seen, key=lambda entry: entry[1])
-    if value > wanted:
-        sentence = f"{name} was {value:g} on {one.where}, more than {wanted:g} ({source}): is the file out of date?"
+    one, value = max(seen, key=lambda entry: entry[1].value)
+    if value.value > wanted:
+        sentence = (
+            f"{name} was {value.value:g} on {one.where}, more than {wanted:g} ({source}): is the file out of date?"
+        )
         return _made(bound, Status.DONE, Kind.UNJUDGED, sentence, value)
-    return _made(
-        bound, Status.PASS, Kind.LIMIT, f"{name} was {value:g} in {len(seen)} boots, as it should ({source})", value
-    )
+    sentence = f"{name} was {value.value:g} in {len(seen)} boots, as it should ({source})"
+    return _made(bound, Status.PASS, Kind.LIMIT, sentence, value)
 
 
 def _made(
-    bound: Bound, status: Status, kind: Kind, sentence: str, value: float | None = None, boot: str = ""
+    bound: Bound, status: Status, kind: Kind, sentence: str, value: Quantity | None = None, boot: str = ""
 ) -> Finding:
+    # A board's file has the bound as a number of what is measured.
+    limit = None if value is None else Quantity(bound.value, value.unit)
     return Finding(
         status=status,
         kind=kind,
         sentence=sentence,
-        value="" if value is None else f"{value:g}",
-        limit=f"{bound.value:g}",
+        value=None if value is None else Figure(value, f"{value.value:g}"),
+        limit=Figure(limit, f"{bound.value:g}"),
         boot=boot,
         measurement=bound.measurement,
         source=bound.source,

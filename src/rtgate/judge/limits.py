@@ -11,7 +11,7 @@ from rtgate.judge import distributions
 from rtgate.judge.compare.summaries import minutes
 from rtgate.judge.learn import planning
 from rtgate.judge.thresholds import LimitKind, Threshold
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Figure, Kind, Status
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Histogram, Measurement
 from rtgate.units import Quantity, Unit
@@ -24,8 +24,8 @@ class Finding:
     status: Status
     kind: Kind
     sentence: str
-    value: str = ""
-    limit: str = ""
+    value: Figure | None = None
+    limit: Figure | None = None
     boot: str = ""
     measurement: str = ""
     source: str = ""
@@ -41,6 +41,11 @@ def shown(quantity: Quantity, instruction_ns: str) -> str:
     if not instruction_ns:
         return text
     return f"{text} ({quantity.to(Unit.VIRTUAL_NS).value / float(instruction_ns):.0f} instructions)"
+
+
+def figure(quantity: Quantity, instruction_ns: str = "") -> Figure:
+    """Return a quantity for a verdict, with the text that people read (see `shown`)."""
+    return Figure(quantity, shown(quantity, instruction_ns))
 
 
 def apply(threshold: Threshold, records: Sequence[Record]) -> Finding:
@@ -75,7 +80,7 @@ def _applied(threshold: Threshold, records: Sequence[Record]) -> Finding:
             kind=Kind.MISSING,
             sentence=f"{threshold.measurement} has a limit of {level} "
             f"and was not measured in {', '.join(silent) or 'any boot'}",
-            limit=str(level),
+            limit=Figure(level, str(level)),
         )
     return judged
 
@@ -97,9 +102,9 @@ def _number(threshold: Threshold, found: Found) -> Finding | None:
         record, one, value = max(values, key=lambda entry: sign * entry[2].value)
         broken = sign * value.value > sign * limit.value
         word = "over the limit of" if sign == 1 else "under the limit of"
-    text = shown(value, record.environment.instruction_ns)
+    text = figure(value, record.environment.instruction_ns)
     where = f" on {one.label}" if one.label else ""
-    allowed = shown(limit, record.environment.instruction_ns)
+    allowed = figure(limit, record.environment.instruction_ns)
     if broken:
         sentence = f"{threshold.measurement} was {text}{where} in {record.boot}, {word} {allowed} ({threshold.origin})"
     else:
@@ -135,7 +140,6 @@ def _share(threshold: Threshold, found: Found) -> Finding | None:
     low, high = interval(over, merged.total, threshold.confidence)
     value = f"{over} of {merged.total} over {level}"
     sentence = f"{threshold.measurement}: {value} ({over / merged.total:.3g}), "
-    limit = f"share {threshold.share:g}"
     if low > threshold.share:
         status, kind = Status.FAIL, Kind.SHARE
         sentence += f"more than the limit of {threshold.share:g} even at the lower bound {low:.3g}"
@@ -149,7 +153,13 @@ def _share(threshold: Threshold, found: Found) -> Finding | None:
             + planning.lacking(planning.ShareLimit(threshold.share, threshold.confidence), merged.total, length)
         )
     sentence += f" at {threshold.confidence:.0%} confidence ({threshold.origin})"
-    return Finding(status=status, kind=kind, sentence=sentence, value=value, limit=limit)
+    return Finding(
+        status=status,
+        kind=kind,
+        sentence=sentence,
+        value=Figure(Quantity(over / merged.total, Unit.RATIO), value),
+        limit=Figure(Quantity(threshold.share, Unit.RATIO), f"share {threshold.share:g}"),
+    )
 
 
 def interval(events: int, samples: int, confidence: float) -> tuple[float, float]:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from rtgate.units import Quantity
+from rtgate.units import Quantity, Unit
+
+_FIGURES = ("value", "limit")
 
 
 class Status(Enum):
@@ -51,14 +54,42 @@ class Kind(Enum):
     UNJUDGED = "not judged"
 
 
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a verdict: the number with its unit as it was judged, and the text that people read.
+
+    The quantity is None where no unit is known, as of a bound of a board's file that nothing was measured for.
+    """
+
+    quantity: Quantity | None
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it stands in verdict.json. A ratio to nothing has no number there, as JSON has no infinity."""
+        known = self.quantity if self.quantity is not None and math.isfinite(self.quantity.value) else None
+        unit = self.quantity.unit.value if self.quantity is not None else None
+        return {"number": known.value if known else None, "unit": unit, "text": self.text}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Figure:
+        """Return what `as_json` made. Raises KeyError, TypeError or ValueError."""
+        number, unit, text = data["number"], data["unit"], data["text"]
+        if not isinstance(number, int | float | None) or isinstance(number, bool) or not isinstance(text, str):
+            raise TypeError(f"{data!r:.80} is not a figure")
+        return cls(None if number is None else Quantity(float(number), Unit(unit)), text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One verdict.
 
     Attributes:
         sentence: what, how much, the limit, where the limit comes from: fit for a report's headline.
-        value: the figure that decided, with its unit; empty without one.
-        limit: the limit with its unit; empty without one.
+        value: the figure that decided; None without one.
+        limit: the limit; None without one.
         boot: the boot that decided, as people name it; empty when all did.
         ruled_out: which changes the boots rule out at 95 %: figure, change, value, unit.
         not_looked_at: what no case of the run looks at.
@@ -72,8 +103,8 @@ class Verdict:
     flavour: str
     case: str
     measurement: str = ""
-    value: str = ""
-    limit: str = ""
+    value: Figure | None = None
+    limit: Figure | None = None
     source: str = ""
     boot: str = ""
     ruled_out: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
@@ -82,35 +113,16 @@ class Verdict:
     def as_json(self) -> dict[str, Any]:
         """Return the verdict as it stands in verdict.json."""
         data = {name: getattr(self, name) for name in self.__slots__}
-        figures = {"value": _figure(self.value), "limit": _figure(self.limit)}
+        figures = {name: one.as_json() if (one := getattr(self, name)) else None for name in _FIGURES}
         lists = {"ruled_out": [dict(one) for one in self.ruled_out], "not_looked_at": list(self.not_looked_at)}
         return {**data, **figures, **lists, "status": self.status.value, "kind": self.kind.value}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Verdict:
         """Return the verdict of an entry of verdict.json. Raises KeyError, TypeError or ValueError."""
-        texts = {name: data[name]["text"] if data[name] else "" for name in ("value", "limit")}
+        figures = {name: Figure.from_json(data[name]) if data[name] else None for name in _FIGURES}
         lists = {name: tuple(data.get(name, ())) for name in ("ruled_out", "not_looked_at")}
-        return cls(**{**data, **texts, **lists, "status": Status(data["status"]), "kind": Kind(data["kind"])})
-
-
-def quantity(text: str) -> Quantity | None:
-    """Return the quantity of a verdict's `value` or `limit`; None for text that is not one, such as a share.
-
-    Virtual time is shown in instructions too: `69.5 virtual us (8688 instructions)`.
-    """
-    try:
-        return Quantity.parse(text.partition(" (")[0])
-    except ValueError:
-        return None
-
-
-def _figure(text: str) -> dict[str, Any] | None:
-    """Return a figure as programs want it, with the text that people read; None without one."""
-    if not text:
-        return None
-    found = quantity(text)
-    return {"number": found.value if found else None, "unit": found.unit.value if found else None, "text": text}
+        return cls(**{**data, **figures, **lists, "status": Status(data["status"]), "kind": Kind(data["kind"])})
 
 
 def worst(verdicts: Iterable[Verdict]) -> Status:

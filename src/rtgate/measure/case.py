@@ -13,6 +13,7 @@ from rtgate.board.boards import Board, Qemu
 from rtgate.board.tuning import DEFAULT, Tuning, cpus
 from rtgate.console.faults import FATAL, OF_TIME
 from rtgate.errors import ParseError
+from rtgate.kernel import build_id
 from rtgate.measure import observed, storage_use
 from rtgate.measure.profiles import Profile
 from rtgate.measure.raw_output import Reading
@@ -320,6 +321,7 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         flavour=observed.flavour(facts),
         kernel_release=facts.get("/proc/sys/kernel/osrelease", ""),
         kernel_version=version,
+        build_id=build_id.in_notes(files.get("notes", b"")),
         config_sha256=observed.text(files, "config.sha256").split(" ")[0],
         command_line=facts.get("/proc/cmdline", ""),
         tuning=arm.tuning.name,

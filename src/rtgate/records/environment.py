@@ -9,7 +9,10 @@ from dataclasses import dataclass, fields
 # Kernel, configuration and flavour are what a comparison compares; the rest must be equal.
 # What CPUs run at in one moment is no setting, and never quite the same.
 COMPARED = frozenset(
-    {"kernel_release", "kernel_version", "config_sha256", "flavour", "irq_affinity", "mitigations", "frequency"}
+    {
+        *("kernel_release", "kernel_version", "build_id", "config_sha256", "flavour"),
+        *("irq_affinity", "mitigations", "frequency"),
+    }
 )
 
 # What the kernel decides by its configuration, where a tuning or a lab does not: two configurations may give two.
@@ -23,6 +26,7 @@ class Environment:
     Attributes:
         time: `virtual` (instructions are counted), `host` (QEMU on this machine's clock) or `real` (hardware).
         kernel_version: `uname -v`.
+        build_id: the running kernel's GNU build id, read from /sys/kernel/notes; not on virtual time.
         config_sha256: SHA-256 of the running kernel's configuration, read from /proc/config.gz.
         instruction_ns: nanoseconds of virtual time per instruction, on virtual time.
         model: the machine as its device tree names it.
@@ -52,6 +56,7 @@ class Environment:
     flavour: str = ""
     kernel_release: str = ""
     kernel_version: str = ""
+    build_id: str = ""
     config_sha256: str = ""
     command_line: str = ""
     tuning: str = ""

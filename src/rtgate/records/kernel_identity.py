@@ -12,6 +12,7 @@ class KernelIdentity:
 
     Attributes:
         version: what `uname -v` says where this image runs, empty where the image does not show it.
+        build_id: the GNU build id of its vmlinux, empty where nobody knows it.
         config_sha256: SHA-256 of its configuration, empty where nobody knows it for certain.
     """
 
@@ -23,3 +24,4 @@ class KernelIdentity:
     provenance: str
     version: str = ""
     config_sha256: str = ""
+    build_id: str = ""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The seal of a run: `records.sha256` lists every file below `records/`, `verdict.json` holds the list's digest.
+"""The seal of a run: `verdict.sha256` has the digest of `verdict.json`, which holds that of `records.sha256`.
 
-The list is in the format of `sha256sum`: `sha256sum -c records.sha256` beside it tells the same without rtgate.
+That lists every file below `records/`. Both are in the format of `sha256sum`: `sha256sum -c verdict.sha256
+records.sha256` beside them tells the same without rtgate.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from rtgate import files
 from rtgate.errors import ConfigError
 
 LIST = "records.sha256"
+VERDICT_DIGEST = "verdict.sha256"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
-_NOT_RECORDS = frozenset({LIST, "verdict.json"})  # a soak's lie among its records
+# A soak's lie among its records.
+_NOT_RECORDS = frozenset({LIST, VERDICT_DIGEST, "verdict.json", "junit.xml", "allure-results"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +63,20 @@ def seal(directory: Path, records: Path, judged_with: Sequence[Path]) -> dict[st
     }
 
 
+def write_sealed(text: str, verdict: Path) -> None:
+    """Write verdict.json whole, and its digest beside it. Raises OSError."""
+    digest = f"{hashlib.sha256(text.encode()).hexdigest()}  {verdict.name}\n"
+    for path, content in ((verdict, text), (verdict.with_name(VERDICT_DIGEST), digest)):
+        staged = path.with_name(f".{path.name}.writing")
+        staged.write_text(content, encoding="utf-8")
+        staged.replace(path)
+
+
 def check(directory: Path) -> Difference:
     """Return what changed since `seal`. Raises ConfigError: there is no sealed run, or its files are damaged."""
+    unsealed = _verdict(directory)
+    if unsealed is not None and unsealed.changed:
+        return unsealed
     verdict, listed = directory / "verdict.json", directory / LIST
     try:
         sealed = json.loads(files.read_text(verdict, files.JSON_LIMIT))["seal"]
@@ -71,6 +86,8 @@ def check(directory: Path) -> Difference:
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = files.damage(error)
         raise ConfigError(f"{verdict}: {what}: it is damaged or was never sealed; judge the records again") from error
+    if unsealed is not None:
+        return unsealed
     if records.is_absolute() or ".." in records.parts:
         raise ConfigError(f"{verdict}: field `seal.records` leaves the directory: judge the records again")
     try:
@@ -86,6 +103,25 @@ def check(directory: Path) -> Difference:
     return _difference(before, _digests(directory, directory / records))
 
 
+def _verdict(directory: Path) -> Difference | None:
+    """Return that verdict.json is not as it was written: then nothing that it says of other files counts."""
+    path = directory / VERDICT_DIGEST
+    if not (directory / "verdict.json").exists():
+        return None
+    try:
+        match = _LINE.fullmatch(files.read_text(path, files.YAML_LIMIT).removesuffix("\n"))
+        text = files.read_bytes(directory / "verdict.json", files.JSON_LIMIT)
+    except FileNotFoundError:
+        return Difference(changed=(), missing=(VERDICT_DIGEST,), added=())
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}: judge the records again") from error
+    if match is None or match[2] != "verdict.json":
+        return Difference(changed=(VERDICT_DIGEST,), missing=(), added=())
+    if hashlib.sha256(text).hexdigest() == match[1]:
+        return None
+    return Difference(changed=("verdict.json",), missing=(), added=())
+
+
 def _difference(before: Mapping[str, str], now: Mapping[str, str]) -> Difference:
     return Difference(
         changed=tuple(path for path in sorted(before.keys() & now.keys()) if before[path] != now[path]),
@@ -99,7 +135,7 @@ def _digests(directory: Path, records: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(records.rglob("*")):
         name = path.relative_to(directory).as_posix()
-        if path.name in _NOT_RECORDS or path.name.endswith(".writing") or path.is_dir():
+        if _NOT_RECORDS & {*path.relative_to(records).parts} or path.name.endswith(".writing") or path.is_dir():
             continue
         try:
             found[name] = hashlib.sha256(files.read_bytes(path, files.RAW_LIMIT)).hexdigest()

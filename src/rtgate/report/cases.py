@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rtgate.judge.verdict import Kind, Status, Verdict, quantity
+from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
 
@@ -98,10 +98,11 @@ class CaseReport:
         )
 
     def limit(self, measurement: str) -> Quantity | None:
-        """Return the limit of a measurement that is a number, as the verdicts have it."""
+        """Return the limit of a measurement that is one of its own kind, not a share of it, as the verdicts have it."""
         for verdict in self.verdicts:
-            if verdict.measurement == measurement and (found := quantity(verdict.limit)):
-                return found
+            known = verdict.limit.quantity if verdict.measurement == measurement and verdict.limit else None
+            if known is not None and known.unit is not Unit.RATIO:
+                return known
         return None
 
 

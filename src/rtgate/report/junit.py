@@ -70,7 +70,7 @@ def _properties(test: ET.Element, one: CaseReport) -> None:
     for verdict in one.verdicts:
         if verdict.measurement:
             name = f"{verdict.kind.value}: {verdict.measurement}"
-            found += [(name, verdict.value), (f"{name}, limit", verdict.limit)]
+            found += [(name, str(verdict.value or "")), (f"{name}, limit", str(verdict.limit or ""))]
     properties = ET.SubElement(test, "properties")
     for name, value in found:
         if value:

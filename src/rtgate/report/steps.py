@@ -92,7 +92,7 @@ def _verdicts(case: CaseReport) -> Step:
             name=message(verdict),
             status=verdict.status,
             parameters={
-                name: plain(value)
+                name: plain(str(value))
                 for name, value in (
                     ("value", verdict.value),
                     ("limit", verdict.limit),

@@ -29,6 +29,7 @@ _FIELDS: dict[str, Callable[[Record], str]] = {
     "profile": lambda record: record.profile,
     "tools": _field("tools"),
     "kernel version": _field("kernel_version"),
+    "build id": _field("build_id"),
     "kernel config": _field("config_sha256"),
     "kernel image": lambda record: record.kernel.image_sha256,
     "provenance": lambda record: record.kernel.provenance,

@@ -11,7 +11,8 @@ processes while there is a load) at `start`, `middle`, `late` and `end`, `proces
 and `.late2` (of a tool with a fixed amount of work that was stopped; not on virtual time), `tool.out`, `tool.err`,
 `tool.rc`, `tool.pid`, `tool.deadline`, `skip` (why the tool was not run), `load.out`, `load.pid`,
 `load.rc` (of a load that measures), `load.ended` (of one that ended by itself), `dmesg`, `kthreads`, `config.sha256`,
-and what the tool wrote itself; with storage those of `rtgate.target.storage`.
+`notes` (of the kernel; not on virtual time), and what the tool wrote itself; with storage those of
+`rtgate.target.storage`.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class Plan:
         storage: what is done with the board's storage; None for nothing.
         devices: those of a virtual board that this plan's boot needs.
         waits_for_load: whether the exit code of a load that ends by itself is written down, whether a tool that is
-            late with its work still does some, and the highest frequencies. Not on virtual time, where another byte in
-            the script moves what is measured.
+            late with its work still does some, the highest frequencies, and the kernel's notes. Not on virtual time,
+            where another byte in the script moves what is measured.
         watched: further files below /proc and /sys that are read before and after measuring; patterns of the shell.
     """
 
@@ -146,6 +147,7 @@ def _filled(plan: Plan, nonce: str) -> str:
         "MIDDLE": f"{middle:.3f}",
         "LATE": f"{late - middle:.3f}",
         "DEADLINE": f"{plan.tool_deadline_s:.0f}",
+        "NOTES": _NOTES if plan.waits_for_load else "",
         "STILL": _STILL if plan.work_s and plan.waits_for_load else "",
         "THREADS": "/proc/$tool/task/[0-9]*/stat" if plan.seen is Seen.OWN else "/proc/[0-9]*/task/[0-9]*/stat",
         "END": _THREADS_END if plan.seen is Seen.OWN else _TOOL_END,
@@ -212,6 +214,9 @@ _STOP_WHEN_WRITTEN = """kill -TERM -$load 2>/dev/null
         kill -KILL -$load 2>/dev/null
         wait $load 2>/dev/null
         echo $? >load.rc"""
+
+# The kernel's notes, with its build id. Not on virtual time, as `_MORE_FACTS`.
+_NOTES = "\ncat /sys/kernel/notes >notes 2>/dev/null"
 
 # Two looks at a tool that is late with its work: one that uses no CPU time between them stands still.
 _STILL = """
@@ -344,7 +349,7 @@ measure() {
 grep -aHs '' @FACTS@ >facts
 cat /proc/[0-9]*/comm >processes 2>/dev/null
 @KTHREADS@
-uname -m >uname.m
+uname -m >uname.m@NOTES@
 [ -r /proc/config.gz ] && gzip -dc /proc/config.gz | sha256sum >config.sha256
 @KERNEL_LOG@ >dmesg 2>/dev/null
 

@@ -30,6 +30,7 @@ from rtgate.validity.board_checks import (
     temperature_check,
 )
 from rtgate.validity.check import Check, Held, Spoils, judged
+from rtgate.validity.measuring_threads import measuring_threads
 from rtgate.validity.page_faults import page_fault_check
 from rtgate.validity.record_checks import figures_check, record_check
 from rtgate.validity.steady import WINDOW, unsteady
@@ -63,9 +64,10 @@ def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
     made = (
         *(_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings),
         *(isolation_check, suspend_check, temperature_check, firmware_check, _steady, health_check, aer_check),
-        page_fault_check,
     )
     found = tuple(check(record) for check in made)
+    failed = {one.name for one in found if one.held is Held.FAILED} - undeclared.keys()
+    found += (page_fault_check(record, lacking="threads" in failed),)
     # No board may declare these not applicable.
     edited = tuple(check for check in (record_check(record), figures_check(record)) if check.held is Held.FAILED)
     return edited + tuple(
@@ -95,6 +97,7 @@ def _kernel(record: Record) -> Check:
     told = (
         ("", kernel.release, ran),
         ("version ", kernel.version, found.kernel_version),
+        ("build id ", kernel.build_id[:12], found.build_id[:12]),
         ("configuration ", kernel.config_sha256[:12], found.config_sha256[:12]),
     )
     problem = "; ".join(
@@ -170,8 +173,7 @@ def _with(wanted: tuple[int, int], threads: Sequence[Thread]) -> int:
 def _affinity(record: Record) -> Check:
     """Check that each measuring thread ran on the CPUs that the tuning gives it, and on its own if it is bound."""
     allowed = set(record.evidence.asked["cpus"])
-    wanted = {(int(group["policy"]), int(group["priority"])) for group in record.evidence.asked["threads"]}
-    ours = [thread for thread in record.evidence.threads if (thread.policy, thread.priority) in wanted]
+    ours = measuring_threads(record)
     astray = sorted({thread.processor for thread in ours if thread.processor not in allowed})
     text = ", ".join(map(str, sorted(allowed)))
     problem = ""

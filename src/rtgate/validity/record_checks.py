@@ -8,10 +8,15 @@ from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity
 from rtgate.validity.check import Check, Spoils, judged
 
+_EXIT_CODE = "raw/tool.rc"  # every plan that measured leaves it
+
 
 def record_check(record: Record) -> Check:
-    """Check that the record says what the files say that it was made from."""
-    return judged("record", Spoils.EVERYTHING, "; ".join(record.discrepancies), "the files say the same")
+    """Check that the record names the files that it was made from, and says what they say."""
+    problems = list(record.discrepancies)
+    if _EXIT_CODE not in record.sources and not record.unproven and not problems:
+        problems = [f"record.json does not name the raw output that it was made from (`sources` has no {_EXIT_CODE})"]
+    return judged("record", Spoils.EVERYTHING, "; ".join(problems), "the files say the same")
 
 
 def figures_check(record: Record) -> Check:

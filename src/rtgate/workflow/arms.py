@@ -11,7 +11,7 @@ from pathlib import Path
 from rtgate.board import boards
 from rtgate.board.boards import FLAVOURS, Board
 from rtgate.errors import ConfigError
-from rtgate.kernel import artefacts, banner
+from rtgate.kernel import artefacts, banner, build_id
 from rtgate.kernel.artefacts import KernelBuild, sha256
 from rtgate.kernel.configuration import read_config
 from rtgate.kernel.pinned import pinned
@@ -199,6 +199,7 @@ def identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
         source=_source(kernel),
         provenance=kernel.provenance,
         version=banner.version(kernel.image),
+        build_id=build_id.of_kernel(kernel.image, kernel.vmlinux),
         # A configuration that lies beside somebody's image may be another one's.
         config_sha256=sha256(kernel.config) if kernel.config and kernel.provenance == "rtgate" else "",
     )

@@ -76,11 +76,15 @@ class Ending:
         whole: whether every boot of every case was carried out.
         allow_unjudged: exit code 0 although nothing was judged.
         history: URL of the history that gets the records; None for none.
+        records: where the records are; None for `records` in the directory that gets everything.
+        page: whether the report page is made.
     """
 
     whole: bool
     allow_unjudged: bool = False
     history: str | None = None
+    records: Path | None = None
+    page: bool = True
 
 
 def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
@@ -93,14 +97,15 @@ def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
         ConfigError: records cannot be read.
         InfrastructureError: the directory cannot be written.
     """
-    records = list(records_file.read_all(output / "records"))
-    verdicts = [*judged, *_unjudged(records, judged)]
+    directory = ending.records or output / "records"
+    records = list(records_file.read_all(directory))
+    verdicts = [*judged, *unjudged(records, judged)]
     if not ending.whole and not any(verdict.status in _NOT_GREEN for verdict in verdicts):
         verdicts.append(_lab(f"not everything was measured: see {output / 'measure.log'}"))
-    unstored = keep(ending.history, output / "records")
+    unstored = keep(ending.history, directory)
     verdicts += [_lab(unstored)] if unstored else []
     allure.write(records, verdicts, output / "allure-results")
-    page, failure = _page(output)
+    page, failure = _page(output) if ending.page else (None, "")
     verdicts += [_lab(failure)] if failure else []
     code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
     junit.write(records, verdicts, output / "junit.xml")
@@ -112,7 +117,7 @@ def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
 _NOT_GREEN = frozenset({Status.FAIL, Status.ERROR, Status.MISS})
 
 
-def _unjudged(records: Sequence[Record], verdicts: Sequence[Verdict]) -> list[Verdict]:
+def unjudged(records: Sequence[Record], verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return a MISS for each case that has records and no verdict."""
     return [one.headline for one in cases(records, verdicts) if not one.verdicts]
 

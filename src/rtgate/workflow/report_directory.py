@@ -15,7 +15,7 @@ _FORMER, _WHOLE, _LOG = ".former", ".whole", "measure.log"
 _OURS = frozenset(
     {
         *("records", "allure-results", "index.html", "verdict.json", "junit.xml", "history.jsonl", _LOG),
-        *("measure-more.log", "judge.log", "lava", "records.sha256"),
+        *("measure-more.log", "judge.log", "lava", "records.sha256", "verdict.sha256"),
     }
 )
 

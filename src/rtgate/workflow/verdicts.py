@@ -24,7 +24,7 @@ from rtgate.records import explained, planned
 from rtgate.records.explained import Explained
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Schedule
-from rtgate.records.seal import seal
+from rtgate.records.seal import seal, write_sealed
 
 Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
 
@@ -201,6 +201,4 @@ def ended(path: Path, verdicts: Sequence[Verdict], *, code: int, whole: bool) ->
 
 def _write(document: Mapping[str, object], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    staged = path.with_name(f".{path.name}.writing")
-    staged.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    staged.replace(path)
+    write_sealed(json.dumps(document, indent=1) + "\n", path)

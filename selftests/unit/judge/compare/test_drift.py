@@ -4,9 +4,9 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from selftests.unit.judge.compare.test_comparing import imaged
 from selftests.unit.judge.conftest import record
 
 from rtgate.judge.compare.drift import Drift, Gate, drifts
@@ -23,7 +23,7 @@ def boots(kernel: str, factor: float, arm: str, count: int = 12) -> list[Record]
         chance = random.Random(f"{kernel} {seed}")
         values = sorted(int(factor * (28_800 + 16 * chance.randrange(8))) for _ in range(200))
         one = record({value: 10 * values.count(value) for value in values}, seed=seed, arm=arm)
-        made.append(replace(one, kernel=replace(one.kernel, image_sha256=kernel)))
+        made.append(imaged(one, kernel))
     return made
 
 

@@ -10,7 +10,7 @@ from statistics import mean
 from rtgate.judge.compare.boot_figures import boot_figures
 from rtgate.judge.compare.exercise import RunExercise, run_exercise
 from rtgate.judge.compare.looked_at import not_looked_at
-from rtgate.judge.compare.phase_findings import Compared, findings
+from rtgate.judge.compare.phase_findings import UNKNOWN, Compared, findings
 from rtgate.judge.compare.phases import LOOKS, decided, shifts
 from rtgate.judge.compare.placebos import Placebos
 from rtgate.judge.compare.repetition import not_repeated
@@ -114,7 +114,7 @@ def _outside(records: Sequence[Record]) -> str:
     if not _one_image(records):
         return ""
     if any(record.kernel.provenance == "unknown" for record in records):
-        return "nobody knows what it was built from"
+        return UNKNOWN
     sources, builds = ({getattr(one.kernel, name): None for one in records} for name in ("source", "name"))
     told = [" and ".join(each) for each in (sources, builds) if len(each) > 1]
     return f"built from {'; '.join(told)}" if told else ""

@@ -11,8 +11,9 @@ from rtgate.judge.compare.looks import Comparison, Outcome, Result, cost_minutes
 from rtgate.judge.compare.paired import BoardPairs, Evidence, Prior, Series, SpikeSeries
 from rtgate.judge.compare.summaries import SPIKES, THROUGHPUT, Levels, Spikes, levels, spikes, summaries
 from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Figure, Kind, Status
 from rtgate.records.record import Record
+from rtgate.units import Quantity, Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +156,7 @@ def finding(comparison: Comparison, measured_minutes: float = 0.0, boot_minutes:
         status=status,
         kind=kind,
         sentence=sentence,
-        value=times(_as_measured(decisive.metric, effect.ratio)) if effect else "",
+        value=_ratio(_as_measured(decisive.metric, effect.ratio)) if effect else None,
         measurement=decisive.metric,
     )
 
@@ -203,6 +204,10 @@ def _as_measured(metric: str, ratio: float) -> float:
     if not metric.startswith(f"{THROUGHPUT} "):
         return ratio
     return 1 / ratio if ratio else math.inf
+
+
+def _ratio(ratio: float) -> Figure:
+    return Figure(Quantity(ratio, Unit.RATIO), times(ratio))
 
 
 def times(ratio: float) -> str:

@@ -8,16 +8,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rtgate.judge.compare.boot_figures import Part
 from rtgate.judge.compare.exercise import RunExercise
 from rtgate.judge.compare.looks import Outcome
-from rtgate.judge.compare.margins import margin_of
-from rtgate.judge.compare.phases import Shift, boots_needed
-from rtgate.judge.limits import Finding, shown
+from rtgate.judge.compare.phase_sentences import (
+    advice,
+    amount,
+    beyond,
+    change_of,
+    clearest,
+    doubt,
+    equal_sentence,
+    ruled_out_sentence,
+    slower_sentence,
+)
+from rtgate.judge.compare.phases import Shift
+from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.explained import Explained
-from rtgate.tools.measurement import Better
-from rtgate.units import Quantity
+
+UNKNOWN = "nobody knows what it was built from"
+"""`Compared.outside` of an image that no build directory came with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +67,7 @@ class Compared:
 
 def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
     """Yield what is found of a case. What was measured with another QEMU or another series of kernels says so."""
-    alone = _elsewhere(case) if case.outside else _once(case, found) if case.once else None
+    alone = _outside(case) if case.outside else _once(case, found) if case.once else None
     for one in (alone,) if alone else _findings(case, found):
         # How much harmless kernels move there nobody knows: a regression stands, good news does not.
         status = Status.DONE if case.strange and one.status is Status.PASS else one.status
@@ -90,7 +100,7 @@ def _findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
         yield _not_exercised(case, slept) if slept else _no_worse(case, found)
     elif slower:
         yield Finding(
-            status=Status.DONE, kind=Kind.SLOWER, sentence=_slower(slower), measurement=_clearest(slower).figure
+            status=Status.DONE, kind=Kind.SLOWER, sentence=slower_sentence(slower), measurement=clearest(slower).figure
         )
 
 
@@ -127,12 +137,19 @@ def _exercise_told(case: Compared) -> str:
     return "; ".join(filter(None, (case.explained.told, by_instruction))) + here
 
 
-def _elsewhere(case: Compared) -> Finding:
+def _outside(case: Compared) -> Finding:
     """Return that figures of one image, which repeat bit by bit, say nothing about a module or a driver left out."""
-    sentence = (
-        f"not exercised here, boards needed: what differs is not in this kernel's image, which is the same on both "
-        f"sides: {case.outside}"
-    )
+    made = ", and each boot was made once and stands for both" if case.once else ""
+    if case.outside == UNKNOWN:
+        sentence = (
+            f"not exercised here: both kernels are one image{made}; {UNKNOWN}, so a module or a driver that is not in "
+            "it may differ: name build directories of `rtgate build`, or measure on boards"
+        )
+    else:
+        sentence = (
+            f"not exercised here, boards needed: what differs is not in this kernel's image, which is the same on both "
+            f"sides{made}: {case.outside}"
+        )
     return Finding(status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
 
 
@@ -148,15 +165,15 @@ def _once(case: Compared, found: Sequence[Shift]) -> Finding | None:
 
 
 def _regression(case: Compared, one: Shift) -> Finding:
-    old, new = _shown(case, one, one.baseline), _shown(case, one, one.candidate)
+    old, new = amount(one, one.baseline, case.instruction_ns), amount(one, one.candidate, case.instruction_ns)
     if not one.by_spikes:
         sentence = (
-            f"{one.figure} {_change(one, one.shift)}: {old} before, {new} now (medians of {one.boots} boots of each "
-            f"kernel, p = {one.p:.1g}; up to {_change(one, one.practical)} passes)"
+            f"{one.figure} {change_of(one, one.shift)}: {old} before, {new} now (medians of {one.boots} boots of each "
+            f"kernel, p = {one.p:.1g}; up to {change_of(one, one.practical)} passes)"
         )
     else:
         sentence = (
-            f"{one.figure}: {one.spikes} of {one.boots} boots had one {_beyond(one)} (p = {one.spike_p:.1g}); median "
+            f"{one.figure}: {one.spikes} of {one.boots} boots had one {beyond(one)} (p = {one.spike_p:.1g}); median "
             f"{old} before, {new} now"
         )
     return Finding(
@@ -164,7 +181,7 @@ def _regression(case: Compared, one: Shift) -> Finding:
         kind=Kind.REGRESSION,
         sentence=sentence,
         value=new,
-        limit=_shown(case, one, one.baseline + one.practical),
+        limit=amount(one, one.baseline + one.practical, case.instruction_ns),
         measurement=one.figure,
     )
 
@@ -187,20 +204,8 @@ def _open(case: Compared, found: Sequence[Shift]) -> Finding:
     else:
         worst = min(leaning, key=lambda one: one.p)
     names = ", ".join(one.figure for one in found)
-    sentence = f"the boots do not decide about {names}: {_doubt(worst)}; {_advice(case, found)}"
+    sentence = f"the boots do not decide about {names}: {doubt(worst)}; {advice(found, case.boot_s)}"
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=worst.figure)
-
-
-def _doubt(one: Shift) -> str:
-    counts = f"and {_change(one, one.must_see)} counts"
-    if not math.isfinite(one.ruled_out):
-        return f"{one.boots} boots of each kernel are too few, {counts}"
-    if one.ruled_out > one.must_see:
-        return f"{one.figure} may have become worse by {_change(one, one.most)}, {counts}"
-    return (
-        f"{one.figure} lies {_change(one, one.shift)} above the baseline's, and up to {_change(one, one.practical)} "
-        f"passes, which is not sure yet (p = {one.p:.1g})"
-    )
 
 
 def _spiked(found: Sequence[Shift]) -> Finding:
@@ -209,34 +214,22 @@ def _spiked(found: Sequence[Shift]) -> Finding:
     names = ", ".join(one.figure for one in found)
     sentence = (
         f"the boots do not decide about {names}: none moved by what counts, but {worst.spikes} of {worst.boots} boots "
-        f"had a {worst.figure} {_beyond(worst)} (p = {worst.spike_p:.1g}): more boots show whether it was chance"
+        f"had a {worst.figure} {beyond(worst)} (p = {worst.spike_p:.1g}): more boots show whether it was chance"
     )
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=worst.figure)
 
 
-def _beyond(one: Shift) -> str:
-    return f"more than {margin_of(one.part).worth - 1:.0%} beyond every boot of every placebo and of the baseline"
-
-
 def _blind(found: Sequence[Shift]) -> Finding:
     told = ", ".join(
-        f"{one.figure} (up to {_change(one, one.practical)}, and {_change(one, one.must_see)} counts)" for one in found
+        f"{one.figure} (up to {change_of(one, one.practical)}, and {change_of(one, one.must_see)} counts)"
+        for one in found
     )
     sentence = f"not compared: harmless kernels move more than must not be missed: {told}"
     return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence, measurement=found[0].figure)
 
 
-def _advice(case: Compared, found: Sequence[Shift]) -> str:
-    needed = [boots_needed(one) for one in found]
-    boots = max((number for number in needed if number is not None), default=0)
-    if None in needed:
-        return "the effect is so near to what counts as worse that more boots hardly decide"
-    minutes = 2 * max(0, boots - found[0].boots) * case.boot_s / 60
-    return f"about {boots} boots of each kernel would decide ({minutes:.1f} min more of one core)"
-
-
 def _unknown(case: Compared, found: Sequence[Shift]) -> Finding:
-    told = "; ".join(f"{one.figure} {_change(one, one.shift)} (p = {one.p:.1g})" for one in found)
+    told = "; ".join(f"{one.figure} {change_of(one, one.shift)} (p = {one.p:.1g})" for one in found)
     sentence = (
         "compared, not judged: placebos.yaml does not say how much harmless kernels of this flavour move this case on "
         f"{case.board} with this command line" + (f": {told}" if told else "")
@@ -251,7 +244,8 @@ def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
         sentence = f"no regression seen, but {case.lost} boots are not valid in every respect: that is not good enough"
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     slower = [one for one in found if one.slower and one.shift > one.harmless]
-    sentence = f"{_slower(slower) if slower else _equal(found)}; {_ruled_out(case, found)}"
+    moved = slower_sentence(slower) if slower else equal_sentence(found)
+    sentence = f"{moved}; {ruled_out_sentence(found, case.instruction_ns)}"
     if case.not_looked_at:
         sentence += f"; not looked at: {', '.join(case.not_looked_at)}"
     if not case.same:
@@ -262,68 +256,10 @@ def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
         status=Status.PASS if seen else Status.DONE,
         kind=Kind.SLOWER if slower else Kind.NO_WORSE,
         sentence=sentence,
-        measurement=_clearest(slower).figure if slower else "",
+        measurement=clearest(slower).figure if slower else "",
         ruled_out=tuple(_bounds(found)),
         not_looked_at=case.not_looked_at,
     )
-
-
-def _equal(found: Sequence[Shift]) -> str:
-    """Return what is ruled out, and what moved for certain within what harmless changes do."""
-    body = next((one for one in found if one.part is Part.BODY), found[0])
-    widest = max(found, key=lambda one: one.ruled_out / abs(one.baseline) if one.baseline else 0.0)
-    limits = f"{_change(body, body.ruled_out)} of {body.figure} and {_change(widest, widest.ruled_out)} of"
-    sentence = (
-        f"no worse than the baseline in {len(found)} figures of {body.boots} boots of each kernel; more than "
-        f"{limits} {widest.figure} in all boots is ruled out (each at 95 %)"
-    )
-    moved = [one for one in found if one.slower]
-    if moved:
-        sentence += f"; {_certain(_clearest(moved))}, which harmless changes do too{_harmless(_clearest(moved))}"
-    faster = [one for one in found if one.faster]
-    return f"{sentence}; {_certain(_clearest(faster))}" if faster else sentence
-
-
-def _slower(found: Sequence[Shift]) -> str:
-    """Return what is worse for certain, by more than harmless changes showed and by less than blocks: once."""
-    one = _clearest(found)
-    others = ", ".join(f"{other.figure} {_change(other, other.shift)}" for other in found if other is not one)
-    sentence = f"{_certain(one)}, below the {_change(one, one.practical)} that blocks{_harmless(one)}"
-    return f"{sentence}; also {others}" if others else sentence
-
-
-def _clearest(found: Sequence[Shift]) -> Shift:
-    return max(found, key=lambda one: abs(one.shift) / one.practical if one.practical else 0.0)
-
-
-def _certain(one: Shift) -> str:
-    worse = one.shift > 0
-    words = ("slower", "faster") if one.unit.virtual else ("worse", "better")
-    p = one.p if worse else one.faster_p
-    return (
-        f"{one.figure} {words[0] if worse else words[1]} for certain by {_change(one, one.shift)} (between "
-        f"{_change(one, one.least)} and {_change(one, one.most)}, p = {p:.1g})"
-    )
-
-
-def _harmless(one: Shift) -> str:
-    return f" (up to {_change(one, one.harmless)} seen of harmless changes)"
-
-
-def _ruled_out(case: Compared, found: Sequence[Shift]) -> str:
-    """Return which changes of the body and the tail these boots rule out, and from where on a boot is a spike."""
-    told: list[str] = []
-    for part, name in ((Part.BODY, "every wake-up"), (Part.TAIL, "the tail"), (Part.NUMBER, "")):
-        of = [one for one in found if one.part is part and math.isfinite(one.ruled_out) and one.baseline]
-        if of and (name or not told):
-            # Of the body what is seen best, of the tail what is furthest out.
-            best = of[-1] if part is Part.TAIL else min(of, key=lambda one: one.ruled_out / abs(one.baseline))
-            told.append(f"{name} {_change(best, best.ruled_out)} ({best.figure})".strip())
-    for one in found:
-        if one.part is Part.EXTREME and one.spike_from is not None:
-            boots = "a single boot" if one.spike_boots == 1 else f"{one.spike_boots} of {one.boots} boots"
-            told.append(f"a {one.figure} from {_shown(case, one, one.spike_from)} in {boots}")
-    return f"ruled out (95 %): {', '.join(told) or 'nothing smaller'}"
 
 
 def _bounds(found: Sequence[Shift]) -> Iterator[Mapping[str, Any]]:
@@ -339,17 +275,3 @@ def _bounds(found: Sequence[Shift]) -> Iterator[Mapping[str, Any]]:
         if one.spike_from is not None:
             change = f"{one.spike_boots} of {one.boots} boots from"
             yield {"figure": one.figure, "change": change, "value": one.spike_from, "unit": str(one.unit)}
-
-
-def _change(one: Shift, change: float) -> str:
-    """Return a change as a share of the baseline, or as a number where the baseline is zero; a loss has a minus."""
-    change = -change if one.better is Better.HIGHER else change
-    if not one.baseline:
-        return f"{change:+g} {one.unit}"
-    return f"{change / abs(one.baseline):+.1%}"
-
-
-def _shown(case: Compared, one: Shift, value: float) -> str:
-    # What should be high is kept with a minus sign, so that larger is worse everywhere.
-    amount = -value if one.better is Better.HIGHER else value
-    return shown(Quantity(amount, one.unit), case.instruction_ns)
