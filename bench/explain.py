@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rtgate.cli.explain import as_json, maximum
+from rtgate.cli.explain import as_json
 from rtgate.errors import RtgateError
 from rtgate.explain.comparing import Side, compare
 from rtgate.measure.case import Arm, Case, measure
@@ -29,6 +29,7 @@ from rtgate.records.record import Record
 from rtgate.strict_yaml import data
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.slowest import maximum
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -18,6 +18,7 @@ from rtgate.explain.explanation import Arm, Passage, exercised, explain
 from rtgate.explain.path import Profile
 from rtgate.kernel.differing import Differences
 from rtgate.records import record as records_file
+from rtgate.workflow.slowest import case_of, slowest
 
 RECORDS = Path(__file__).resolve().parents[2] / "data" / "explain-none"
 
@@ -83,37 +84,37 @@ def test_the_slowest_of_several_records_is_taken(tmp_path: Path) -> None:
     record(tmp_path, "001", maximum=100.0)
     record(tmp_path, "002", maximum=300.0, seed=2)
     record(tmp_path, "003", maximum=900.0, seed=3, state="hang")
-    assert command.slowest(tmp_path).seed == 2
-    assert command.slowest(tmp_path / "001").seed == 1
+    assert slowest(tmp_path).seed == 2
+    assert slowest(tmp_path / "001").seed == 1
 
 
 def test_records_that_cannot_be_explained_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no record that was measured"):
-        command.slowest(tmp_path)
+        slowest(tmp_path)
     record(tmp_path / "a", "001")
     record(tmp_path / "b", "001", case="latency/cyclictest:hackbench")
     with pytest.raises(ConfigError, match="2 cases or arms, choose one"):
-        command.slowest(tmp_path)
+        slowest(tmp_path)
     record(tmp_path / "c", "001", seed=None)
     with pytest.raises(ConfigError, match="not measured on virtual time"):
-        command.slowest(tmp_path / "c")
+        slowest(tmp_path / "c")
 
 
 def test_a_case_is_made_from_its_name(tmp_path: Path) -> None:
-    case = command.case_of(command.slowest(record(tmp_path, "1", case="latency/cyclictest:hackbench+isolated")))
+    case = case_of(slowest(record(tmp_path, "1", case="latency/cyclictest:hackbench+isolated")))
     assert (case.name, case.tool.name, case.tuning) == (
         "latency/cyclictest:hackbench+isolated",
         "cyclictest",
         "isolated",
     )
     with pytest.raises(ConfigError, match="unknown tool"):
-        command.case_of(records_file.read(record(tmp_path, "2", case="latency/none:idle")))
+        case_of(records_file.read(record(tmp_path, "2", case="latency/none:idle")))
 
 
 def test_a_tool_that_no_trace_shows_is_refused(tmp_path: Path) -> None:
     place = record(tmp_path, "1", case="scheduling/pip_stress:idle")
     with pytest.raises(ConfigError, match="pip_stress:idle: a trace shows what cyclictest and signaltest measure"):
-        command.slowest(place)
+        slowest(place)
 
 
 def test_the_slowest_boot_of_signaltest_is_that_of_the_longest_round_trip(tmp_path: Path) -> None:
@@ -123,7 +124,7 @@ def test_the_slowest_boot_of_signaltest_is_that_of_the_longest_round_trip(tmp_pa
 
     for number, value in enumerate((70.0, 300.0, 80.0), 1):
         record(tmp_path, f"{number}", case="signal/signaltest:idle", seed=number, measurements=trip(value))
-    assert command.slowest(tmp_path).seed == 2
+    assert slowest(tmp_path).seed == 2
 
 
 @pytest.mark.parametrize("words", [["other=x"], ["candidate="], ["candidate=a", "candidate=b"]])

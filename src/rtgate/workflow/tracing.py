@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtgate.cli.explain import case_of, slowest
 from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.comparing import Pair, Side, compare, exercise
 from rtgate.explain.explanation import Exercise, Explanation
@@ -22,6 +21,7 @@ from rtgate.records.record import Place, Record
 from rtgate.report.notices import say
 from rtgate.report.text import plain
 from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.slowest import case_of, slowest
 
 _TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.SLOWER, Kind.INCONCLUSIVE, Kind.NOT_COMPARED})
 
