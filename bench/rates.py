@@ -8,7 +8,8 @@ placebos showed. Two naive gates stand beside it. No boots. `--results DIR` take
 all with what another placebos.yaml says, say one of an earlier campaign (`learn --results DIR -o FILE`).
 `bench/rates.py spikes` shows whether the largest boots of harmless kernels come in images, which the test of spikes
 rules out. `bench/rates.py plans` shows whether `rtgate plan --detect` says beforehand which figures of harmful kernels
-are found. `bench/rates.py learn` writes placebos.yaml from the same measurements.
+are found. `bench/rates.py detection` shows how often the change that a PASS names is found in slowed placebos.
+`bench/rates.py learn` writes placebos.yaml from the same measurements.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 from selftests.clustering import clustering  # noqa: E402
 from selftests.comparisons import UNPATCHED, Place, campaigns, changes  # noqa: E402
+from selftests.detecting import FEWEST, named  # noqa: E402
 from selftests.kernels import Kernels, distinct, placebos_of  # noqa: E402
 from selftests.planning import plans  # noqa: E402
-from selftests.rates import MAXIMUM, NAIVE, is_open, judged, looks  # noqa: E402
+from selftests.rates import GATE, MAXIMUM, NAIVE, is_open, judged, looks  # noqa: E402
 from selftests.teaching import placebos_yaml  # noqa: E402
 
 from rtgate import site  # noqa: E402
@@ -39,6 +41,8 @@ from rtgate.judge.limits import interval  # noqa: E402
 from rtgate.judge.verdict import Kind, Status  # noqa: E402
 from rtgate.measure.profiles import seeds  # noqa: E402
 
+_LEAST_FOUND = 0.7  # of slowed placebos, at a size that is named with nine of ten
+_BASELINES = 2  # placebos that stand for the baseline beside the unpatched kernel
 _GATED = 16  # placebos of each case of a gate; the others have eight
 
 
@@ -109,7 +113,7 @@ def _summary(console: Console, title: str, kernels: Kernels, counts: Mapping[str
 def main(words: Sequence[str]) -> int:
     """Print the table, or write placebos.yaml."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("show", "spikes", "plans", "learn"), default="show")
+    parser.add_argument("what", nargs="?", choices=("show", "spikes", "plans", "detection", "learn"), default="show")
     parser.add_argument("--results", type=Path, action="append", metavar="DIR", help="a campaign (default: all)")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "placebos.yaml", help="default: %(default)s")
     parser.add_argument("--seeds", metavar="A-B", help="judge these seeds (default: those of a gate)")
@@ -125,7 +129,7 @@ def main(words: Sequence[str]) -> int:
     if arguments.what == "learn":
         arguments.output.write_text(placebos_yaml(directories), encoding="utf-8")
         return 0
-    shown = {"spikes": _spikes, "plans": _plans}.get(arguments.what)
+    shown = {"spikes": _spikes, "plans": _plans, "detection": _detection}.get(arguments.what)
     if shown:
         return shown(directories)
     try:
@@ -162,6 +166,27 @@ def _plans(directories: Sequence[Path]) -> int:
         f"which side of 50 % they are; of {beyond} it is enough to know whether they moved beyond what passes"
     )
     return 0
+
+
+def _detection(directories: Sequence[Path]) -> int:
+    console = Console(width=170 if not sys.stdout.isatty() else None)
+    table = Table("campaign", "case", "change", "named from", "by runs", "found in slowed placebos", "share")
+    found = tried = 0
+    shares: list[float] = []
+    for case in looks(directories):
+        harmless = placebos_of(case.first)
+        if len(harmless) < FEWEST or case.place not in GATE:
+            continue
+        for one in named(case, (UNPATCHED, *list(harmless)[:_BASELINES])):
+            found, tried = found + one.found, tried + one.tried
+            size = "none" if one.size is None else f"+{100 * one.size:g} %"
+            shares += [one.found / one.tried] if one.tried else []
+            share = f"{one.found / one.tried:.1%}" if one.tried else ""
+            counts = (str(one.runs), f"{one.found} of {one.tried}", share)
+            table.add_row(case.campaign, case.place[1], one.change, size, *counts)
+    console.print(table)
+    console.print(f"{found} of {tried} slowed placebos were found at the size that another's run names")
+    return 0 if all(share >= _LEAST_FOUND for share in shares) else 1
 
 
 def _spikes(directories: Sequence[Path]) -> int:

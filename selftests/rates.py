@@ -24,7 +24,10 @@ from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
 
-GATE = tuple(("virt-arm64", f"latency/cyclictest:{load}") for load in ("idle", "hackbench", "stress-ng"))
+GATE = (
+    *(("virt-arm64", f"latency/cyclictest:{load}") for load in ("idle", "hackbench", "stress-ng")),
+    ("virt-arm64-smp2", "signal/signaltest:idle"),
+)
 """Cases that a gate compares in one run."""
 
 

@@ -27,7 +27,13 @@ from .conftest import ROOT, built, rtgate
 BUILDS = {"virt-arm64": "virt-arm64-preempt_rt", "virt-x86_64": "virt-x86_64-preempt_rt"}  # by board
 RARE = Path(__file__).parents[1] / "data" / "rare-branch.patch"
 NEVER, OFTEN = 1 << 30, 1 << 9  # wake-ups from one to the next that takes the branch; a boot has some 10 000
-CHANGED = ("boot-nops-100", "unused-text", "wake-up-3-percent-longer", "interrupts-off-50us")
+CHANGED = (
+    "boot-nops-100",
+    "unused-text",
+    "wake-up-3-percent-longer",
+    "interrupts-off-50us",
+    "remote-wake-up-delayed",
+)
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +147,30 @@ def test_a_branch_that_never_ran_is_for_boards_and_one_that_ran_is_not(
     _, verdicts, _ = gate(baselines[board], rare[board, OFTEN], tmp_path / "often", *few, board=board)
     assert not [one for one in verdicts if one["kind"] == "not exercised"]
     assert any("changed instructions: " in one["sentence"] for one in verdicts)
+
+
+def signals(baseline: Path, candidate: Path, output: Path) -> tuple[int, list[dict[str, Any]]]:
+    """Gate a kernel on the cases of the board that the profile names beside `virt-arm64`."""
+    words = ("--board", "virt-arm64", "--baseline", baseline, "--kernel", candidate, "-o", output, "-k", "signaltest")
+    done = rtgate("gate", *words)
+    return done.returncode, json.loads((output / "verdict.json").read_text())["verdicts"]
+
+
+def test_signals_between_two_cpus_are_compared_and_traced(kernel: Path, kernels: Path, tmp_path: Path) -> None:
+    code, verdicts = signals(kernel, kernels / "boot-nops-100", tmp_path / "out")
+    assert code == 0
+    (compared,) = (one for one in verdicts if one["kind"] == "no worse")
+    assert (compared["board"], compared["case"]) == ("virt-arm64-smp2", "signal/signaltest:idle")
+    assert not {"signals", "wake-ups across CPUs"} & set(compared["not_looked_at"])
+    assert "would be found in 9 of 10 such runs: every figure from +" in compared["sentence"]
+    assert "nobody looked" not in compared["sentence"]
+
+
+def test_a_late_wake_up_of_another_cpu_is_a_regression(kernel: Path, kernels: Path, tmp_path: Path) -> None:
+    code, verdicts = signals(kernel, kernels / "remote-wake-up-delayed", tmp_path / "out")
+    assert code == 1
+    found = {(one["board"], one["measurement"]) for one in verdicts if one["kind"] == "regression"}
+    assert ("virt-arm64-smp2", "roundtrip.avg") in found
 
 
 def smoke(records: Path, *words: str) -> subprocess.CompletedProcess[str]:

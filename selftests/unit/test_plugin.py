@@ -315,6 +315,46 @@ def test_every_board_must_have_every_case(suite: Suite) -> None:
     )
 
 
+BESIDE = """
+own:
+  description: another case on another board
+  duration: 2 s
+  seeds: 1-2
+  boots: 1
+  loads: {hackbench: {}}
+  boards: {virt-x86_64: {beside: virt-arm64, only: [cyclictest], loads: {idle: {}}}}
+"""
+
+
+def test_a_board_must_have_the_cases_that_the_profile_has_there(suite: Suite) -> None:
+    site = suite.pytester.mkdir("site")
+    (site / "profiles.yaml").write_text(BESIDE)
+    suite.patch.setenv("RTGATE_SITE", str(site))
+    _store(suite, FakeTarget(), "hackbench")
+    _store(suite, FakeTarget(), "idle", board="virt-x86_64")
+    suite.pytest("--replay", "records", "--profile", "own").assert_outcomes(passed=2)
+    told = {(one["board"], one["case"]): one["status"] for one in suite.verdict()["verdicts"]}
+    assert told == {("virt-arm64", LOADED): "PASS", ("virt-x86_64", IDLE): "DONE"}
+    # A case of which nothing is left is missed where it belongs, and nowhere else.
+    shutil.rmtree(suite.records / "virt-x86_64" / "candidate")
+    _store(suite, FakeTarget(), "hackbench", board="virt-x86_64")
+    suite.pytest("--replay", "records", "--profile", "own").assert_outcomes(passed=1, failed=1)
+    told = {(one["board"], one["case"]): one["status"] for one in suite.verdict()["verdicts"]}
+    assert told[("virt-x86_64", IDLE)] == "MISS"
+    assert ("virt-arm64", IDLE) not in told
+
+
+def test_on_a_board_the_profile_s_cases_of_it_are_measured(suite: Suite) -> None:
+    site = suite.pytester.mkdir("site")
+    (site / "profiles.yaml").write_text(BESIDE)
+    suite.patch.setenv("RTGATE_SITE", str(site))
+    target = FakeTarget()
+    suite.fake(arm(target, board="virt-x86_64"))
+    words = ("--board", "virt-x86_64", "--kernel", "k", "--profile", "own", "--no-judge")
+    suite.pytest(*words).assert_outcomes(passed=1, deselected=1)
+    assert {plan.case for plan in target.plans} == {IDLE}
+
+
 def test_what_was_deselected_is_no_error(suite: Suite) -> None:
     _both(suite, FakeTarget)
     suite.pytest("--replay", "records", "-k", "idle").assert_outcomes(passed=1, deselected=1)

@@ -11,7 +11,7 @@ A test says what to measure and nothing about boards, kernels, seeds or limits::
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
-from rtgate.measure.profiles import profile
+from rtgate.measure.profiles import Profile, profile
 from rtgate.measure.run import Beside, Run, stored
 from rtgate.records import planned
 from rtgate.records.record import Record
@@ -71,6 +71,7 @@ class Session:
         self.subjects: list[Subject] = []
         self._measured: list[Record] = []
         self.cases: dict[str, Case] = {}
+        self.boards: dict[str, frozenset[str | None]] = {}
         self.stored: dict[str, list[Record]] | None = None
         self.run: Run | None = None
         self._beside: Beside | None = None
@@ -100,6 +101,14 @@ class Session:
         if len(names) > 1:
             raise ConfigError(f"these are records of {', '.join(sorted(names))}: name one with --profile")
         return names.pop() if names else suite_options.PROFILE
+
+    @property
+    def known_boards(self) -> tuple[str | None, ...]:
+        """The boards that cases are chosen for: the one that was named, or those of the stored records."""
+        if self.board or self.stored is None:
+            return (self.board,)
+        there = {record.board for records in self.stored.values() for record in records}
+        return tuple(sorted(there | set(planned.arms(self.records)))) or (None,)
 
     def records_of(self, case: Case, progress: Progress) -> tuple[Record, ...]:
         """Return the case's records: measured now, or stored."""
@@ -142,7 +151,7 @@ class Session:
         chosen = {one.name for one in self.cases.values()}
         beside = [one for name, every in (self.stored or {}).items() if name in chosen for one in every]
         missing = partial(self._missing, case)
-        for subject in subjects(case.name, records, self._arms(records), missing, beside or self._measured):
+        for subject in subjects(case.name, records, self._arms(case, records), missing, beside or self._measured):
             found += judge(subject, self.thresholds)
             self.subjects.append(subject)
         if not found:
@@ -161,15 +170,16 @@ class Session:
             return self.run.missing(case, records)
         return planned_in(self.records, case.name)(board, arm, records)
 
-    def _arms(self, records: tuple[Record, ...]) -> dict[str, set[str]]:
-        """Return the arms by board: of all that is stored or was planned, or of the run."""
+    def _arms(self, case: Case, records: tuple[Record, ...]) -> dict[str, set[str]]:
+        """Return the arms by board, of boards on which a case is measured: of all that is stored or planned, or run."""
         found = planned.arms(self.records) if self.stored is not None else {}
         found = {board: arms for board, arms in found.items() if self.board in (None, "", board)}
         for record in (*records, *(one for case in (self.stored or {}).values() for one in case)):
             found.setdefault(record.board, set()).add(record.arm)
         for arm in self.run.arms if self.run else ():
             found.setdefault(arm.board.name, set()).add(arm.name)
-        return found
+        measured = {record.board for record in records} | self.boards.get(case.name, found.keys())
+        return {board: arms for board, arms in found.items() if board in measured}
 
 
 _SESSION = pytest.StashKey[Session]()
@@ -205,7 +215,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     try:
         session = None if config.option.collectonly else Session(config)
-        cases = _selected(config, items, session.profile if session else suite_options.PROFILE)
+        boards = session.known_boards if session else (config.getoption("--board"),)
+        offers = _Offers.of(config, session.profile if session else suite_options.PROFILE, boards)
+        cases = _selected(config, items, offers)
         if session and session.run:
             for case in cases.values():
                 session.run.plan(case)
@@ -216,21 +228,42 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if session is None:
         return
     session.cases = cases
+    session.boards = {cases[item.nodeid].name: offers.boards(item) for item in items if item.nodeid in cases}
     config.stash[_SESSION] = session
     run = session.run
     boots = sum(len(run.boots(case)) * len(run.arms) for case in session.cases.values()) if run else 0
     config.stash[_PROGRESS] = Progress(total=boots, workers=run.jobs if run else 1)
 
 
-def _selected(config: pytest.Config, items: list[pytest.Item], named: str) -> dict[str, Case]:
+@dataclass(frozen=True, slots=True)
+class _Offers:
+    """What a profile measures of the suites, on each board; of no board as on those that it does not name."""
+
+    chosen: Profile
+    on: Mapping[str | None, Profile]
+
+    @classmethod
+    def of(cls, config: pytest.Config, named: str, boards: Sequence[str | None]) -> _Offers:
+        """Return what the profile of the command line offers, or else the one of this name. Raises ConfigError."""
+        chosen = profile(config.getoption("--profile") or named, TOOLS)
+        return cls(chosen, {board: chosen.on(board) for board in boards})
+
+    def boards(self, item: pytest.Item) -> frozenset[str | None]:
+        """Return the boards on which an item is measured."""
+        asked = _asked(item)
+        if asked is None:
+            return frozenset()
+        what = (item.path.parent.name, asked.tool.name, asked.load)
+        return frozenset(board for board, here in self.on.items() if here.has(*what, named=asked.named))
+
+
+def _selected(config: pytest.Config, items: list[pytest.Item], offers: _Offers) -> dict[str, Case]:
     """Return what is measured, by test item; items that the profile leaves out are gone. Raises ConfigError."""
-    chosen = profile(config.getoption("--profile") or named, TOOLS)
     tuning = config.getoption("--tuning")
     offered = {
-        item.nodeid: Case(suite=suite, tool=chosen.fitted(asked.tool, suite), load=asked.load, tuning=tuning)
+        item.nodeid: Case(suite=suite, tool=offers.chosen.fitted(asked.tool, suite), load=asked.load, tuning=tuning)
         for item in items
-        if (asked := _asked(item))
-        and chosen.has(suite := item.path.parent.name, asked.tool.name, asked.load, named=asked.named)
+        if (asked := _asked(item)) and (suite := item.path.parent.name) and offers.boards(item)
     }
     wanted = set(config.getoption("--case"))
     unknown = wanted - {case.name for case in offered.values()}

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import threading
@@ -235,6 +236,43 @@ def test_it_measures_without_judging_and_judges_what_is_stored(
         f"--verdict {tmp_path}/report/verdict.json "
         f"--thresholds {tmp_path}/limits.yaml"
     )
+
+
+TWO = ("gate", "--board", "virt-arm64", "--thresholds", "limits.yaml", "--baseline", "kernel", "--kernel", "other")
+
+
+@pytest.mark.parametrize(
+    ("words", "boards"),
+    [
+        ((), ["virt-arm64", "virt-arm64-smp2"]),
+        (("--console", "host", "--boots", "1"), ["virt-arm64"]),
+        (("--profile", "smoke"), ["virt-arm64"]),
+    ],
+    ids=["virtual time", "host time", "another profile"],
+)
+def test_two_kernels_are_compared_on_the_boards_of_the_profile_and_judged_together(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], boards: list[str]
+) -> None:
+    shutil.copytree(lab.kernel, lab.kernel.with_name("other"))
+    image = lab.kernel.with_name("other") / "Image"
+    image.write_bytes(image.read_bytes() + b"another")
+    steps = _steps(monkeypatch, PASSED)
+    main.main([*TWO, "--no-explain", *words])
+    measured = [options for options in steps.asked if "--replay" not in options]
+    assert [options[options.index("--board") + 1] for options in measured] == boards
+    judged = [options for options in steps.asked if "--replay" in options]
+    assert len(judged) == 1
+    assert ("--board" in judged[0]) == (len(boards) == 1)
+
+
+def test_a_choice_of_cases_may_leave_nothing_for_one_of_the_boards(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(lab.kernel, lab.kernel.with_name("other"))
+    steps = _steps(monkeypatch, PASSED)
+    codes = iter([0, 5])
+    monkeypatch.setattr(
+        suite_process, "pytest", lambda *words: steps(*words) if "--replay" in words[1] else next(codes)
+    )
+    assert main.main([*TWO, "--no-explain", "-k", "latency"]) == 0
 
 
 @pytest.mark.parametrize(

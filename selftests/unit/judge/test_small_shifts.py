@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from rtgate.judge.compare.boot_figures import BootFigure, Part
+from rtgate.judge.compare.detection import Detection
 from rtgate.judge.compare.phase_findings import Compared, findings
 from rtgate.judge.compare.phases import Placebo, decided, shifts
 from rtgate.judge.limits import Finding
@@ -42,6 +43,7 @@ def told(factor: float, placebo: Placebo = PLACEBO, not_looked_at: tuple[str, ..
         boot_s=7.0,
         same=True,
         not_looked_at=not_looked_at,
+        detections=(Detection(change="every wake-up", size=0.025), Detection(change="the tail alone", size=None)),
     )
     return list(findings(case, found))
 
@@ -77,8 +79,11 @@ def test_chance_is_not_called_a_shift() -> None:
 
 def test_a_pass_names_what_it_rules_out_and_what_it_did_not_look_at() -> None:
     (found,) = told(1.0, not_looked_at=("signals", "devices"))
-    assert "ruled out (95 %): every wake-up +2.0% (latency p50), the tail +5.0% (latency p99.9), " in found.sentence
-    assert "a latency maximum from " in found.sentence
+    assert "more than +2.0% of latency p50 and " in found.sentence
+    wanted = "would be found in 9 of 10 such runs: every wake-up from +2.5 %, the tail alone not even from +30 %; "
+    assert f"{wanted}would be open: a latency maximum from " in found.sentence
+    assert [one["from"] for one in found.detectable] == [0.025, None]
+    assert {one["chance"] for one in found.detectable} == {0.9}
     assert "in a single boot" in found.sentence
     assert "not looked at: signals, devices" in found.sentence
     spike = next(one for one in found.ruled_out if one["figure"] == "latency maximum" and "boots from" in one["change"])

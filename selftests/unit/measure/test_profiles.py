@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.registry import TOOLS
 
 DISK = Storage(serial="S", model="", overwrite=Overwrite.FILE, name="/mnt/t", file_system=FileSystem.NONE)
-ALLOWED = "boots, description, duration, loads, minimum, nfs, only, seeds, suites, tools"
+ALLOWED = "boards, boots, description, duration, loads, minimum, nfs, only, seeds, suites, tools"
 GOOD = """\
 mr:
   description: ours
@@ -224,6 +225,39 @@ def test_a_profile_that_names_loads_measures_under_no_other(path: Path) -> None:
     plain = profiles.read(path, TOOLS)["mr"]
     assert plain.has("latency", "cyclictest", "hackbench")
     assert not plain.has("latency", "cyclictest", "stress", named=True)
+
+
+def test_a_profile_may_measure_something_else_on_a_board_beside_another(path: Path) -> None:
+    path.write_text(GOOD + "  boards: {virt-arm64-smp2: {beside: virt-arm64, only: [signaltest], loads: {idle: {}}}}\n")
+    found = profiles.read(path, TOOLS)["mr"]
+    assert found.on("virt-arm64") is found
+    assert found.on(None) is found
+    there = found.on("virt-arm64-smp2")
+    assert there.has("signal", "signaltest", "idle")
+    assert not there.has("signal", "signaltest", "hackbench")
+    assert not there.has("latency", "cyclictest", "idle")
+    assert there.lengths == found.lengths
+    assert (found.beside("virt-arm64"), found.beside("virt-arm64-smp2")) == (("virt-arm64-smp2",), ())
+
+
+@pytest.mark.parametrize(
+    ("boards", "said"),
+    [
+        ("{virt-arm65: {}}", "virt-arm65"),
+        ("{virt-arm64-smp2: {beside: virt-arm65}}", "virt-arm65"),
+        ("{virt-arm64-smp2: {seeds: 1}}", "unknown key 'seeds' (allowed: beside, loads, only, suites)"),
+    ],
+)
+def test_a_board_of_a_profile_must_be_there(path: Path, boards: str, said: str) -> None:
+    path.write_text(GOOD + f"  boards: {boards}\n")
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        profiles.read(path, TOOLS)
+
+
+def test_a_comparison_of_one_cpu_has_signals_between_two() -> None:
+    compare = profiles.read(site.shipped() / "profiles.yaml", TOOLS)["compare"]
+    assert compare.beside("virt-arm64") == ("virt-arm64-smp2",)
+    assert compare.on("virt-arm64-smp2").has("signal", "signaltest", "idle")
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,8 @@ def test_a_stop_of_rtgate_and_qemu_together_is_seen_afterwards() -> None:
         ([(0.0, 0.0), (60.0, 90.0)], None, "this host was suspended for 30 s and this host stopped rtgate for 60 s"),
         ([(0.0, 0.0), (60.0, 60.0)], os.getpid(), "this host stopped rtgate and QEMU for 60 s"),
     ],
+    # Processes that collect tests side by side have other numbers, and must collect the same.
+    ids=["nothing", "suspended", "stopped", "busy", "suspended and stopped", "stopped with QEMU"],
 )
 def test_what_the_clocks_tell(
     monkeypatch: pytest.MonkeyPatch, clocks: list[tuple[float, float]], pid: int | None, expected: str

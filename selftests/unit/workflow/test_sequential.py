@@ -207,6 +207,31 @@ def test_on_virtual_time_what_is_open_gets_as_many_seeds_again_unless_there_is_a
     assert measured == seeds
 
 
+def test_of_two_boards_the_one_with_the_open_case_gets_more_seeds(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signal, done = "signal/signaltest:idle", []
+
+    def measure(_self: Suites, batch: Batch, _log: str) -> bool:
+        done.append((batch.board, batch.cases, batch.seeds))
+        for board in (BOARD, "another"):
+            planned.plan(Place(records=records, board=board, arm="baseline", case=signal), range(1, 13), virtual=True)
+        return True
+
+    monkeypatch.setattr(Suites, "measure", measure)
+    monkeypatch.setattr(Suites, "judge", lambda _self: None)
+    # What failed on one board is no answer for the other.
+    said = [
+        replace(_said(signal, Status.DONE, Kind.INCONCLUSIVE), board="another"),
+        _said(signal, Status.FAIL, Kind.LIMIT),
+        replace(OPEN, board="neither"),
+    ]
+    monkeypatch.setattr(sequential, "read_verdicts", lambda *_: (said, []))
+    asked = suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual")
+    assert carried_out(replace(asked, beside=("another",)), Budget(1))
+    assert done == [("", (), ""), ("another", (signal,), "13-24")]
+
+
 def test_open_cases_of_different_length_get_their_own_seeds_and_one_further_judgement(
     tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

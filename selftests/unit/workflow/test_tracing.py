@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ class Boots:
         monkeypatch.setattr(tracing, "slowest", lambda directory: self._record(directory.name))
         monkeypatch.setattr(tracing, "case_of", lambda record: record)
         monkeypatch.setattr(
-            tracing, "make_arms", lambda _: ((Named("candidate"), Named("baseline")), threading.Event())
+            tracing, "make_arms", lambda *_: ((Named("candidate"), Named("baseline")), threading.Event())
         )
         monkeypatch.setattr(tracing, "compare", self._compare)
         monkeypatch.setattr(tracing, "exercise", self._exercise)
@@ -81,8 +82,8 @@ def boots(monkeypatch: pytest.MonkeyPatch) -> Boots:
 
 def traced(path: Path, *verdicts: Verdict) -> dict[str, explained.Explained]:
     for one in verdicts:
-        (path / "virt-arm64" / "candidate" / stored(one.case)).mkdir(parents=True, exist_ok=True)
-    found = tracing.trace("virt-arm64", {"candidate": path, "baseline": path}, path, verdicts)
+        (path / one.board / "candidate" / stored(one.case)).mkdir(parents=True, exist_ok=True)
+    found = tracing.trace(("virt-arm64", "virt-arm64-smp2"), {"candidate": path, "baseline": path}, path, verdicts)
     seen = {file.parent.name: explained.read(file.parent) for file in path.rglob("explained.json")}
     assert found is bool(seen)
     return {case: one for case, one in seen.items() if one is not None}
@@ -98,7 +99,7 @@ def test_without_a_regression_it_is_seen_of_every_case_what_ran(boots: Boots, tm
         verdict(IDLE, Kind.NO_WORSE),
         verdict(LOADED, Kind.INCONCLUSIVE),
         verdict(IDLE, Kind.NO_WORSE),
-        verdict(OTHER, Kind.NO_WORSE),
+        verdict("scheduling/pi_stress:idle", Kind.NO_WORSE),
         verdict("latency/cyclictest:stress-ng", Kind.LIMIT),
     )
     assert (boots.exercised, boots.explained) == ([stored(IDLE), stored(LOADED)], [])
@@ -106,6 +107,21 @@ def test_without_a_regression_it_is_seen_of_every_case_what_ran(boots: Boots, tm
     assert seen[stored(IDLE)].executed == {"f": 5}
     assert seen[stored(IDLE)].others == ("table", "CONFIG_HZ")
     assert seen[stored(IDLE)].sentence == ""
+
+
+def test_cases_of_two_boards_are_traced_together_each_with_its_own_arms(boots: Boots, tmp_path: Path) -> None:
+    signals = replace(verdict(OTHER, Kind.NO_WORSE), board="virt-arm64-smp2")
+    elsewhere = replace(verdict(LOADED, Kind.NO_WORSE), board="rk3568-evb1")
+    seen = traced(tmp_path, verdict(IDLE, Kind.NO_WORSE), signals, elsewhere)
+    assert boots.exercised == [stored(IDLE), stored(OTHER)]
+    assert set(seen) == {stored(IDLE), stored(OTHER)}
+    assert (tmp_path / "virt-arm64-smp2" / "candidate" / stored(OTHER) / "explained.json").is_file()
+
+
+def test_a_regression_of_signals_is_not_explained_and_nothing_else_is_traced(boots: Boots, tmp_path: Path) -> None:
+    signals = replace(verdict(OTHER, Kind.REGRESSION), board="virt-arm64-smp2")
+    assert traced(tmp_path, verdict(IDLE, Kind.NO_WORSE), signals) == {}
+    assert (boots.exercised, boots.explained) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -140,7 +156,7 @@ def test_a_case_that_cannot_be_traced_is_told_and_the_others_are_seen(
 def test_arms_that_cannot_be_made_are_told_of_every_case(
     boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fails(_: Any) -> Any:
+    def fails(*_: Any) -> Any:
         raise ConfigError("no such kernel")
 
     monkeypatch.setattr(tracing, "make_arms", fails)
@@ -157,7 +173,7 @@ def test_cases_of_another_tuning_boot_with_it(boots: Boots, tmp_path: Path, monk
     monkeypatch.setattr(tracing, "case_of", lambda one: Named(one.name, tuning=one.name.partition("+")[2] or "default"))
     arms = ((Named("candidate"), Named("baseline")), threading.Event())
 
-    def made(request: Any) -> Any:
+    def made(request: Any, _stop: threading.Event) -> Any:
         asked.append(request.tuning)
         return arms
 
@@ -169,5 +185,6 @@ def test_cases_of_another_tuning_boot_with_it(boots: Boots, tmp_path: Path, monk
 
 
 def test_what_no_tool_can_show_is_not_traced(boots: Boots, tmp_path: Path) -> None:
-    assert traced(tmp_path, verdict(OTHER, Kind.NO_WORSE), verdict(IDLE, Kind.LIMIT)) == {}
+    other = verdict("scheduling/pi_stress:idle", Kind.NO_WORSE)
+    assert traced(tmp_path, other, verdict(IDLE, Kind.LIMIT)) == {}
     assert (boots.exercised, boots.explained) == ([], [])

@@ -7,8 +7,9 @@ import argparse
 import errno
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,19 +125,27 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
         flavour=arguments.flavour,
         power_cycle=arguments.power_cycle,
     )
-    make_arms(request)  # a mistake shows here, before anything runs
+    beside = _beside(arguments, board, kernels)
+    for name in (board.name, *beside):
+        make_arms(replace(request, board=name))  # a mistake shows here, before anything runs
     kernels = {arm: pinned(directory).directory for arm, directory in kernels.items()}
     with replaced(output):
-        return _concluded(arguments, board, kernels, output)
+        return _concluded(Suites(asked=arguments, kernels=kernels, output=output, beside=beside), board)
 
 
-def _concluded(arguments: argparse.Namespace, board: Board, kernels: dict[str, Path], output: Path) -> int:
+def _beside(arguments: argparse.Namespace, board: Board, kernels: Mapping[str, Path]) -> tuple[str, ...]:
+    """Return the boards that the profile measures with this one: two kernels on virtual time, tuned as any."""
+    plain = arguments.console in {None, "virtual"} and board.virtual and arguments.tuning == "default"
+    return profile(arguments.profile, TOOLS).beside(board.name) if plain and len(kernels) > 1 else ()
+
+
+def _concluded(suites: Suites, board: Board) -> int:
     """Measure, judge and report; return the exit code."""
-    suites = Suites(asked=arguments, kernels=kernels, output=output)
+    arguments, kernels, output = suites.asked, dict(suites.kernels), suites.output
     whole = carried_out(suites, Budget(minutes(arguments.budget)))
     if _traceable(arguments, board, kernels):
         with step("tracing what ran"):
-            traced = _traced(board, kernels, output)
+            traced = _traced(suites.boards, kernels, output)
         if traced:
             suites.judge()
     files.require_free_space(output, needed_mib=1)
@@ -241,10 +250,10 @@ def _verdicts(output: Path) -> list[Verdict]:
     return read_verdicts(output / "verdict.json", output / "records")[0]
 
 
-def _traced(board: Board, kernels: dict[str, Path], output: Path) -> bool:
+def _traced(boards: Sequence[str], kernels: dict[str, Path], output: Path) -> bool:
     """Trace, if it can be done: what is judged already must not get lost for it."""
     try:
-        return trace(board.name, kernels, output / "records", _verdicts(output))
+        return trace(boards, kernels, output / "records", _verdicts(output))
     except InfrastructureError as error:
         print(f"rtgate: not traced: {error}", file=sys.stderr)
         return False

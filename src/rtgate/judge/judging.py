@@ -134,6 +134,7 @@ def verdict(subject: Subject, finding: Finding) -> Verdict:
         source=finding.source,
         boot=finding.boot,
         ruled_out=finding.ruled_out,
+        detectable=finding.detectable,
         not_looked_at=finding.not_looked_at,
     )
 

@@ -30,6 +30,7 @@ class Finding:
     measurement: str = ""
     source: str = ""
     ruled_out: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    detectable: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     not_looked_at: tuple[str, ...] = ()
 
 

@@ -82,6 +82,9 @@ class Figure:
         return cls(None if number is None else Quantity(float(number), Unit(unit)), text)
 
 
+_MAPPINGS = ("ruled_out", "detectable")  # of a verdict, lists of mappings
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One verdict.
@@ -92,6 +95,7 @@ class Verdict:
         limit: the limit; None without one.
         boot: the boot that decided, as people name it; empty when all did.
         ruled_out: which changes the boots rule out at 95 %: figure, change, value, unit.
+        detectable: which changes these boots would have found: change, from (a share; None for none tried), chance.
         not_looked_at: what no case of the run looks at.
     """
 
@@ -108,20 +112,22 @@ class Verdict:
     source: str = ""
     boot: str = ""
     ruled_out: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    detectable: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     not_looked_at: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the verdict as it stands in verdict.json."""
         data = {name: getattr(self, name) for name in self.__slots__}
         figures = {name: one.as_json() if (one := getattr(self, name)) else None for name in _FIGURES}
-        lists = {"ruled_out": [dict(one) for one in self.ruled_out], "not_looked_at": list(self.not_looked_at)}
+        lists: dict[str, list[Any]] = {name: [dict(one) for one in getattr(self, name)] for name in _MAPPINGS}
+        lists["not_looked_at"] = list(self.not_looked_at)
         return {**data, **figures, **lists, "status": self.status.value, "kind": self.kind.value}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Verdict:
         """Return the verdict of an entry of verdict.json. Raises KeyError, TypeError or ValueError."""
         figures = {name: Figure.from_json(data[name]) if data[name] else None for name in _FIGURES}
-        lists = {name: tuple(data.get(name, ())) for name in ("ruled_out", "not_looked_at")}
+        lists = {name: tuple(data.get(name, ())) for name in (*_MAPPINGS, "not_looked_at")}
         return cls(**{**data, **figures, **lists, "status": Status(data["status"]), "kind": Kind(data["kind"])})
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from rtgate import durations, site
 from rtgate.errors import ConfigError
 from rtgate.strict_yaml import Entry, Value, load
+from rtgate.strict_yaml import Mapping as Fields
 from rtgate.tools import loads
 from rtgate.tools.loads import Options
 
@@ -45,6 +46,21 @@ _Tool = TypeVar("_Tool", bound=_Named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OnBoard:
+    """What a profile measures on one board, instead of what it measures on the others.
+
+    Attributes:
+        beside: the board with which a gate of two kernels measures this one, too; empty for none.
+        only, suites, loads: as those of the profile.
+    """
+
+    beside: str = ""
+    only: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
+    loads: Mapping[str, Options] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """One profile.
 
@@ -58,6 +74,7 @@ class Profile:
         options: options of tools that differ from those of the suites, by name as in `tools`.
         loads: the only loads that the profile measures under, each with its options; empty for those of the suites.
         nfs: whether latency may be measured on a board whose root file system is on the network.
+        boards: what it measures on single boards instead, by board.
     """
 
     name: str
@@ -70,6 +87,16 @@ class Profile:
     nfs: bool = False
     options: Mapping[str, Options] = field(default_factory=dict)
     loads: Mapping[str, Options] = field(default_factory=dict)
+    boards: Mapping[str, OnBoard] = field(default_factory=dict)
+
+    def on(self, board: str | None) -> Profile:
+        """Return the profile as it is on a board."""
+        own = self.boards.get(board or "")
+        return replace(self, only=own.only, suites=own.suites, loads=own.loads) if own else self
+
+    def beside(self, board: str) -> tuple[str, ...]:
+        """Return the boards that a gate of two kernels measures with this one."""
+        return tuple(name for name, own in self.boards.items() if own.beside == board)
 
     def of(self, tool: str, suite: str = "", load: str = "") -> Lengths:
         """Return the lengths of a tool, under a load or in a suite where that has its own."""
@@ -126,7 +153,7 @@ _LENGTHS = ("duration", "seeds", "boots")
 
 def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
     data = entry.value.mapping(
-        required=("description", *_LENGTHS), optional=("tools", "only", "suites", "minimum", "nfs", "loads")
+        required=("description", *_LENGTHS), optional=("tools", "only", "suites", "minimum", "nfs", "loads", "boards")
     )
     lengths = Lengths(
         duration_s=_seconds(data["duration"]), seeds=_seeds(data["seeds"]), boots=data["boots"].integer(minimum=1)
@@ -137,13 +164,36 @@ def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
         description=data["description"].text(),
         lengths=lengths,
         tools={_case(found.key, tools): _own(found.value, lengths) for found in own.values()},
-        only=tuple(_tool(item, tools) for item in (data["only"].items() if "only" in data else ())),
+        only=_only(data, tools),
         suites=data.texts("suites"),
         minimum=data.texts("minimum"),
         nfs="nfs" in data and data["nfs"].flag(),
         options={name: found for name, entry in own.items() if (found := _options(name, entry.value, tools))},
-        loads={} if "loads" not in data else {name: _load(entry) for name, entry in data["loads"].entries().items()},
+        loads=_loads(data),
+        boards={} if "boards" not in data else _boards(data["boards"], tools),
     )
+
+
+def _only(data: Fields, tools: Collection[str]) -> tuple[str, ...]:
+    return tuple(_tool(item, tools) for item in (data["only"].items() if "only" in data else ()))
+
+
+def _loads(data: Fields) -> Mapping[str, Options]:
+    return {} if "loads" not in data else {name: _load(entry) for name, entry in data["loads"].entries().items()}
+
+
+def _boards(value: Value, tools: Collection[str]) -> Mapping[str, OnBoard]:
+    known = site.names("boards")
+    found = {}
+    for entry in value.entries().values():
+        data = entry.value.mapping(optional=("beside", "only", "suites", "loads"))
+        found[entry.key.text(known)] = OnBoard(
+            beside=data["beside"].text(known) if "beside" in data else "",
+            only=_only(data, tools),
+            suites=data.texts("suites"),
+            loads=_loads(data),
+        )
+    return found
 
 
 def _options(name: str, value: Value, tools: Collection[str]) -> Options:

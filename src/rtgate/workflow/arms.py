@@ -55,8 +55,8 @@ class ArmRequest:
     kept: KeptBoots | None = None
 
 
-def make_arms(request: ArmRequest) -> tuple[tuple[Arm, ...], threading.Event]:
-    """Return the arms, and the event that ends their boots.
+def make_arms(request: ArmRequest, stop: threading.Event | None = None) -> tuple[tuple[Arm, ...], threading.Event]:
+    """Return the arms, and the event that ends their boots: `stop`, if they share one with others.
 
     Raises:
         ConfigError: no such board, kernel, profile or console, or they do not fit together.
@@ -67,7 +67,7 @@ def make_arms(request: ArmRequest) -> tuple[tuple[Arm, ...], threading.Event]:
     if request.flavour and request.flavour not in FLAVOURS:
         raise ConfigError(f"unknown flavour {request.flavour!r} (allowed: {', '.join(FLAVOURS)})")
     _consistent(board, console, request)
-    stop = threading.Event()
+    stop = stop or threading.Event()
     if console in {"virtual", "host", "host-pty"}:
         return _virtual(request, board, console, stop), stop
     if console == "lava":
@@ -101,7 +101,7 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
         if kernel.arch and kernel.arch != board.arch:
             raise ConfigError(f"{request.kernels[arm]} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
     images = _images(board)
-    chosen = profile(request.profile, TOOLS)
+    chosen = profile(request.profile, TOOLS).on(board.name)
 
     one_image = len(kernels) > 1 and len({kernel.image_sha256 for kernel in kernels.values()}) == 1
     shared = SharedBoots() if one_image else None
@@ -160,7 +160,7 @@ def _attached(request: ArmRequest, board: Board, console: str, stop: threading.E
         name="candidate",
         board=board,
         kernel=kernel,
-        profile=profile(request.profile, TOOLS),
+        profile=profile(request.profile, TOOLS).on(board.name),
         tuning=board.tuning(request.tuning),
         time=time_of(board),
         attached=True,
@@ -174,7 +174,7 @@ def _attached(request: ArmRequest, board: Board, console: str, stop: threading.E
 def _in_job(request: ArmRequest, board: Board, stop: threading.Event) -> Arm:
     """Return the arm that a LAVA job has booted."""
     job = environment.read()
-    chosen = profile(request.profile, TOOLS)
+    chosen = profile(request.profile, TOOLS).on(board.name)
     return Arm(
         name=job.arm,
         board=board,

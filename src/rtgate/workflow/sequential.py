@@ -188,24 +188,26 @@ def _open_seeds(suites: Suites) -> tuple[Batch, ...]:
 
     After a regression the gate's answer is known, and nothing is measured for what it left open.
     """
-    asked = suites.asked
     verdicts, _ = read_verdicts(suites.output / "verdict.json", suites.records)
-    by_seeds: dict[str, list[str]] = {}
-    failed = {one.case for one in verdicts if one.status is Status.FAIL}
+    by_seeds: dict[tuple[str, str], list[str]] = {}
+    failed = {(one.board, one.case) for one in verdicts if one.status is Status.FAIL}
     # A share limit that is open has a limit; its samples are not looked at twice.
     undecided = {
-        one.case for one in verdicts if one.kind is Kind.INCONCLUSIVE and not one.limit and one.board == asked.board
+        (one.board, one.case)
+        for one in verdicts
+        if one.kind is Kind.INCONCLUSIVE and not one.limit and one.board in suites.boards
     }
     left_open = sorted(undecided - failed)
     if left_open and any(one.kind is Kind.REGRESSION for one in verdicts):
-        say(f"not measured again, as there is a regression: {', '.join(left_open)}")
+        cases = ", ".join(case for _, case in left_open)
+        say(f"not measured again, as there is a regression: {cases}")
         return ()
-    for case in left_open:
-        place = Place(records=suites.records, board=asked.board, arm="baseline", case=case)
+    for board, case in left_open:
+        place = Place(records=suites.records, board=board, arm="baseline", case=case)
         had = planned.read(place).seeds
         if had:
-            by_seeds.setdefault(f"{max(had) + 1}-{max(had) + len(had)}", []).append(case)
-    return tuple(Batch(cases=tuple(cases), seeds=numbers) for numbers, cases in by_seeds.items())
+            by_seeds.setdefault((board, f"{max(had) + 1}-{max(had) + len(had)}"), []).append(case)
+    return tuple(Batch(board=board, cases=tuple(cases), seeds=numbers) for (board, numbers), cases in by_seeds.items())
 
 
 def _measured_more(suites: Suites, more: Batch) -> bool:

@@ -27,12 +27,14 @@ class Batch:
     """Boots that are measured together.
 
     Attributes:
+        board: on this one only; empty for every board of the gate.
         cases: only these; empty for all.
         seeds, boots: which, as the suites' options name them; empty for those of the command line or the profile.
         screen: whether they are boots of the candidate alone, to be compared with the history.
         looks: the looks that are planned at the pairs.
     """
 
+    board: str = ""
     cases: tuple[str, ...] = ()
     seeds: str = ""
     boots: str = ""
@@ -48,11 +50,18 @@ class Suites:
         asked: the gate's command line.
         kernels: build directory by arm.
         output: gets records, logs and verdicts.
+        beside: boards that are measured with that of the command line, in one comparison.
     """
 
     asked: argparse.Namespace
     kernels: Mapping[str, Path]
     output: Path
+    beside: tuple[str, ...] = ()
+
+    @property
+    def boards(self) -> tuple[str, ...]:
+        """Every board that is measured."""
+        return (self.asked.board, *self.beside)
 
     @property
     def records(self) -> Path:
@@ -65,7 +74,19 @@ class Suites:
         Raises:
             ConfigError, InfrastructureError: the suites did not run.
         """
-        options = ["--board", self.asked.board, "--records", str(self.records), "--no-judge"]
+        boards = (batch.board,) if batch.board else self.boards
+        path = self.output / log
+        codes = [pytest(self.asked, ["--board", board, *self._options(batch)], path) for board in boards]
+        if all(code == _NO_CASES for code in codes):
+            raise _not_run(_NO_CASES, path)
+        complete = all(code in {0, _NO_CASES} for code in codes)
+        if not complete:
+            why = end_of(path)
+            say(f"not everything was measured{': ' if why else ''}{why}; see {path}")
+        return complete
+
+    def _options(self, batch: Batch) -> list[str]:
+        options = ["--records", str(self.records), "--no-judge"]
         options += ["--profile", self.asked.profile, "--tuning", self.asked.tuning]
         for name, directory in self.kernels.items():
             if name == "candidate" or not batch.screen:
@@ -78,12 +99,7 @@ class Suites:
         options += [word for case in batch.cases for word in ("--case", case)]
         options += ["--screen"] if batch.screen else []
         options += ["--looks", schedule.told(batch.looks)] if batch.looks else []
-        path = self.output / log
-        complete = pytest(self.asked, options, path) == 0
-        if not complete:
-            why = end_of(path)
-            say(f"not everything was measured{': ' if why else ''}{why}; see {path}")
-        return complete
+        return options
 
     def _boots(self, batch: Batch) -> list[str]:
         for option in ("seeds", "boots"):
@@ -95,7 +111,8 @@ class Suites:
     def judge(self) -> None:
         """Judge what is stored: verdict.json. Raises as `measure`."""
         asked = self.asked
-        options = ["--replay", str(self.records), "--board", asked.board, "--tuning", asked.tuning]
+        options = ["--replay", str(self.records), *([] if self.beside else ["--board", asked.board])]
+        options += ["--tuning", asked.tuning]
         options += ["--profile", asked.profile]
         options += ["--verdict", str(self.output / "verdict.json")]
         if asked.thresholds:
@@ -103,11 +120,15 @@ class Suites:
         if history_url(asked.history):
             options += ["--history", str(history_url(asked.history))]
         self.records.mkdir(exist_ok=True)
-        pytest(asked, options, self.output / "judge.log")
+        if pytest(asked, options, self.output / "judge.log") == _NO_CASES:
+            raise _not_run(_NO_CASES, self.output / "judge.log")
+
+
+_NO_CASES = 5  # pytest's exit code where no test was left to run
 
 
 def pytest(asked: argparse.Namespace, options: Sequence[str], log: Path) -> int:
-    """Run the suites and return 0, or 1 if a test failed; an end that leaves no results is an error here.
+    """Run the suites and return 0, 1 if a test failed, or 5 if there is no case; any other end is an error here.
 
     They run in a session of their own: Ctrl-C reaches this process alone, which passes it on once.
     """
@@ -130,9 +151,13 @@ def pytest(asked: argparse.Namespace, options: Sequence[str], log: Path) -> int:
         raise ChangedError(f"{end_of(log)}; see {log}")
     if code == InfrastructureError.exit_code:
         raise InfrastructureError(f"the suites did not run: {end_of(log)}; see {log}")
-    if code not in {0, 1}:
-        raise ConfigError(f"the suites did not run (pytest's exit code {code}): {end_of(log)}; see {log}")
+    if code not in {0, 1, _NO_CASES}:
+        raise _not_run(code, log)
     return code
+
+
+def _not_run(code: int, log: Path) -> ConfigError:
+    return ConfigError(f"the suites did not run (pytest's exit code {code}): {end_of(log)}; see {log}")
 
 
 def keep(said: IO[bytes], log: Path) -> None:

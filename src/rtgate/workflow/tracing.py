@@ -26,7 +26,7 @@ from rtgate.workflow.slowest import case_of, slowest
 _TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.SLOWER, Kind.INCONCLUSIVE, Kind.NOT_COMPARED})
 
 
-def trace(board: str, kernels: Mapping[str, Path], records: Path, verdicts: Sequence[Verdict]) -> bool:
+def trace(boards: Sequence[str], kernels: Mapping[str, Path], records: Path, verdicts: Sequence[Verdict]) -> bool:
     """Trace the cases of a comparison and write `explained.json` beside their boots; return whether there is any.
 
     A regression is explained once: idle, if it shows there, where all that runs in a wake-up is the kernel's and the
@@ -37,18 +37,23 @@ def trace(board: str, kernels: Mapping[str, Path], records: Path, verdicts: Sequ
         InfrastructureError: this machine cannot trace.
         Interrupted: Ctrl-C.
     """
-    compared = [one for one in verdicts if one.kind in _TRACED and tool_of(one.case) in FINDERS]
-    regressions = [one.case for one in compared if one.kind is Kind.REGRESSION]
-    cases = [_clearest(regressions)] if regressions else list(dict.fromkeys(one.case for one in compared))
-    found = [one for case in cases if (one := _boots(records, board, case)) is not None and not one.once]
-    traced = [_alike(board, kernels, group, regressed=bool(regressions)) for group in _grouped(found)]
+    compared = [one for one in verdicts if one.board in boards and one.kind in _TRACED and tool_of(one.case) in FINDERS]
+    regressions = [(one.board, one.case) for one in compared if one.kind is Kind.REGRESSION]
+    every = list(dict.fromkeys((one.board, one.case) for one in compared))
+    cases = [_clearest(regressions)] if regressions else every
+    found = [one for board, case in cases if (one := _boots(records, board, case)) is not None and not one.once]
+    traced = [_alike(kernels, group, regressed=bool(regressions)) for group in _grouped(found)]
     return any(traced)
 
 
-def _alike(board: str, kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regressed: bool) -> bool:
+def _of(one: Verdict, tools: tuple[str, ...]) -> bool:
+    return one.case.partition("/")[2].startswith(tools)
+
+
+def _alike(kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regressed: bool) -> bool:
     """Trace cases of one profile and tuning; return whether anything could be said of them."""
     try:
-        tracing = _Tracing.made(board, kernels, boots[0])
+        tracing = _Tracing.made(kernels, boots)
         return tracing.explained(boots[0]) if regressed else tracing.exercised(boots)
     except (ConfigError, ParseError) as error:
         for one in boots:
@@ -56,9 +61,9 @@ def _alike(board: str, kernels: Mapping[str, Path], boots: Sequence[_Boots], *, 
         return False
 
 
-def _clearest(regressions: Sequence[str]) -> str:
-    """Return the case of most regressions; an idle one before any other."""
-    return max(dict.fromkeys(regressions), key=lambda case: (_load(case) == "idle", regressions.count(case)))
+def _clearest(regressions: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """Return the board and the case of most regressions; an idle one before any other."""
+    return max(dict.fromkeys(regressions), key=lambda one: (_load(one[1]) == "idle", regressions.count(one)))
 
 
 def _load(case: str) -> str:
@@ -106,18 +111,21 @@ def _untold(case: str, error: Exception) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tracing:
-    """The two kernels, ready to boot again."""
+    """The two kernels, ready to boot again; arms by board and name."""
 
-    arms: Mapping[str, Arm]
+    arms: Mapping[tuple[str, str], Arm]
     kernels: Mapping[str, Path]
     stop: threading.Event
 
     @classmethod
-    def made(cls, board: str, kernels: Mapping[str, Path], boots: _Boots) -> _Tracing:
-        profile, tuning = boots.candidate.profile, boots.case.tuning
-        request = ArmRequest(board=board, kernels=dict(kernels), profile=profile, tuning=tuning, console="virtual")
-        arms, stop = make_arms(request)
-        return cls(arms={arm.name: arm for arm in arms}, kernels=kernels, stop=stop)
+    def made(cls, kernels: Mapping[str, Path], boots: Sequence[_Boots]) -> _Tracing:
+        profile, tuning = boots[0].candidate.profile, boots[0].case.tuning
+        stop = threading.Event()
+        arms: dict[tuple[str, str], Arm] = {}
+        for board in dict.fromkeys(one.place.board for one in boots):
+            request = ArmRequest(board=board, kernels=dict(kernels), profile=profile, tuning=tuning, console="virtual")
+            arms |= {(board, arm.name): arm for arm in make_arms(request, stop)[0]}
+        return cls(arms=arms, kernels=kernels, stop=stop)
 
     def explained(self, boots: _Boots) -> bool:
         """Say what made a case slower; return whether that could be said."""
@@ -141,12 +149,12 @@ class _Tracing:
     def _pair(self, boots: _Boots) -> Pair:
         return Pair(
             case=boots.case,
-            candidate=self._side("candidate", boots.candidate),
-            baseline=self._side("baseline", boots.baseline),
+            candidate=self._side(boots.place.board, "candidate", boots.candidate),
+            baseline=self._side(boots.place.board, "baseline", boots.baseline),
         )
 
-    def _side(self, arm: str, record: Record) -> Side:
-        return Side(arm=self.arms[arm], directory=self.kernels[arm], seed=record.seed or 0, record=record)
+    def _side(self, board: str, arm: str, record: Record) -> Side:
+        return Side(arm=self.arms[board, arm], directory=self.kernels[arm], seed=record.seed or 0, record=record)
 
 
 def _write(boots: _Boots, differences: Differences, ran: Exercise, why: Explanation | None = None) -> None:

@@ -80,6 +80,8 @@ def test_a_harmless_kernel_is_no_worse_and_says_what_is_ruled_out() -> None:
     assert "7 figures of 12 boots" in verdict.sentence
     assert "of latency maximum in all boots is ruled out (each at 95 %)" in verdict.sentence
     assert "of 1 functions that differ 1 ran: hrtimer_wakeup" in verdict.sentence
+    assert "would be found in 9 of 10 such runs: every wake-up from +2 %, the tail alone from +" in verdict.sentence
+    assert [one["change"] for one in verdict.detectable] == ["every wake-up", "the tail alone"]
 
 
 def test_a_slower_kernel_regresses_figure_by_figure() -> None:
@@ -269,6 +271,29 @@ def test_a_warning_of_another_function_is_not_the_cause() -> None:
     for function in ("", "set_task_cpu"):
         told = with_trace(slow, replace(AWAKE, warning_function=function))[0].sentence
         assert told.endswith("; +90 instructions in hrtimer_wakeup")
+
+
+def test_what_ran_on_one_board_of_a_run_counts_on_all_of_them() -> None:
+    """A change of the timer's path does not run in signals between two CPUs: that leaves the run no less good."""
+    ran = replace(AWAKE, changes=(Change(function="hrtimer_wakeup", instructions=9, times=400),))
+    slept = replace(ASLEEP, changes=(Change(function="hrtimer_wakeup", instructions=9, times=0),))
+    one = Subject(
+        case=CASE,
+        board=BOARD,
+        arm="candidate",
+        flavour=FLAVOUR,
+        records=arm("candidate"),
+        baseline=arm("baseline"),
+        explained=ran,
+    )
+    known = {**PLACEBOS.cases, ("another", FLAVOUR, CASE): next(iter(PLACEBOS.cases.values()))}
+    both = [one, replace(one, board="another", explained=slept)]
+    here, there = compare(both, Grounds(placebos=Placebos(known)))
+    assert (here.status, here.kind) == (Status.PASS, Kind.NO_WORSE)
+    assert (there.status, there.kind) == (Status.DONE, Kind.NO_WORSE)
+    assert "nothing of it ran in this case" in there.sentence
+    (alone,) = compare(both[1:], Grounds(placebos=Placebos(known)))
+    assert (alone.status, alone.kind) == (Status.SKIP, Kind.NOT_EXERCISED)
 
 
 HELD = Change(function="hrtimer_wakeup", instructions=9, times=400, missed=("hrtimer_wakeup+0x24",))

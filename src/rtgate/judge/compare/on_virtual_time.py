@@ -8,10 +8,12 @@ from dataclasses import replace
 from statistics import mean
 
 from rtgate.judge.compare.boot_figures import boot_figures
+from rtgate.judge.compare.detection import detections
 from rtgate.judge.compare.exercise import RunExercise, run_exercise
 from rtgate.judge.compare.looked_at import not_looked_at
+from rtgate.judge.compare.looks import Outcome
 from rtgate.judge.compare.phase_findings import UNKNOWN, Compared, findings
-from rtgate.judge.compare.phases import LOOKS, decided, shifts
+from rtgate.judge.compare.phases import LOOKS, Shift, decided, first, shifts
 from rtgate.judge.compare.placebos import Placebos
 from rtgate.judge.compare.repetition import not_repeated
 from rtgate.judge.compare.usable import flawed, unusable, valid
@@ -30,11 +32,12 @@ def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Su
         replace(_compared(subject, placebos), exercise=_exercise(subject, subjects), not_looked_at=unseen)
         for subject in subjects
     ]
-    outcomes = iter(decided([figure for case in cases for figure in case.found]))
+    every = [figure for case in cases for figure in case.found]
+    outcomes, level = iter(decided(every)), first(every)
     for subject, case in zip(subjects, cases, strict=True):
         decided_here = tuple(next(outcomes) for _ in case.found)
         broken = not_repeated(subject) or unusable(subject) or _overspent(subject)
-        for found in (broken,) if broken else findings(case, decided_here):
+        for found in (broken,) if broken else findings(_detecting(case, decided_here, level), decided_here):
             yield subject, found
 
 
@@ -45,15 +48,22 @@ def _exercise(subject: Subject, subjects: Sequence[Subject]) -> RunExercise | No
     return run_exercise(_run(subject, subjects))
 
 
+def _detecting(case: Compared, found: Sequence[Shift], level: float) -> Compared:
+    """Return a case with what its boots would have found, if nothing was."""
+    if case.once or not found or any(one.outcome is not Outcome.NO_WORSE for one in found):
+        return case
+    return replace(case, detections=tuple(detections(case.baseline, case.candidate, case.placebos, level)))
+
+
 def _run(subject: Subject, subjects: Sequence[Subject]) -> dict[str, Explained]:
-    """Return what was traced of the same kernels on the same board, by load; by tool and load if tools differ."""
-    traced = [
-        (one.case, one.explained)
-        for one in subjects
-        if one.board == subject.board and one.explained and _kernels(one) == _kernels(subject)
-    ]
-    one_tool = len({case.partition(":")[0] for case, _ in traced}) == 1
-    return {case.partition(":" if one_tool else "/")[2]: seen for case, seen in traced}
+    """Return what was traced of the same kernels, by load; by tool and load if tools differ; and by another board."""
+    traced = [(one, one.explained) for one in subjects if one.explained and _kernels(one) == _kernels(subject)]
+    one_tool = len({one.case.partition(":")[0] for one, _ in traced}) == 1
+    return {
+        one.case.partition(":" if one_tool else "/")[2]
+        + (f" on {one.board}" if one.board != subject.board else ""): seen
+        for one, seen in traced
+    }
 
 
 def _kernels(subject: Subject) -> tuple[str, str] | None:
@@ -90,6 +100,9 @@ def _compared(subject: Subject, placebos: Placebos) -> Compared:
         board=subject.board,
         absent=tuple(sorted(named - {figure.figure for figure in found})),
         found=found,
+        baseline=old,
+        candidate=new,
+        placebos=learnt.figures,
         lost=lost,
         instruction_ns=one.environment.instruction_ns,
         explained=subject.explained,

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rtgate.judge.compare.detection import CHANCE, Detection
 from rtgate.judge.compare.exercise import RunExercise
 from rtgate.judge.compare.looks import Outcome
 from rtgate.judge.compare.phase_sentences import (
@@ -16,12 +17,13 @@ from rtgate.judge.compare.phase_sentences import (
     beyond,
     change_of,
     clearest,
+    detection_sentence,
     doubt,
     equal_sentence,
-    ruled_out_sentence,
     slower_sentence,
+    spike_sentence,
 )
-from rtgate.judge.compare.phases import Shift
+from rtgate.judge.compare.phases import Boots, Placebo, Shift
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.explained import Explained
@@ -47,6 +49,9 @@ class Compared:
         once: whether both kernels are one image that was booted once for both.
         strange: what the boots were measured with that placebos were not; empty if nothing.
         not_looked_at: what no case of the run looks at.
+        baseline, candidate: the valid boots of each kernel.
+        placebos: what harmless kernels moved, by figure.
+        detections: which changes these boots would have found; empty where one is found, or more boots are needed.
     """
 
     board: str
@@ -63,6 +68,10 @@ class Compared:
     once: bool = False
     strange: str = ""
     not_looked_at: tuple[str, ...] = ()
+    baseline: Boots = ()
+    candidate: Boots = ()
+    placebos: Mapping[str, Placebo] = field(default_factory=dict)
+    detections: tuple[Detection, ...] = ()
 
 
 def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
@@ -245,7 +254,8 @@ def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     slower = [one for one in found if one.slower and one.shift > one.harmless]
     moved = slower_sentence(slower) if slower else equal_sentence(found)
-    sentence = f"{moved}; {ruled_out_sentence(found, case.instruction_ns)}"
+    parts = (moved, detection_sentence(case.detections), spike_sentence(found, case.instruction_ns))
+    sentence = "; ".join(filter(None, parts))
     if case.not_looked_at:
         sentence += f"; not looked at: {', '.join(case.not_looked_at)}"
     if not case.same:
@@ -258,6 +268,7 @@ def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
         sentence=sentence,
         measurement=clearest(slower).figure if slower else "",
         ruled_out=tuple(_bounds(found)),
+        detectable=tuple({"change": one.change, "from": one.size, "chance": CHANCE} for one in case.detections),
         not_looked_at=case.not_looked_at,
     )
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from rtgate.judge.compare.boot_figures import Part
+from rtgate.judge.compare.detection import CHANCE, SIZES, Detection
 from rtgate.judge.compare.margins import margin_of
 from rtgate.judge.compare.phases import Shift, boots_needed
 from rtgate.judge.limits import figure
@@ -71,20 +72,29 @@ def equal_sentence(found: Sequence[Shift]) -> str:
     return f"{sentence}; {_certain(clearest(faster))}" if faster else sentence
 
 
-def ruled_out_sentence(found: Sequence[Shift], instruction_ns: str) -> str:
-    """Return which changes of the body and the tail these boots rule out, and from where on a boot is a spike."""
-    told: list[str] = []
-    for part, name in ((Part.BODY, "every wake-up"), (Part.TAIL, "the tail"), (Part.NUMBER, "")):
-        of = [one for one in found if one.part is part and math.isfinite(one.ruled_out) and one.baseline]
-        if of and (name or not told):
-            # Of the body what is seen best, of the tail what is furthest out.
-            best = of[-1] if part is Part.TAIL else min(of, key=lambda one: one.ruled_out / abs(one.baseline))
-            told.append(f"{name} {change_of(best, best.ruled_out)} ({best.figure})".strip())
+def detection_sentence(found: Sequence[Detection]) -> str:
+    """Return which changes the boots would have found; empty if nobody tried."""
+    told = [
+        f"{one.change} from {_percent(one.size)}"
+        if one.size is not None
+        else f"{one.change} not even from {_percent(SIZES[-1])}"
+        for one in found
+    ]
+    return f"would be found in {CHANCE * 10:.0f} of 10 such runs: {', '.join(told)}" if told else ""
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:+.3g} %"
+
+
+def spike_sentence(found: Sequence[Shift], instruction_ns: str) -> str:
+    """Return from where on a boot is a spike, which leaves a figure open; empty if no figure has spikes."""
+    told = []
     for one in found:
         if one.part is Part.EXTREME and one.spike_from is not None:
             boots = "a single boot" if one.spike_boots == 1 else f"{one.spike_boots} of {one.boots} boots"
             told.append(f"a {one.figure} from {amount(one, one.spike_from, instruction_ns)} in {boots}")
-    return f"ruled out (95 %): {', '.join(told) or 'nothing smaller'}"
+    return f"would be open: {', '.join(told)}" if told else ""
 
 
 def doubt(one: Shift) -> str:

@@ -151,20 +151,53 @@ def shifts(baseline: Boots, candidate: Boots, placebos: Mapping[str, Placebo]) -
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is a regression of one figure, as far as the baseline and placebos say.
+
+    Attributes:
+        practical: a smaller shift is none.
+        spike_from: a boot with more counts as a spike; None where nobody knows.
+    """
+
+    practical: float
+    spike_from: float | None
+    placebo: Placebo | None
+
+    @classmethod
+    def of(cls, one: BootFigure, old: Sequence[float], placebo: Placebo | None) -> Rule:
+        """Return the rule of a figure, by the baseline's boots."""
+        middle, margin = median(old), margin_of(one.part)
+        moved = _BEYOND_PLACEBOS * placebo.move if placebo else 0.0
+        least = _BEYOND_PLACEBOS * placebo.move_by if placebo else 0.0
+        practical = max(max(margin.worth - 1, moved) * abs(middle), least) or _whole(one.unit)
+        known = placebo is not None and middle >= 0
+        return cls(practical, _spike_level(old, placebo, margin.worth) if placebo and known else None, placebo)
+
+    def spikes(self, new: Sequence[float]) -> tuple[int | None, float]:
+        """Return how many boots are spikes, and how probable so many are for a harmless kernel."""
+        if self.placebo is None or self.spike_from is None:
+            return None, 1.0
+        beyond = sum(value > self.spike_from for value in new)
+        return beyond, _spike_p(beyond, len(new), self.placebo)
+
+    def alarms(self, old: Sequence[float], new: Sequence[float], level: float) -> bool:
+        """Return whether a figure is a regression that no other of the run helps (Holm's first step, see `first`)."""
+        if ranks.shift(old, new) >= self.practical and ranks.worse(old, new) <= level:
+            return True
+        beyond, p = self.spikes(new)
+        return bool(beyond) and p <= level
+
+
 def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: Placebo | None) -> Shift:
     one = before[0]
     old, new = [boot.value for boot in before], [boot.value for boot in after]
     middle = median(old)
-    moved = _BEYOND_PLACEBOS * placebo.move if placebo else 0.0
     margin = margin_of(one.part)
-    least = _BEYOND_PLACEBOS * placebo.move_by if placebo else 0.0
-    practical = max(max(margin.worth - 1, moved) * abs(middle), least) or _whole(one.unit)
-    spikes: int | None = None
-    spike_p, spike_from, spike_boots = 1.0, None, 1
-    if placebo and middle >= 0:
-        spike_from = _spike_level(old, placebo, margin.worth)
-        spikes = sum(value > spike_from for value in new)
-        spike_p = _spike_p(spikes, len(new), placebo)
+    rule = Rule.of(one, old, placebo)
+    practical, spike_from, spike_boots = rule.practical, rule.spike_from, 1
+    spikes, spike_p = rule.spikes(new)
+    if placebo and spikes is not None:
         spike_boots = next(
             (few for few in range(1, len(new)) if _spike_p(few, len(new), placebo) <= _SUSPICIOUS), len(new)
         )
@@ -219,6 +252,11 @@ def _spike_p(beyond: int, boots: int, placebo: Placebo) -> float:
     return math.prod((boots - index) / (seen + boots - index) for index in range(beyond))
 
 
+def first(found: Sequence[Shift], error: float = ERROR / LOOKS) -> float:
+    """Return the chance of a false alarm that one test of a run has, if it comes first (Holm)."""
+    return error / max(1, sum(one.learnt for one in found) + sum(one.spikes is not None for one in found))
+
+
 def decided(found: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift, ...]:
     """Return the outcome of every figure of a run, with the chance of any wrong regression at most `error` (Holm).
 
@@ -235,7 +273,7 @@ def decided(found: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift
         if not p <= error / (len(tests) - rank):
             break
         significant.add((p, index))
-    return tuple(_decided(one, index, significant, error / max(1, len(tests))) for index, one in enumerate(found))
+    return tuple(_decided(one, index, significant, first(found, error)) for index, one in enumerate(found))
 
 
 def _decided(one: Shift, index: int, significant: set[tuple[float, int]], level: float) -> Shift:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from rtgate.judge.compare import phases, ranks
 from rtgate.judge.compare.boot_figures import BootFigure
+from rtgate.judge.compare.detection import worsened
 from rtgate.judge.compare.looks import Outcome
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.learn.planning import Change
@@ -111,7 +112,7 @@ class _Trial:
 
     def power(self, boots: int) -> float:
         """Return how often so many boots of each kernel show a regression."""
-        worse = [replace(one, value=_worse(one.value, self.change.ratio)) for one in self.measured]
+        worse = [replace(one, value=worsened(one.value, self.change.ratio)) for one in self.measured]
         found = 0
         for _ in range(DRAWS):
             shifts = self._shifts(self.draw(self.measured, boots), self.draw(worse, boots))
@@ -123,8 +124,3 @@ class _Trial:
     def _shifts(self, before: Sequence[BootFigure], after: Sequence[BootFigure]) -> Sequence[phases.Shift]:
         name = self.measured[0].name
         return phases.shifts([{name: one} for one in before], [{name: one} for one in after], {name: self.placebo})
-
-
-def _worse(value: float, ratio: float) -> float:
-    """Return a figure that became worse; larger is worse, and what should be high has a minus."""
-    return value * ratio if value >= 0 else value / ratio
