@@ -3,7 +3,8 @@
 
 `bench/comparisons.py build` builds every change of selftests/data/comparisons;
 `bench/comparisons.py measure` boots each with the same seeds, idle and where changes.yaml names it (`places`), and
-keeps what a judgement needs. Both go on where they were stopped, and take names of changes. Three things are kept below
+keeps what a judgement needs. Both go on where they were stopped, and take names of changes. `--build BUILD` is for
+the places that changes.yaml has for another build (`builds`), in a campaign of their own. Three things are kept below
 --work: kernels, records, and one copy of the source, 1.5 GB, that all patches pass through.
 """
 
@@ -31,9 +32,11 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 from selftests import rates  # noqa: E402
 from selftests.comparisons import (  # noqa: E402
+    BUILD,
     IDLE,
     UNPATCHED,
     Change,
+    builds,
     campaign,
     campaigns,
     changes,
@@ -41,6 +44,7 @@ from selftests.comparisons import (  # noqa: E402
     places,
     records,
 )
+from selftests.kernels import first_seeds, gate_profile  # noqa: E402
 
 from rtgate.board.boards import Board  # noqa: E402
 from rtgate.cli.build import build_kernel, find_description  # noqa: E402
@@ -58,7 +62,6 @@ from rtgate.tools.measurement import Histogram  # noqa: E402
 from rtgate.tools.registry import TOOLS  # noqa: E402
 from rtgate.workflow.arms import ArmRequest, make_arms  # noqa: E402
 
-BUILD = "virt-arm64-preempt_rt"
 SEEDS = range(1, 13)
 BEYOND = range(13, 25)  # idle: other phases, for the second look and for one that taught nothing
 LAST = 36  # of a second look at those
@@ -81,6 +84,8 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("build", "measure", "collect", "show"), help=_WHAT)
     parser.add_argument("names", nargs="*", metavar="NAME", help="changes, or `unpatched` (default: all)")
+    own = sorted(set(builds().values()))
+    parser.add_argument("--build", default=BUILD, choices=own, help="places of this build (default: %(default)s)")
     parser.add_argument("--work", type=Path, default=ROOT / "bench" / "comparisons", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, default=2, help="compilers, or boots, at the same time")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), metavar="N", help="only seeds 1 to N")
@@ -92,11 +97,12 @@ def main(words: Sequence[str]) -> int:
     if unknown:
         parser.error(f"no such change: {', '.join(unknown)}")
     # Nothing is compared without the unpatched kernel.
-    named = {UNPATCHED, *(arguments.names or known)}
+    there = {name for place, names in places().items() for name in names if builds()[place] == arguments.build}
+    named = {UNPATCHED, *(arguments.names or there)}
     chosen = [name for name in (UNPATCHED, *known) if name in named]
     arguments.work = arguments.work.absolute()
     arguments.results = arguments.results and arguments.results.resolve()
-    unbuilt = not _kernel(arguments.work, None).is_dir()
+    unbuilt = not _kernel(arguments, None).is_dir()
     if arguments.what in {"measure", "collect"} and unbuilt:
         parser.error(f"{arguments.work} has no unpatched kernel, which all others are compared with: build it first")
     steps = {"build": _build, "measure": _measure, "collect": _collect, "show": _show}
@@ -124,14 +130,15 @@ def _build(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequ
 
 
 def _build_one(arguments: argparse.Namespace, change: Change | None, copy: _Copy) -> None:
-    output = arguments.work / "kernels" / (change.name if change else UNPATCHED)
+    output = _kernels(arguments) / (change.name if change else UNPATCHED)
     options = Options(jobs=arguments.jobs, listener=Listener(notice=_say))
     if change is None:
-        build_kernel(BUILD, copy.source, output)
+        build_kernel(arguments.build, copy.source, output)
     elif change.elsewhere:
-        _build_elsewhere(arguments.work / "elsewhere", copy.source, output, options)
+        description = find_description(arguments.build)
+        _build_elsewhere(arguments.work / "elsewhere", copy.source, description, output, options)
     elif change.patches or change.fragment:
-        build(_description(change), copy.patched(change.patches), output, options)
+        build(_description(arguments.build, change), copy.patched(change.patches), output, options)
 
 
 class _Copy:
@@ -180,8 +187,8 @@ def _copy(source: Path, place: Path) -> None:
     subprocess.run(["rsync", "--archive", "--exclude=/rtgate-build-*", f"{source}/", f"{place}/"], check=True)
 
 
-def _description(change: Change) -> BuildDescription:
-    found = find_description(BUILD)
+def _description(name: str, change: Change) -> BuildDescription:
+    found = find_description(name)
     extra = load_fragment(change.fragment) if change.fragment else ()
     replaced = {option.symbol for option in extra}
     kept = tuple(option for option in found.options if option.symbol not in replaced)
@@ -189,24 +196,25 @@ def _description(change: Change) -> BuildDescription:
     return dataclasses.replace(found, options=(*kept, *extra), flavour=flavour)
 
 
-def _build_elsewhere(place: Path, tree: Tree, output: Path, options: Options) -> None:
+def _build_elsewhere(place: Path, tree: Tree, description: BuildDescription, output: Path, options: Options) -> None:
     """Build a copy of the source that rtgate does not own: then paths in the build are absolute."""
     copy = place / "linux"
     try:
         _copy(tree.path, copy)
-        build(find_description(BUILD), open_tree(copy), output, options)
+        build(description, open_tree(copy), output, options)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _jobs(chosen: Sequence[str], seeds: Sequence[int] = SEEDS) -> list[Job]:
-    """Return boots of kernels, place by place."""
+def _jobs(build_name: str, chosen: Sequence[str], seeds: Sequence[int] = ()) -> list[Job]:
+    """Return boots of kernels of a build, place by place: those that a gate has at first, or these seeds."""
     return [
         Job(kernel=name, board=board, case=case, seed=seed)
         for (board, case), names in places().items()
+        if builds()[board, case] == build_name
         for name in chosen
         if name in {UNPATCHED, *names}
-        for seed in seeds
+        for seed in seeds or (SEEDS if build_name == BUILD else first_seeds(case))
     ]
 
 
@@ -230,12 +238,12 @@ def _open_jobs(results: Path) -> list[Job]:
     return list(found)
 
 
-def _campaign(arms: _Arms) -> Path:
-    """Return the campaign of the root file system that boots have now."""
-    board, case = IDLE
-    arm = arms.arm(Job(kernel=UNPATCHED, board=board, case=case, seed=SEEDS[0]))
+def _campaign(arms: _Arms, build_name: str) -> Path:
+    """Return the campaign of the root file system that boots of a build have now."""
+    job = _jobs(build_name, [UNPATCHED])[0]
+    arm = arms.arm(job)
     assert isinstance(arm.target, VirtualBoard)
-    return campaign(arm.target.rootfs(plan(_case(case), arm, SEEDS[0])).content_sha256)
+    return campaign(arm.target.rootfs(plan(_case(job.case), arm, job.seed)).content_sha256, build_name)
 
 
 def _asked(arguments: argparse.Namespace, jobs: Iterable[Job]) -> list[Job]:
@@ -245,14 +253,14 @@ def _asked(arguments: argparse.Namespace, jobs: Iterable[Job]) -> list[Job]:
 
 
 def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
-    built = [name for name in chosen if _kernel(arguments.work, known.get(name)).is_dir()]
+    built = [name for name in chosen if _kernel(arguments, known.get(name)).is_dir()]
     missing = sorted(set(chosen) - set(built))
     if missing:
         _say(f"not built yet: {', '.join(missing)}")
-    arms = _Arms(arguments.work, known)
-    arguments.results = arguments.results or _campaign(arms)
-    beyond = [job for job in _jobs(built, BEYOND) if (job.board, job.case) == IDLE]
-    _boot(arguments, arms, [*_jobs(built), *beyond])
+    arms = _Arms(arguments, known)
+    arguments.results = arguments.results or _campaign(arms, arguments.build)
+    beyond = [job for job in _jobs(arguments.build, built, BEYOND) if (job.board, job.case) == IDLE]
+    _boot(arguments, arms, [*_jobs(arguments.build, built), *beyond])
     _say("judging: what the first look leaves open gets twice as many boots, as in a gate")
     _boot(arguments, arms, [job for job in _open_jobs(arguments.results) if job.kernel in built])
     return 0
@@ -260,7 +268,7 @@ def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
 
 def _boot(arguments: argparse.Namespace, arms: _Arms, jobs: Sequence[Job]) -> None:
     """Measure what was not measured yet."""
-    wanted = [job for job in _asked(arguments, jobs) if not _is_there(arguments.work, arms, job)]
+    wanted = [job for job in _asked(arguments, jobs) if not _is_there(arguments, arms, job)]
     _say(f"{len(wanted)} boots of {len({job.kernel for job in wanted})} kernels")
     left: dict[tuple[str, str, str], int] = {}
     for job in wanted:
@@ -278,7 +286,7 @@ def _boot(arguments: argparse.Namespace, arms: _Arms, jobs: Sequence[Job]) -> No
 
 def _carried_out(arguments: argparse.Namespace, arms: _Arms, wanted: Sequence[Job]) -> Iterator[Job]:
     with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
-        futures = [pool.submit(_one, arguments.work, arms, job) for job in wanted]
+        futures = [pool.submit(_one, arguments, arms, job) for job in wanted]
         try:
             for future in as_completed(futures):
                 yield future.result()
@@ -287,10 +295,10 @@ def _carried_out(arguments: argparse.Namespace, arms: _Arms, wanted: Sequence[Jo
             raise
 
 
-def _one(work: Path, arms: _Arms, job: Job) -> Job:
+def _one(arguments: argparse.Namespace, arms: _Arms, job: Job) -> Job:
     arm, case = arms.arm(job), _case(job.case)
     record, outcome = measure(case, arm, job.seed)
-    records_file.write(record, outcome.files, outcome.console, work / "records" / job.kernel)
+    records_file.write(record, outcome.files, outcome.console, _records(arguments) / job.kernel)
     return job
 
 
@@ -303,8 +311,8 @@ def _case(name: str) -> Case:
 class _Arms:
     """The kernels, ready to be measured."""
 
-    def __init__(self, work: Path, known: dict[str, Change]) -> None:
-        self._work = work
+    def __init__(self, arguments: argparse.Namespace, known: dict[str, Change]) -> None:
+        self._arguments = arguments
         self._known = known
         self._made: dict[tuple[str, str], Arm] = {}
 
@@ -314,16 +322,28 @@ class _Arms:
         if key not in self._made:
             change = self._known.get(job.kernel)
             name = "candidate" if change else "baseline"
-            kernels = {name: _kernel(self._work, change)}
-            (arm,), _ = make_arms(ArmRequest(board=job.board, kernels=kernels, profile="compare"))
+            kernels = {name: _kernel(self._arguments, change)}
+            (arm,), _ = make_arms(ArmRequest(board=job.board, kernels=kernels, profile=gate_profile(job.case)))
             self._made[key] = _with_words(arm, change.command_line if change else "")
         return self._made[key]
 
 
-def _kernel(work: Path, change: Change | None) -> Path:
+def _kernels(arguments: argparse.Namespace) -> Path:
+    return _own(arguments.work / "kernels", arguments.build)
+
+
+def _records(arguments: argparse.Namespace) -> Path:
+    return _own(arguments.work / "records", arguments.build)
+
+
+def _own(place: Path, build_name: str) -> Path:
+    return place if build_name == BUILD else place / build_name
+
+
+def _kernel(arguments: argparse.Namespace, change: Change | None) -> Path:
     """Return where a change's kernel is: the unpatched one, if only words are added to its command line."""
     own = change is not None and (change.patches or change.fragment or change.elsewhere)
-    return work / "kernels" / (change.name if own and change else UNPATCHED)
+    return _kernels(arguments) / (change.name if own and change else UNPATCHED)
 
 
 def _with_words(arm: Arm, words: str) -> Arm:
@@ -334,9 +354,9 @@ def _with_words(arm: Arm, words: str) -> Arm:
     return dataclasses.replace(arm, board=board, target=dataclasses.replace(arm.target, board=board))
 
 
-def _is_there(work: Path, arms: _Arms, job: Job) -> bool:
+def _is_there(arguments: argparse.Namespace, arms: _Arms, job: Job) -> bool:
     """Whether a boot was measured, of this very image, with this very root filesystem and command."""
-    path = _path(work, arms, job)
+    path = _path(arguments, arms, job)
     if not path.is_file():
         return False
     arm, stored = arms.arm(job), json.loads(path.read_text())
@@ -346,25 +366,27 @@ def _is_there(work: Path, arms: _Arms, job: Job) -> bool:
     return (stored["kernel"]["image_sha256"], stored["machine"].get("rootfs"), stored["argv"]) == this
 
 
-def _path(work: Path, arms: _Arms, job: Job) -> Path:
-    records = work / "records" / job.kernel
-    place = records_file.Place(records=records, board=job.board, arm=arms.arm(job).name, case=job.case).directory
+def _path(arguments: argparse.Namespace, arms: _Arms, job: Job) -> Path:
+    place = records_file.Place(
+        records=_records(arguments) / job.kernel, board=job.board, arm=arms.arm(job).name, case=job.case
+    ).directory
     return place / f"{job.seed:03d}" / "record.json"
 
 
 def _collect(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
-    arms = _Arms(arguments.work, known)
-    arguments.results = arguments.results or _campaign(arms)
+    arms = _Arms(arguments, known)
+    arguments.results = arguments.results or _campaign(arms, arguments.build)
     for name in chosen:
-        if _kernel(arguments.work, known.get(name)).is_dir():
+        if _kernel(arguments, known.get(name)).is_dir():
             _keep(arguments, arms, name)
     return 0
 
 
 def _keep(arguments: argparse.Namespace, arms: _Arms, kernel: str) -> None:
     """Write what was measured of a kernel, as far as a boot today would give it again."""
-    there = [job for job in _jobs([kernel], range(1, LAST + 1)) if _is_there(arguments.work, arms, job)]
-    found = [json.loads(_path(arguments.work, arms, job).read_text()) for job in there]
+    jobs = _jobs(arguments.build, [kernel], range(1, LAST + 1))
+    there = [job for job in jobs if _is_there(arguments, arms, job)]
+    found = [json.loads(_path(arguments, arms, job).read_text()) for job in there]
     if found:
         keep(kernel, found, arguments.results)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import lzma
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -19,24 +19,29 @@ from typing import Any
 from rtgate.kernel.patches import load_series
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
-from rtgate.strict_yaml import Entry, load
+from rtgate.strict_yaml import Entry, Value, load
 
 DATA = Path(__file__).with_name("data") / "comparisons"
 MEASURED = DATA / "measured"
-"""Has one directory for each campaign: all kernels with one root file system, which gives all boots their phases."""
+"""Has one directory for each campaign: all kernels with one root file system, which gives all boots their phases.
+
+Those of another build than `BUILD` are below a directory of its name.
+"""
 UNPATCHED = "unpatched"
 FORMAT = 1
+BUILD = "virt-arm64-preempt_rt"
+"""The build of places that name none."""
 
 Place = tuple[str, str]
 """A board and a case."""
 IDLE = ("virt-arm64", "latency/cyclictest:idle")
-"""The place in which every change is measured."""
+"""The place in which every change is measured, but harm that must show in a place of another build."""
 
 _GROUPS = ("placebos", "harmful")
 _REQUIRED = ("kind", "does", "size")
 _HOW = ("command_line", "elsewhere")
 _HARM = ("board", "case", "shows")
-SHOWS = ("body", "tail", "failure", "flavour")
+SHOWS = ("body", "tail", "failure", "flavour", "limit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +57,7 @@ class Change:
         command_line: words for the kernel's command line.
         elsewhere: the unpatched source, built in another directory.
         board: where it must show (harmful ones only), as `case`.
-        shows: `body`, `tail`, `failure` of a tool, or lost `flavour`.
+        shows: `body`, `tail`, `failure` of a tool, lost `flavour`, or a broken `limit` where nothing is compared.
         function: the function that is to blame; empty where there is none.
     """
 
@@ -85,7 +90,7 @@ class Change:
 
 def changes(path: Path = DATA / "changes.yaml") -> dict[str, Change]:
     """Return all changes by name, placebos first. Raises ConfigError."""
-    top = load(path).mapping(_GROUPS, ("places",))
+    top = load(path).mapping(_GROUPS, ("places", "builds"))
     found: dict[str, Change] = {}
     for group in _GROUPS:
         for name, entry in top[group].entries().items():
@@ -96,15 +101,47 @@ def changes(path: Path = DATA / "changes.yaml") -> dict[str, Change]:
 
 
 def places(path: Path = DATA / "changes.yaml") -> dict[Place, tuple[str, ...]]:
-    """Return where changes are measured, and which ones: all in `IDLE`, which comes first. Raises ConfigError."""
-    known = changes(path)
-    found: dict[Place, tuple[str, ...]] = {IDLE: tuple(known)}
-    for words, entry in load(path).mapping((*_GROUPS, "places"))["places"].entries().items():
-        board, _, case = words.partition(" ")
-        if not case or (board, case) in found:
-            entry.key.fail(f"{words!r}: expected another board and case than {' '.join(IDLE)}")
-        found[board, case] = tuple(name.text(known) for name in entry.value.items())
-    return found
+    """Return where changes are measured, and which ones: `IDLE` comes first. Raises ConfigError."""
+    return {place: one.changes for place, one in _measurings(path).items()}
+
+
+def builds(path: Path = DATA / "changes.yaml") -> dict[Place, str]:
+    """Return the build (an entry of kernel-configs/) with which each place is measured. Raises ConfigError."""
+    return {place: one.build for place, one in _measurings(path).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Measuring:
+    """What is measured in one place: changes, built as one build."""
+
+    build: str
+    changes: tuple[str, ...]
+
+
+def _measurings(path: Path) -> dict[Place, _Measuring]:
+    known, top = changes(path), load(path).mapping((*_GROUPS, "places"), ("builds",))
+    found: dict[Place, _Measuring] = {}
+    for words, entry in top["places"].entries().items():
+        found[_place(words, entry.key, found)] = _Measuring(BUILD, _named(entry.value, known))
+    for build, entry in (top["builds"].entries() if "builds" in top else {}).items():
+        for words, of_place in entry.value.entries().items():
+            place = _place(words, of_place.key, found)
+            harm = (name for name, one in known.items() if (one.board, one.case) == place)
+            found[place] = _Measuring(build, (*_named(of_place.value, known), *harm))
+    elsewhere = {place for place, one in found.items() if one.build != BUILD}
+    everywhere = tuple(name for name, one in known.items() if (one.board, one.case) not in elsewhere)
+    return {IDLE: _Measuring(BUILD, everywhere), **found}
+
+
+def _place(words: str, value: Value, taken: Collection[Place]) -> Place:
+    board, _, case = words.partition(" ")
+    if not case or (board, case) in {IDLE, *taken}:
+        value.fail(f"{words!r}: expected another board and case than {' '.join(IDLE)}")
+    return board, case
+
+
+def _named(value: Value, known: Collection[str]) -> tuple[str, ...]:
+    return tuple(name.text(known) for name in value.items())
 
 
 def _change(name: str, group: str, entry: Entry, directory: Path) -> Change:
@@ -123,14 +160,14 @@ def _change(name: str, group: str, entry: Entry, directory: Path) -> Change:
     )
 
 
-def campaign(rootfs: str, measured: Path = MEASURED) -> Path:
-    """Return the directory of what is measured with the root file system of this SHA-256."""
-    return measured / f"rootfs-{rootfs[:8]}"
+def campaign(rootfs: str, build: str = BUILD, measured: Path = MEASURED) -> Path:
+    """Return the directory of what is measured of a build's kernels with the root file system of this SHA-256."""
+    return (measured if build == BUILD else measured / build) / f"rootfs-{rootfs[:8]}"
 
 
 def campaigns(measured: Path = MEASURED) -> tuple[Path, ...]:
-    """Return the directories of all campaigns."""
-    return tuple(sorted(measured.glob("rootfs-*")))
+    """Return the directories of all campaigns; those of `BUILD` come first."""
+    return (*sorted(measured.glob("rootfs-*")), *sorted(measured.glob("*/rootfs-*")))
 
 
 def records(kernel: str, directory: Path) -> tuple[Record, ...]:

@@ -68,7 +68,7 @@ def measured(directory: Path, seeds: Sequence[int] = (), *, looks: int = 1) -> d
         if not (directory / f"{name}.json.xz").exists():
             continue
         for record in records(name, directory):
-            first = seeds or _seeds(record.case)
+            first = seeds or first_seeds(record.case)
             if record.seed in range(first[0], first[0] + looks * len(first)):
                 found.setdefault((record.board, record.case), {}).setdefault(name, []).append(_planned(record))
     return {
@@ -84,11 +84,16 @@ def _planned(record: Record) -> Record:
 
 
 @cache
-def _seeds(case: str) -> tuple[int, ...]:
+def first_seeds(case: str) -> tuple[int, ...]:
     """Return the boots of a case that a gate compares at first."""
     suite, _, rest = case.partition("/")
     tool, _, load = rest.partition(":")
-    return profile("compare", TOOLS).of(tool, suite, load).seeds
+    return profile(gate_profile(case), TOOLS).of(tool, suite, load).seeds
+
+
+def gate_profile(case: str) -> str:
+    """Return the profile with which a gate compares two kernels in a case."""
+    return "compare-devices" if case.partition("/")[0] in {"pcie", "nvme"} else "compare"
 
 
 def by_place(directories: Iterable[Path]) -> dict[Place, list[Kernels]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from selftests.comparisons import UNPATCHED, Place, changes
+from selftests.comparisons import BUILD, UNPATCHED, Place, builds, changes
 from selftests.kernels import Boots, Kernels, measured, placebos_of
 from selftests.teaching import Teachers
 
@@ -29,6 +29,8 @@ GATE = (
     ("virt-arm64-smp2", "signal/signaltest:idle"),
 )
 """Cases that a gate compares in one run."""
+DEVICES = tuple(place for place, build in builds().items() if build != BUILD)
+"""Cases that a gate compares in one run with the profile `compare-devices`."""
 
 
 def verdicts(
@@ -69,13 +71,13 @@ def is_open(said: Iterable[Verdict]) -> bool:
 
 
 def judged(place: Place, kernels: Kernels) -> list[str]:
-    """Return the kernels that a case must judge rightly: its placebos, and the harm that must show there."""
+    """Return the kernels that a case must judge rightly: its placebos, and the harm that must show there.
+
+    But for harm that breaks a limit in a case which is not compared.
+    """
     known, harmless = changes(), placebos_of(kernels)
-    return [
-        name
-        for name in kernels
-        if name in harmless or (name in known and (known[name].board, known[name].case) == place)
-    ]
+    harm = {name for name, one in known.items() if (one.board, one.case) == place and one.shows != "limit"}
+    return [name for name in kernels if name in harmless or name in harm]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,8 @@ def looks(directories: Iterable[Path], seeds: Sequence[int] = (), placebos: Plac
         first = _complete(measured(directory, seeds), len(seeds)) if seeds else places
         second = measured(directory, seeds, looks=2)
         for place, kernels in first.items():
-            beside = [other for other in places if place in GATE and other in GATE and other != place]
+            gate = next((one for one in (GATE, DEVICES) if place in one), ())
+            beside = [other for other in places if other in gate and other != place]
             yield Looks(
                 campaign=directory.name,
                 place=place,
@@ -183,8 +186,14 @@ def _as_candidate(record: Record, baseline: Record) -> Record:
     if record.environment.command_line == baseline.environment.command_line:
         return replace(record, arm="candidate")
     environment = replace(record.environment, command_line=baseline.environment.command_line)
+    # Records of today say beside it what was booted, which must agree.
+    booted = {name: "words" for name in ("image_sha256",) if name in record.machine}
     return replace(
-        record, environment=environment, arm="candidate", kernel=replace(record.kernel, image_sha256="words")
+        record,
+        environment=environment,
+        arm="candidate",
+        kernel=replace(record.kernel, image_sha256="words"),
+        machine={**record.machine, **booted},
     )
 
 

@@ -10,13 +10,15 @@ from functools import cache
 from pathlib import Path
 
 from selftests.comparisons import UNPATCHED, Place
-from selftests.kernels import FEWEST, Kernels, by_place, distinct, placebos_of
+from selftests.kernels import Kernels, by_place, distinct, placebos_of
 
 from rtgate.judge.compare.phases import Placebo, learnt
 from rtgate.judge.compare.placebos import Learnt, Placebos, version
 from rtgate.records.record import Record
 
 NOTE = "Linux 6.12.117, QEMU 7.2 of Debian 12"
+FEWEST_PLACEBOS = 6
+"""Fewer in a case teach nothing."""
 
 
 def figures_of(campaigns: Iterable[Kernels], without: str = "") -> Mapping[str, Placebo]:
@@ -84,7 +86,7 @@ def placebos_yaml(directories: Iterable[Path]) -> str:
     lines = _HEAD.splitlines()
     by_board: dict[str, list[str]] = {}
     for (board, case), campaigns in sorted(by_place(directories).items()):
-        taught = [kernels for kernels in campaigns if len(placebos_of(kernels)) >= FEWEST]
+        taught = [kernels for kernels in campaigns if len(placebos_of(kernels)) >= FEWEST_PLACEBOS]
         figures = figures_of(taught)
         if figures:
             by_board.setdefault(board, []).extend(_entry(case, taught, figures))

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 from selftests.comparisons import (
+    BUILD,
     DATA,
     IDLE,
     SHOWS,
     UNPATCHED,
     Change,
+    builds,
     campaign,
     campaigns,
     changes,
@@ -32,13 +34,18 @@ from rtgate.measure.case import Arm, Case, plan
 from rtgate.measure.profiles import profile
 from rtgate.records import record as records_file
 from rtgate.target.plan import script
-from rtgate.tools.registry import TOOLS
+from rtgate.tools.registry import COMPANIONS, TOOLS
 
 CHANGES = changes()
 HARMFUL = [change for change in CHANGES.values() if change.group == "harmful"]
 PLACEBOS = [change for change in CHANGES.values() if change.group == "placebos"]
 CAMPAIGNS = campaigns()
 MEASURED = [(directory, path.name.removesuffix(".json.xz")) for directory in CAMPAIGNS for path in directory.iterdir()]
+
+
+def build_of(directory: Path) -> str:
+    """Return the build of a campaign's kernels."""
+    return BUILD if directory.parent.name == "measured" else directory.parent.name
 
 
 def test_there_are_enough_of_each() -> None:
@@ -97,7 +104,7 @@ def test_harm_must_show_at_a_board_in_a_case_that_exist(change: Change) -> None:
     assert boards.board(change.board).virtual
     suite, tool, load = re.split("[/:]", change.case)
     assert suite in TOOLS[tool].suites
-    assert load in {"idle", "hackbench", "stress-ng"}
+    assert load in {"idle", "hackbench", "stress-ng", *COMPANIONS}
     assert change.shows in SHOWS
 
 
@@ -133,6 +140,8 @@ def test_mistakes_are_found(tmp_path: Path, text: str, said: str) -> None:
         ("places: {virt-arm64: [a]}", "'virt-arm64': expected another board and case"),
         ("places: {virt-arm64 latency/cyclictest:idle: [a]}", "expected another board and case"),
         ("places: {virt-arm64 latency/cyclictest:disk: [b]}", "unknown value 'b' (allowed: a)"),
+        ("places: {}\nbuilds: {other: {virt-arm64 x/y:z: [b]}}", "unknown value 'b' (allowed: a)"),
+        ("places: {virt-arm64 x/y:z: [a]}\nbuilds: {other: {virt-arm64 x/y:z: [a]}}", "another board"),
     ],
 )
 def test_mistakes_of_places_are_found(tmp_path: Path, text: str, said: str) -> None:
@@ -140,6 +149,23 @@ def test_mistakes_of_places_are_found(tmp_path: Path, text: str, said: str) -> N
     path.write_text(f"placebos: {{a: {{kind: x, does: y, size: z}}}}\nharmful: {{}}\n{text}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=re.escape(said)):
         places(path)
+
+
+def test_a_place_of_another_build_has_its_changes_and_the_harm_that_must_show_there(tmp_path: Path) -> None:
+    harm = "board: virt-arm64, case: pcie/edu-msi:idle, shows: body"
+    path = tmp_path / "changes.yaml"
+    path.write_text(
+        "placebos: {a: {kind: x, does: y, size: z}, b: {kind: x, does: y, size: z}}\n"
+        f"harmful: {{h: {{kind: x, does: y, size: z, {harm}}}}}\nplaces: {{virt-arm64 latency/cyclictest:disk: [b]}}\n"
+        "builds: {pcie: {virt-arm64 pcie/edu-msi:idle: [a], virt-arm64 pcie/edu-dma:idle: [a]}}\n",
+        encoding="utf-8",
+    )
+    msi, dma, disk = (
+        ("virt-arm64", case) for case in ("pcie/edu-msi:idle", "pcie/edu-dma:idle", "latency/cyclictest:disk")
+    )
+    # What is built only there is not measured idle.
+    assert places(path) == {IDLE: ("a", "b"), disk: ("b",), msi: ("a", "h"), dma: ("a",)}
+    assert builds(path) == {IDLE: BUILD, disk: BUILD, msi: "pcie", dma: "pcie"}
 
 
 def test_harm_is_measured_where_it_must_show() -> None:
@@ -152,10 +178,11 @@ def test_what_was_measured_is_what_changes_yaml_names() -> None:
     """A campaign may lack a change: an old root file system does not come back for a new one."""
     everywhere = places()
     for name in (UNPATCHED, *CHANGES):
-        named = {place for place, names in everywhere.items() if name in {UNPATCHED, *names}}
         where = [directory for directory, kernel in MEASURED if kernel == name]
         assert where
         for directory in where:
+            of_build = {place for place, build in builds().items() if build == build_of(directory)}
+            named = {place for place in of_build if name in {UNPATCHED, *everywhere[place]}}
             assert {(record.board, record.case) for record in records(name, directory)} == named
 
 
@@ -163,7 +190,9 @@ def test_every_campaign_has_what_all_is_compared_with() -> None:
     assert {directory for directory, kernel in MEASURED if kernel == UNPATCHED} == set(CAMPAIGNS)
 
 
-@pytest.mark.parametrize("directory", CAMPAIGNS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "directory", [path for path in CAMPAIGNS if build_of(path) == BUILD], ids=lambda path: path.name
+)
 def test_the_unpatched_kernel_was_measured_with_more_seeds_than_the_others(directory: Path) -> None:
     found = records(UNPATCHED, directory)
     assert {record.seed for record in found if (record.board, record.case) == IDLE} >= set(range(1, 25))
@@ -175,7 +204,7 @@ def test_what_was_measured_is_complete(directory: Path, kernel: str) -> None:
     assert kernel in {*CHANGES, UNPATCHED}
     found = records(kernel, directory)
     assert len({record.kernel.image_sha256 for record in found}) == 1
-    assert {campaign(record.environment.rootfs) for record in found} == {directory}
+    assert {campaign(record.environment.rootfs, build_of(directory)) for record in found} == {directory}
     seeds: dict[tuple[str, str], list[int | None]] = {}
     for record in found:
         seeds.setdefault((record.board, record.case), []).append(record.seed)
@@ -187,7 +216,9 @@ def test_what_was_measured_is_complete(directory: Path, kernel: str) -> None:
                 (woken,) = (
                     other.quantity.value
                     for other in record.measurements
-                    if other.name == "wakeups" and other.labels == measurement.labels and other.quantity is not None
+                    if other.name in {"wakeups", "interrupts"}
+                    and other.labels == measurement.labels
+                    and other.quantity is not None
                 )
                 assert measurement.histogram.total == woken
 

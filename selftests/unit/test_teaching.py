@@ -28,7 +28,7 @@ def idle() -> tuple[Kernels, ...]:
 def test_campaigns_teach_together() -> None:
     both = figures_of(idle())
     parts = [figures_of([kernels]) for kernels in idle()]
-    assert len(parts) == len(campaigns())
+    assert len(parts) == len(campaigns()) - 1  # one is of another build, which idle cyclictest is not measured with
     for name, placebo in both.items():
         assert placebo.move == max(part[name].move for part in parts)
         assert placebo.spike == max(part[name].spike for part in parts)

@@ -325,6 +325,15 @@ def test_what_has_limits_cannot_be_skipped(limit: Threshold) -> None:
     assert exit_code([found]) == 3
 
 
+def test_a_kernel_without_drivers_is_skipped_where_another_build_has_them() -> None:
+    undriven = replace(_skipped(), machine={"ran": "nothing", "other_build": "virt-arm64-pcie"})
+    found = _only(_judge([undriven], [maximum()]))
+    assert (found.status, found.kind) == (Status.SKIP, Kind.UNJUDGED)
+    driven = record(arm="baseline")
+    lost = _only(_judge([undriven], [maximum()], [driven]))
+    assert (lost.status, lost.kind) == (Status.FAIL, Kind.MISSING)  # the candidate's alone
+
+
 def test_a_device_that_only_the_candidate_lost_is_its_fault() -> None:
     lost = record(state="device lost", message="the kernel shows no NVMe disk")
     found = _only(_judge([lost]))

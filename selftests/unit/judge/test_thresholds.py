@@ -117,7 +117,11 @@ NAMES = [
     ),
     (_with(GOOD).replace("test:idle", "test"), "latency/", "'latency/cyclictest' is no case (allowed: SUITE/TOOL:LOAD"),
     (_with(GOOD).replace("cyclictest", "sundial"), "latency/", f"unknown tool 'sundial' (allowed: {ALL_TOOLS})"),
-    (_with(GOOD).replace("latency/", "irq/"), "irq/", "cyclictest is not in the suite 'irq' (allowed: latency, nvme, "),
+    (
+        _with(GOOD).replace("latency/", "irq/"),
+        "irq/",
+        "cyclictest is not in the suite 'irq' (allowed: latency, nvme, pcie)",
+    ),
     (_with(GOOD).replace(":idle", ":doom"), "latency/", f"unknown load 'doom' (allowed: {ALL_LOADS})"),
     (_with(GOOD).replace(":idle", ":doom+tuned"), "latency/", f"unknown load 'doom+tuned' (allowed: {ALL_LOADS})"),
     (

@@ -31,7 +31,7 @@ from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.board.tuning import Tuning, Write
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.measure.case import Case, measure, plan, setting
+from rtgate.measure.case import Case, beforehand, measure, plan, setting
 from rtgate.measure.observed import uname_flavour
 from rtgate.records.evidence import LoadSeen
 from rtgate.records.record import Record
@@ -946,6 +946,9 @@ def test_a_virtual_board_s_kernel_without_pci_is_known_before_it_boots(pci: str 
         if skipped
         else []
     )
+    unmade = beforehand(made, on, 1)
+    assert (unmade is not None) is skipped
+    assert unmade is None or unmade.machine["other_build"] == "virt-arm64-pcie"
     bare = plan(Case(suite="latency", tool=Cyclictest(), load="idle"), on, 1)
     assert not any(need.test == NEVER for need in bare.needs)
 

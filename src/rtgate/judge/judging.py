@@ -17,7 +17,7 @@ from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.explained import Explained
-from rtgate.records.record import Record
+from rtgate.records.record import OTHER_BUILD, Record
 from rtgate.records.schedule import Schedule
 from rtgate.tools import Reports
 from rtgate.validity.check import Check, Held, Spoils
@@ -175,7 +175,10 @@ def _lost(subject: Subject, record: Record) -> Finding:
 
 
 def _skipped(subject: Subject, record: Record, limits: Sequence[Threshold]) -> Iterator[Finding]:
-    """Yield what a boot that could not run the tool means: nothing, unless it should have been able to."""
+    """Yield what a boot that could not run the tool means: nothing, unless it should have been able to.
+
+    A kernel without drivers of devices, on a board that has another build for them, need not be able to.
+    """
     sentence = f"{record.boot}: {record.message}"
     asked, ran = record.kernel.flavour, record.environment.flavour
     if asked and ran and asked != ran:
@@ -183,7 +186,7 @@ def _skipped(subject: Subject, record: Record, limits: Sequence[Threshold]) -> I
         yield _finding(Status.FAIL, Kind.FLAVOUR, f"{lost}; {sentence}", record.boot)
     elif any(other.state == "measured" for other in subject.baseline):
         yield _finding(Status.FAIL, Kind.MISSING, f"{sentence}, and the baseline has it", record.boot)
-    elif any(limit.kind is not LimitKind.FAULT for limit in limits):
+    elif OTHER_BUILD not in record.machine and any(limit.kind is not LimitKind.FAULT for limit in limits):
         yield _finding(Status.MISS, Kind.MISSING, f"{sentence}, and thresholds.yaml has limits for it", record.boot)
     else:
         yield _finding(Status.SKIP, Kind.UNJUDGED, sentence, record.boot)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from rtgate.measure.profiles import Profile
 from rtgate.measure.raw_output import Reading
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence
-from rtgate.records.record import KernelIdentity, Record
+from rtgate.records.record import OTHER_BUILD, KernelIdentity, Record
 from rtgate.target import host
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
@@ -182,10 +182,16 @@ def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:
 def _undriven(case: Case, arm: Arm) -> tuple[Need, ...]:
     """Return what is known of a virtual board's kernel before it boots: without PCI Express it drives no device."""
     qemu = arm.board.qemu
-    if qemu is None or not _devices(case, arm) or not arm.configuration or arm.configuration.get("PCIEPORTBUS") == "y":
+    if qemu is None or not _drives_nothing(arm, _devices(case, arm)):
         return ()
     there = f"; the build {qemu.drivers} has it" if qemu.drivers else ""
     return (Need(test=NEVER, reason=f"{arm.kernel.name} was built without PCI Express (CONFIG_PCIEPORTBUS){there}"),)
+
+
+def _drives_nothing(arm: Arm, devices: Collection[str]) -> bool:
+    """Return whether these are devices of a virtual board that the arm's kernel, by its configuration, cannot drive."""
+    known = bool(devices) and bool(arm.configuration)
+    return arm.board.qemu is not None and known and arm.configuration.get("PCIEPORTBUS") != "y"
 
 
 def _unisolated(arm: Arm) -> tuple[Need, ...]:
@@ -235,7 +241,10 @@ def beforehand(made: Plan, arm: Arm, number: int) -> Outcome | None:
     reasons = hopeless(made.needs, arm.board.cpus)
     if not reasons:
         return None
-    return Outcome(state=State.SKIPPED, message="; ".join(reasons), machine={"boot": str(number), "ran": "nothing"})
+    machine = {"boot": str(number), "ran": "nothing"}
+    if arm.board.qemu and arm.board.qemu.drivers and _drives_nothing(arm, made.devices):
+        machine[OTHER_BUILD] = arm.board.qemu.drivers
+    return Outcome(state=State.SKIPPED, message="; ".join(reasons), machine=machine)
 
 
 def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:

@@ -29,6 +29,8 @@ from rtgate.records.kernel_identity import KernelIdentity as KernelIdentity  # n
 from rtgate.tools.measurement import Measurement
 
 FORMAT = 3
+OTHER_BUILD = "other_build"
+"""In `machine` of a boot that was not made, the build whose kernels drive what this one does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
