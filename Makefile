@@ -11,7 +11,7 @@ tell := || { code=$$?; echo "rtgate ended with exit code $$code"; exit $$code; }
 # Not every shell expands ~ in TREE=~/linux.
 option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
 
-.PHONY: help gate demo test test-lab check fuzz bench bench-kernels bench-concurrency lab lab-down lab-status clean bootstrap bootstrap-dev
+.PHONY: help gate demo test test-lab check docs fuzz bench bench-kernels bench-concurrency lab lab-down lab-status clean bootstrap bootstrap-dev
 
 help: ## list these targets
 	@echo 'make gate [TREE=DIR [BASE=REF] [CANDIDATE=REF]] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
@@ -31,8 +31,13 @@ test: bootstrap-dev ## rtgate's own tests: unit tests, then real builds and boot
 test-lab: bootstrap-dev ## every test on a real LAVA server, also the long ones: half an hour
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" pytest --durations=15 selftests/lab
 
-check: bootstrap-dev ## linters, types, layers, YAML files, shell scripts, project rules
+check: bootstrap-dev ## linters, types, layers, YAML files, shell scripts, documentation, project rules
 	@ci/check
+
+docs: bootstrap-dev ## the documentation site, into site/index.html; makes the pages anew that come from the code
+	@.venv/bin/python ci/docs/commands.py
+	@.venv/bin/python ci/docs/picture.py
+	@ci/docs/build
 
 fuzz: bootstrap-dev ## hostile text against every reader, SECONDS=30 each; TARGET="frames record" picks some
 	@ci/fuzz "$(SECONDS)" $(TARGET)
@@ -64,7 +69,7 @@ lab-status: ## what of the lab is running, and where
 	@ci/lab/lab status $(tell)
 
 clean: ## remove what was made here; caches in ~/.cache/rtgate stay
-	rm -rf .venv node_modules report records build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	rm -rf .venv node_modules report records build demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 		.import_linter_cache selftests/fuzz/corpus
 	find src selftests tests -name __pycache__ -prune -exec rm -rf {} +
 

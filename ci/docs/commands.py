@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Writes docs/reference/commands.md from the parsers of `rtgate`; `--check` only says whether the page is up to date.
+
+Not argparse's own help: its form differs between versions of Python, and the page must not.
+Exit codes: 0 written, or up to date; 1 not up to date (with --check); 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rtgate.cli.main import parser
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "commands.md"
+_TOP = """\
+# Commands
+
+Every command of `rtgate` with its options, defaults and examples: what `rtgate COMMAND --help` says, on one page to
+search. It is made from the program by `make docs`; do not edit it.
+"""
+
+
+def page() -> str:
+    """Return the page's text."""
+    top = parser()
+    commands = next(action for action in top._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - there is no other way in
+    lines = {action.dest: action.help or "" for action in commands._choices_actions}  # noqa: SLF001 - the same
+    parts = [
+        _TOP,
+        "| command | what it does |\n|---|---|",
+        *(f"| [`rtgate {name}`](#rtgate-{name}) | {_cell(line)} |" for name, line in lines.items()),
+        "\n## Exit codes and options of all commands\n",
+        _fenced(top.epilog or ""),
+        *_table(top),
+    ]
+    for name, command in commands.choices.items():
+        parts += ["", f"## rtgate {name}", "", *_command(f"rtgate {name}", command)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _command(name: str, command: argparse.ArgumentParser) -> Iterator[str]:
+    text, _, rest = (command.description or "").partition("\nexamples:\n")
+    # Examples are indented; a paragraph after them is not.
+    examples = "".join(re.findall(r"\A(?:[ ][^\n]*\n?|\n(?=[ ]))*", rest))
+    yield _fenced(" ".join([name, *_usage(command)]))
+    if text:
+        yield f"\n{_prose(text)}"
+    yield from _table(command)
+    if examples.strip():
+        yield f"\nExamples:\n\n{_fenced(examples)}"
+    for block in (rest.removeprefix(examples), command.epilog or ""):
+        if block.strip():
+            yield f"\n{_prose(block)}"
+    for below in (action for action in command._actions if isinstance(action, argparse._SubParsersAction)):  # noqa: SLF001
+        for word, parser_below in below.choices.items():
+            yield f"\n### {name} {word}\n"
+            yield from _command(f"{name} {word}", parser_below)
+
+
+def _usage(command: argparse.ArgumentParser) -> Iterator[str]:
+    if any(isinstance(action, argparse._SubParsersAction) for action in command._actions):  # noqa: SLF001
+        yield "COMMAND ..."
+    for action in _shown(command):
+        words = _spelled(action, 0)
+        yield (
+            words if action.required or (not action.option_strings and action.nargs not in ("?", "*")) else f"[{words}]"
+        )
+
+
+def _spelled(action: argparse.Action, number: int) -> str:
+    """Return an option with its value, or a positional argument."""
+    metavar = action.metavar or (f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.dest)
+    value = " ".join(metavar) if isinstance(metavar, tuple) else str(metavar)
+    if not action.option_strings:
+        return f"{value} ..." if action.nargs in ("*", "+") else value
+    if action.nargs in ("*", "+"):
+        value += " ..."
+    elif action.nargs == "?":
+        value = f"[{value}]"
+    if not action.nargs and value == action.dest:
+        value = value.upper()
+    return action.option_strings[number] if action.nargs == 0 else f"{action.option_strings[number]} {value}"
+
+
+def _table(command: argparse.ArgumentParser) -> Iterator[str]:
+    actions = _shown(command)
+    if not actions:
+        return
+    yield "\n| option | meaning |\n|---|---|"
+    for action in actions:
+        spelled = ", ".join(
+            f"`{_spelled(action, number)}`" for number in range(max(1, len(action.option_strings)))
+        ).replace("|", "\\|")
+        help_text = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
+        yield f"| {spelled} | {_cell(help_text)} |"
+
+
+def _shown(command: argparse.ArgumentParser) -> list[argparse.Action]:
+    hidden = (argparse._HelpAction, argparse._SubParsersAction)  # noqa: SLF001 - the same
+    return [one for one in command._actions if not isinstance(one, hidden) and one.help != argparse.SUPPRESS]  # noqa: SLF001
+
+
+def _cell(text: str) -> str:
+    """Return text for a table's cell: one line, and nothing that Markdown would take for its own."""
+    return re.sub(r"([|<>*_\[\]])", r"\\\1", " ".join(text.split()))
+
+
+def _prose(text: str) -> str:
+    """Return a description as Markdown: paragraphs, and what is indented or aligned as it is."""
+    blocks = re.split(r"\n\s*\n", text.strip())
+    return "\n\n".join(
+        _fenced(block) if re.search(r"^ {2,}|\S {2,}\S", block, re.MULTILINE) else _escaped(block) for block in blocks
+    )
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([<>*_\[\]])", r"\\\1", text)
+
+
+def _fenced(text: str) -> str:
+    return f"```text\n{text.strip(chr(10))}\n```"
+
+
+def main() -> int:
+    """Write the page, or compare it."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    options.add_argument(
+        "--check", action="store_true", help="write nothing; exit code 1 if the page is not up to date"
+    )
+    check = options.parse_args().check
+    made = page()
+    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == made:
+        return 0
+    if check:
+        print(
+            f"{PAGE.name} is not what the program's parsers say: run `make docs` and commit the page", file=sys.stderr
+        )
+        return 1
+    PAGE.write_text(made, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
