@@ -69,7 +69,7 @@ lab-status: ## what of the lab is running, and where
 	@ci/lab/lab status $(tell)
 
 clean: ## remove what was made here; caches in ~/.cache/rtgate stay
-	rm -rf .venv node_modules report records build demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	rm -rf .venv node_modules report records build demo dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 		.import_linter_cache selftests/fuzz/corpus
 	find src selftests tests -name __pycache__ -prune -exec rm -rf {} +
 

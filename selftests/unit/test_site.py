@@ -101,9 +101,19 @@ def test_a_site_that_does_not_exist_is_a_mistake(share: Path, tmp_path: Path, mo
         site.layers()
 
 
-def test_an_installation_without_a_clone_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_package_has_its_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "__file__", str(tmp_path / "lib" / "rtgate" / "site.py"))
+    with pytest.raises(ConfigError, match=f"{tmp_path} has no boards/: install rtgate again, from its wheel"):
+        site.shipped()
+    write(tmp_path, "boards/clone.yaml")
+    assert site.names("boards") == ("clone",)
+    write(tmp_path / "lib" / "rtgate" / "share", "boards/wheel.yaml")
+    assert site.names("boards") == ("wheel",)
+
+
+def test_a_wrong_directory_of_shipped_files_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RTGATE_SHARE", str(tmp_path))
-    with pytest.raises(ConfigError, match=f"{tmp_path} has no boards/: .* set RTGATE_SHARE to the clone"):
+    with pytest.raises(ConfigError, match=f"{tmp_path} has no boards/: set RTGATE_SHARE to a clone"):
         site.shipped()
 
 

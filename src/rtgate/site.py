@@ -27,16 +27,20 @@ class Layer:
 def shipped() -> Path:
     """Return the directory that holds rtgate's own boards, builds, limits and suites.
 
+    It is the one that `RTGATE_SHARE` names; else `share` in the installed package (a wheel); else the clone.
+
     Raises:
-        ConfigError: this installation is not a clone and `RTGATE_SHARE` does not name a directory.
+        ConfigError: that directory has no boards.
     """
+    package = Path(__file__).resolve().parent
+    installed = package / "share"
     named = os.environ.get("RTGATE_SHARE")
-    directory = Path(named) if named else Path(__file__).resolve().parents[2]
+    directory = Path(named) if named else installed if installed.is_dir() else package.parents[1]
     if not (directory / "boards").is_dir():
-        raise ConfigError(
-            f"{directory} has no boards/: "
-            "install rtgate from its clone (pip install -e .) or set RTGATE_SHARE to the clone"
+        remedy = (
+            "set RTGATE_SHARE to a clone of rtgate, or unset it" if named else "install rtgate again, from its wheel"
         )
+        raise ConfigError(f"{directory} has no boards/: {remedy}")
     return directory
 
 

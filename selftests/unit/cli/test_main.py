@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from rtgate import __version__, errors
+from rtgate import __version__, errors, site
 from rtgate.cli import main as command
 from rtgate.cli import where
 
@@ -120,8 +121,10 @@ def test_help_lists_every_command_and_exit_code(
     with pytest.raises(SystemExit):
         command.main(["--help"])
     said = capsys.readouterr().out
-    for name, line in command._COMMANDS.items():
-        assert re.search(rf"^    {name}\s+{re.escape(line[:40])}", said, re.MULTILINE), name
+    for group, commands in command._GROUPS.items():
+        listed = re.search(rf"^{group}:\n((?:  .*\n)+)", said, re.MULTILINE)
+        assert listed, group
+        assert [line.split(maxsplit=1) for line in listed[1].splitlines()] == [list(pair) for pair in commands.items()]
     for code in ("0  pass", "1  FAIL", "2  usage", "3  MISS", "4  ERROR", "5  inconclusive", "130  interrupted"):
         assert f"\n  {code}" in said
 
@@ -189,10 +192,40 @@ def test_the_list_of_commands_does_not_depend_on_what_is_loaded(loaded: tuple[st
     assert command.parser(loaded).format_help() == command.parser().format_help()
 
 
-@pytest.mark.parametrize("words", ["where x", "--site d where x", "--site=d where", "-- where x", "--help where"])
-def test_a_command_is_loaded_wherever_it_is_named(words: str) -> None:
-    """Newer Pythons drop `--` before a command, older ones refuse it: either way nothing is half loaded."""
-    assert _help_of(command.parser(words.split()), "where") == _help_of(command.parser(), "where")
+@pytest.mark.parametrize(
+    "words", ["gate --board virtt", "gate --board=virtt -o out", "lab-check --board virt-arm64 --board virtt"]
+)
+def test_a_mistyped_board_is_refused_before_its_command_is_loaded(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "_module", lambda name: pytest.fail(f"{name} was loaded"))
+    assert command.main(words.split()) == 2
+    assert capsys.readouterr().err.startswith("rtgate: unknown name 'virtt' in boards (allowed: ")
+
+
+def test_a_board_of_the_site_is_known_before_the_command_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "boards").mkdir()
+    shutil.copyfile(site.find("boards", "virt-arm64.yaml"), tmp_path / "boards" / "mine.yaml")
+    words = ["--site", str(tmp_path), "console", "--board", "mine"]
+    with pytest.raises(SystemExit):  # the command is loaded, and wants a kernel
+        command.main([*words, "--no-such-option"])
+    assert "unrecognized arguments: --no-such-option" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["gate --board virtt --help", "gate -h --board virtt", "gate --board virtt -h"])
+def test_help_comes_before_a_mistyped_board(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        command.main(words.split())
+    assert caught.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: rtgate gate")
+
+
+def test_words_behind_two_dashes_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["where", "--", "--board", "virtt"])
+    assert "unrecognized arguments: virtt" in capsys.readouterr().err
 
 
 ALONE = """
@@ -206,7 +239,12 @@ print(*sorted(name for name in sys.modules if name in {"rtgate.cli.gate", "matpl
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["where", "virt-arm64"], "virt-arm64.yaml"), (["--help"], "exit codes:"), (["--version"], __version__)],
+    [
+        (["where", "virt-arm64"], "virt-arm64.yaml"),
+        (["--help"], "exit codes:"),
+        (["--version"], __version__),
+        (["gate", "--board", "virtt"], ""),
+    ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_a_quick_command_loads_nothing_heavy(words: list[str], said: str) -> None:

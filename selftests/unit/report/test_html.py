@@ -83,11 +83,16 @@ def test_a_missing_program_says_what_to_do(tmp_path: Path, results: Path, monkey
     monkeypatch.delenv("RTGATE_ALLURE", raising=False)
     monkeypatch.setattr(site, "shipped", lambda: tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    with pytest.raises(InfrastructureError, match="npm install"):
+    with pytest.raises(html.NoAllureError, match=r"npm install --global allure@[\d.]+`"):
         html.generate(results, tmp_path / "report")
     monkeypatch.setenv("RTGATE_ALLURE", str(tmp_path / "nothing"))
     with pytest.raises(InfrastructureError, match="RTGATE_ALLURE"):
         html.generate(results, tmp_path / "report")
+
+
+def test_the_version_is_the_clone_s() -> None:
+    package = json.loads((site.shipped() / "package.json").read_text(encoding="utf-8"))
+    assert package["dependencies"] == {"allure": html.VERSION}
 
 
 def test_the_clone_s_own_program_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,6 +152,22 @@ def test_a_page_that_cannot_be_made_is_told_everywhere(
     assert "no report page: the Allure command is missing" in capsys.readouterr().err
 
 
+def test_without_allure_the_verdict_stands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> Path:
+        raise html.NoAllureError("this is how to get it")
+
+    monkeypatch.setattr(html, "generate", away)
+    assert finish(tmp_path, [_verdict(Status.PASS, Kind.LIMIT)], Ending(whole=True)) == 0
+    assert json.loads((tmp_path / "verdict.json").read_text())["outcome"] == "PASS"
+    assert {"junit.xml", "allure-results"} <= {path.name for path in tmp_path.iterdir()}
+    said = capsys.readouterr()
+    remedy = f"this is how to get it. Then: rtgate report {tmp_path}/records -o {tmp_path}"
+    assert said.err == f"rtgate: no report page: {remedy}\n"
+    assert "report: " not in said.out
+
+
 def test_records_that_the_history_did_not_take_are_told_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,8 +9,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
@@ -18,38 +17,52 @@ from rtgate import __version__
 from rtgate.errors import RtgateError
 from rtgate.report.text import plain
 
-# Each is a module of this package, and what the list of commands says of it.
-_COMMANDS = {
-    "gate": "build, measure, judge, report",
-    "demo": "gate a kernel that is slow on purpose",
-    "soak": "measure for hours, in chunks",
-    "build": "build a kernel",
-    "modules": "build kernel modules against a build",
-    "repeat": "prove that a virtual-time board repeats itself",
-    "screen": "what a board must measure after a virtual-time gate",
-    "explain": "say which functions made wake-ups or signals slower (virtual time)",
-    "report": "make the report of stored and judged records",
-    "console": "a shell on a virtual board",
-    "plan": "say how much must be measured for an answer",
-    "history": "keep measured boots in a database, show what is there",
-    "calibrate": "propose limits from past good runs",
-    "trend": "show how a board's figures went, and where they changed",
-    "qualify": "say how good a judge a board is",
-    "check-records": "tell which files changed since a run was judged",
-    "compare-env": "show how the environments of two records differ",
-    "where": "say which file a name comes from",
-    "check": "validate all YAML files",
-    "rootfs": "build or find the root filesystem of a target",
-    "pcie-limits": "show what PCI Express links can carry",
-    "submit": "measure on a board of a LAVA lab",
-    "jobs": "list jobs of a LAVA lab",
-    "cancel": "cancel jobs of a LAVA lab",
-    "fetch": "fetch and judge what a job has measured",
-    "lab-check": "say what a LAVA lab supports",
-    "in-job": "measure from inside a LAVA job",
-    "board-health": "prove a board inside a LAVA health check",
-    "hub": "share a console among clients",
+# Each command is a module of this package, which is loaded when the command is used: to load them all takes seconds.
+_GROUPS = {
+    "kernel": {
+        "build": "build a kernel",
+        "modules": "build kernel modules against a build",
+        "rootfs": "build or find the root filesystem of a target",
+    },
+    "measure": {
+        "gate": "build, measure, judge, report",
+        "demo": "gate a kernel that is slow on purpose",
+        "soak": "measure for hours, in chunks",
+        "plan": "say how much must be measured for an answer",
+        "repeat": "prove that a virtual-time board repeats itself",
+        "console": "a shell on a virtual board",
+        "hub": "share a console among clients",
+    },
+    "judge": {
+        "report": "make the report of stored and judged records",
+        "explain": "say which functions made wake-ups or signals slower (virtual time)",
+        "check-records": "tell which files changed since a run was judged",
+        "compare-env": "show how the environments of two records differ",
+        "pcie-limits": "show what PCI Express links can carry",
+    },
+    "lab": {
+        "submit": "measure on a board of a LAVA lab",
+        "fetch": "fetch and judge what a job has measured",
+        "jobs": "list jobs of a LAVA lab",
+        "cancel": "cancel jobs of a LAVA lab",
+        "screen": "what a board must measure after a virtual-time gate",
+        "lab-check": "say what a LAVA lab supports",
+        "in-job": "measure from inside a LAVA job",
+        "board-health": "prove a board inside a LAVA health check",
+    },
+    "history": {
+        "history": "keep measured boots in a database, show what is there",
+        "trend": "show how a board's figures went, and where they changed",
+        "calibrate": "propose limits from past good runs",
+        "qualify": "say how good a judge a board is",
+    },
+    "files": {
+        "check": "validate all YAML files",
+        "where": "say which file a name comes from",
+    },
 }
+_COMMANDS = {name: line for commands in _GROUPS.values() for name, line in commands.items()}
+_DESCRIPTION = "Gates real-time Linux kernels: did this change make real-time behaviour worse, where, how much?"
 _EPILOG = """\
 exit codes:
   0  pass
@@ -62,52 +75,82 @@ exit codes:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """What a command adds its parser to: the list of commands says its line of it."""
-
-    parsers: Any
-    line: str
-
-    def add_parser(self, name: str, **described: Any) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = self.parsers.add_parser(name, help=self.line, **described)
-        return parser
-
-
 def parser(loaded: Container[str] = _COMMANDS) -> argparse.ArgumentParser:
     """Return the parser of the command line; of commands that are not loaded it knows no options."""
+    top, commands = _top()
+    for name in _COMMANDS:
+        if name in loaded:
+            _module(name).add_parser(commands)
+        else:
+            commands.add_parser(name)
+    return top
+
+
+def _top() -> tuple[argparse.ArgumentParser, Any]:
+    """Return the parser of what comes before a command, and what commands are added to."""
     top = argparse.ArgumentParser(
         prog="rtgate",
-        description="Gates real-time Linux kernels: did this change make real-time behaviour worse, where, how much?",
+        usage="rtgate [-h] [--version] [--site DIR] COMMAND ...",
+        description=f"{_DESCRIPTION}\n\n{_listed()}",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"rtgate {__version__}")
     top.add_argument("--site", metavar="DIR", help="the lab's own boards, builds, limits (default: $RTGATE_SITE)")
-    parsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, line in _COMMANDS.items():
-        if name in loaded:
-            _module(name).add_parser(_Listed(parsers, line))
-        else:
-            parsers.add_parser(name, help=line)
-    return top
+    # The description lists the commands, in groups, which argparse has not.
+    commands = top.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, prog="rtgate", help=argparse.SUPPRESS
+    )
+    return top, commands
+
+
+def _listed() -> str:
+    width = max(map(len, _COMMANDS))
+    groups = ("\n".join([f"{group}:", *_lines(commands, width)]) for group, commands in _GROUPS.items())
+    return "\n\n".join([*groups, "`rtgate COMMAND --help` explains a command."])
+
+
+def _lines(commands: Mapping[str, str], width: int) -> list[str]:
+    return [f"  {name:<{width}}  {line}" for name, line in commands.items()]
 
 
 def _module(command: str) -> ModuleType:
     return importlib.import_module(f"rtgate.cli.{command.replace('-', '_')}")
 
 
+def _outline() -> argparse.ArgumentParser:
+    """Return a parser that knows no command's options, but for boards: enough to say which command is meant."""
+    top, commands = _top()
+    for name in _COMMANDS:
+        command = commands.add_parser(name, add_help=False, allow_abbrev=False)
+        command.add_argument("--board", action="append", nargs="?", dest="boards", default=[])
+        command.add_argument("-h", "--help", action="store_true")
+    return top
+
+
+def _check_boards(outline: argparse.Namespace) -> None:
+    """Refuse a mistyped board before its command is loaded. Raises ConfigError."""
+    named = [name for name in outline.boards if name and not outline.help]
+    if named:
+        # Not above: help and version need no boards, and to load them takes as long as all else here.
+        from rtgate.board import boards  # noqa: PLC0415
+
+        for name in named:
+            boards.board(name)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    # To load all commands takes seconds. A word that is none of them is no command: none can be abbreviated.
-    arguments = parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
-    signal.setitimer(signal.ITIMER_REAL, 0)  # everything is loaded
-    if arguments.site:
-        os.environ["RTGATE_SITE"] = arguments.site
+    outline, _ = _outline().parse_known_args(argv)
+    if outline.site:
+        os.environ["RTGATE_SITE"] = outline.site
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:
-        code = int(_module(arguments.command).run(arguments))
+        _check_boards(outline)
+        arguments = parser((outline.command,)).parse_args(argv)
+        signal.setitimer(signal.ITIMER_REAL, 0)  # everything is loaded
+        code = int(_module(outline.command).run(arguments))
         sys.stdout.flush()
     except RtgateError as error:
         print(f"rtgate: {plain(str(error))}", file=sys.stderr)

@@ -20,6 +20,9 @@ from rtgate import site
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.report.categories import CATEGORIES
 
+VERSION = "3.18.0"
+"""The Allure that rtgate was tested with: the one of package.json, which a wheel does not have."""
+
 _DEADLINE_S = 300
 _HISTORY_RUNS = 100
 _TRACKING = re.compile(
@@ -33,6 +36,10 @@ _POLICY = (
 )
 
 
+class NoAllureError(InfrastructureError):
+    """The Allure command is not installed. The message says how to get it."""
+
+
 def generate(results: Path, output: Path, history: Path | None = None) -> Path:
     """Make `index.html` in `output` from a results directory and return its path.
 
@@ -42,7 +49,8 @@ def generate(results: Path, output: Path, history: Path | None = None) -> Path:
         history: the file in which runs are remembered, for trends; `history.jsonl` in `output` when None.
 
     Raises:
-        InfrastructureError: the Allure command is missing, or it failed.
+        NoAllureError: the Allure command is not installed.
+        InfrastructureError: it failed, or the page cannot be written.
     """
     command = _command()
     try:
@@ -64,23 +72,24 @@ def generate(results: Path, output: Path, history: Path | None = None) -> Path:
 
 
 def _command() -> list[str]:
-    """Return how to start Allure: RTGATE_ALLURE, else the clone's own, else the one on PATH."""
+    """Return how to start Allure: RTGATE_ALLURE, else the clone's own, else the one on PATH. Raises as `generate`."""
     named = os.environ.get("RTGATE_ALLURE")
     if named:
         if shutil.which(named) is None:
-            raise InfrastructureError(f"RTGATE_ALLURE is {named}, which is no program that can be run")
+            raise InfrastructureError(f"RTGATE_ALLURE is {named}, which is not a program that can be run")
         return [named]
     try:
         own = site.shipped() / "node_modules" / ".bin" / "allure"
-    except ConfigError:  # an installation without a clone has no node_modules either
+    except ConfigError:
         own = Path("allure")
     if own.is_file():
         return [str(own)]
     found = shutil.which("allure")
     if found is None:
-        raise InfrastructureError(
-            "the report needs the Allure command, which is not installed: run `npm install` in rtgate's clone "
-            "(`make gate` does), or name the program in RTGATE_ALLURE; `--no-html` does without"
+        raise NoAllureError(
+            "index.html is made by the Allure command, which is not installed: install Node 18 or later, then run "
+            f"`npm install --global allure@{VERSION}` (in a clone of rtgate: `ci/bootstrap`), or name the program in "
+            "RTGATE_ALLURE"
         )
     return [found]
 

@@ -91,7 +91,8 @@ def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
     """Write Allure's results and page, `junit.xml`, `verdict.json` and the summary from one list; return the exit code.
 
     What went wrong beside the kernel (the history, the page, boots that are missing) is a MISS of that list, so that
-    none of them is green where another is not. `verdict.json` must be there already.
+    none of them is green where another is not. `verdict.json` must be there already. Where Allure is not installed, a
+    notice says how to make the page; no verdict depends on it.
 
     Raises:
         ConfigError: records cannot be read.
@@ -123,9 +124,12 @@ def unjudged(records: Sequence[Record], verdicts: Sequence[Verdict]) -> list[Ver
 
 
 def _page(output: Path) -> tuple[Path | None, str]:
-    """Return the report page, or why there is none: a verdict must not get lost because its page could not be made."""
+    """Return the report page, or what failed: a verdict must not get lost because its page could not be made."""
     try:
         return html.generate(output / "allure-results", output), ""
+    except html.NoAllureError as error:
+        say(f"no report page: {error}. Then: rtgate report {output / 'records'} -o {output}")
+        return None, ""
     except InfrastructureError as error:
         return None, f"no report page: {error}"
 
