@@ -105,7 +105,7 @@ def _fill(history: History, records: int) -> int:
 
 def _origin(night: int, board: int) -> Origin:
     now = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=night)
-    return Origin(run=f"night-{night}-board-{board}", now=now, undeclared={})
+    return Origin(run=f"night-{night}-board-{board}", now=now, not_applicable={})
 
 
 def _rows(records: int, made: Mapping[tuple[int, int, int], dict[str, Any]]) -> Iterator[dict[str, Any]]:

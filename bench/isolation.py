@@ -20,7 +20,7 @@ from rtgate.cli.build import build_kernel
 from rtgate.measure.case import Case, measure
 from rtgate.records.record import Record
 from rtgate.tools.cyclictest import Cyclictest
-from rtgate.validity.check import Held
+from rtgate.validity.check import CheckResult
 from rtgate.validity.checks import checks
 from rtgate.workflow.arms import ArmRequest, make_arms
 
@@ -71,7 +71,9 @@ def _wrong(record: Record, *, skipped: bool) -> str:
         return "" if right else f"{record.state}, and it should be skipped before it boots: {record.message}"
     if record.state != "measured":
         return f"{record.state}: {record.message}"
-    return "; ".join(f"{check.name}: {check.sentence}" for check in checks(record, {}) if check.held is Held.FAILED)
+    return "; ".join(
+        f"{check.name}: {check.sentence}" for check in checks(record, {}) if check.held is CheckResult.FAILED
+    )
 
 
 def _show(found: list[Seen]) -> None:

@@ -36,7 +36,7 @@ from selftests.teaching import placebos_yaml  # noqa: E402
 from rtgate import site  # noqa: E402
 from rtgate.errors import ConfigError  # noqa: E402
 from rtgate.judge.compare.boot_figures import boot_figures  # noqa: E402
-from rtgate.judge.compare.placebos import Learnt, Placebos, load_placebos  # noqa: E402
+from rtgate.judge.compare.placebos import PlaceboModel, Placebos, load_placebos  # noqa: E402
 from rtgate.judge.limits import interval  # noqa: E402
 from rtgate.judge.verdict import Kind, Status  # noqa: E402
 from rtgate.measure.profiles import seeds  # noqa: E402
@@ -81,7 +81,7 @@ def _show(directories: Sequence[Path], chosen: Sequence[int], placebos: Placebos
     return 1 if worst or not cases else 0
 
 
-def _learnt(place: Place, kernels: Kernels, placebos: Placebos) -> Learnt:
+def _learnt(place: Place, kernels: Kernels, placebos: Placebos) -> PlaceboModel:
     one = kernels[UNPATCHED].records[0]
     return placebos.of(one.board, one.kernel.flavour, place[1], " ".join(one.argv))
 

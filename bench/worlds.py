@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare
 from rtgate.judge.compare.paired import BoardPairs, Evidence, Prior, Series, SpikeSeries
 from rtgate.judge.compare.pairing import BoardRecords, Known, evidence, finding
-from rtgate.judge.compare.procedures import Done, MergeRequestState, Past, Screening, next_step, suspicions
+from rtgate.judge.compare.procedures import Done, MergeRequestState, Screening, SessionHistory, next_step, suspicions
 from rtgate.judge.compare.summaries import BODY, HOUR_LEVEL, TAIL_RATE, Spikes, levels
 from rtgate.records import record as records_file
 from rtgate.records.environment import Environment
@@ -328,7 +328,7 @@ def _case(drawn: Drawn, row: int, name: str) -> Case:
         series.append(Series(case=name, metric=metric, boards=boards))
     history = _spikes(drawn.history, row)
     boots = [{metric: float(drawn.screen.logs[metric][row, boot]) for metric in METRICS} for boot in range(SCREEN)]
-    suspicion = suspicions(boots, _spikes(drawn.screen, row), Past(sessions=sessions, spikes=history))
+    suspicion = suspicions(boots, _spikes(drawn.screen, row), SessionHistory(sessions=sessions, spikes=history))
     spikes = SpikeSeries(
         case=name, baseline=_spikes(drawn.baseline, row), candidate=_spikes(drawn.candidate, row), history=history
     )

@@ -17,7 +17,7 @@ from selftests.teaching import Teachers
 
 from rtgate.judge.compare.boot_figures import boot_figures
 from rtgate.judge.compare.comparing import compare
-from rtgate.judge.compare.inputs import Grounds
+from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.compare.placebos import Placebos
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
@@ -47,7 +47,7 @@ def verdicts(
         records=[_as_candidate(record, baseline.records[0]) for record in candidate.records],
         baseline=[record for record in baseline.records if record.seed in seeds],
     )
-    said = [*judge(subject, Thresholds()), *compare([subject, *quiet], Grounds(placebos=placebos))]
+    said = [*judge(subject, Thresholds()), *compare([subject, *quiet], ComparisonInputs(placebos=placebos))]
     return [one for one in said if one.case == place[1]]
 
 

@@ -13,7 +13,7 @@ from selftests.comparisons import UNPATCHED, Place
 from selftests.kernels import Kernels, by_place, distinct, placebos_of
 
 from rtgate.judge.compare.phases import Placebo, learnt
-from rtgate.judge.compare.placebos import Learnt, Placebos, version
+from rtgate.judge.compare.placebos import PlaceboModel, Placebos, version
 from rtgate.records.record import Record
 
 NOTE = "Linux 6.12.117, QEMU 7.2 of Debian 12"
@@ -77,7 +77,7 @@ def _taught(teachers: Teachers, name: str) -> Placebos:
     board, case = teachers.place
     one = teachers.campaigns[0][UNPATCHED].records[0]
     figures = figures_of(teachers.campaigns, name)
-    learnt = Learnt(command=" ".join(one.argv), source="the others", figures=figures)
+    learnt = PlaceboModel(command=" ".join(one.argv), source="the others", figures=figures)
     return Placebos({(board, one.kernel.flavour, case): learnt})
 
 

@@ -32,7 +32,7 @@ from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
 from rtgate.tools import Expected, Setting
 from rtgate.tools.cyclictest import Cyclictest
-from rtgate.tools.threads import SCHED_OTHER, Seen, Threads
+from rtgate.tools.threads import SCHED_OTHER, Threads, ThreadScope
 from rtgate.units import Quantity
 
 BOARD = "virt-arm64"
@@ -56,7 +56,7 @@ class Quick(Cyclictest):
 
     def expected(self, setting: Setting) -> Expected:
         thread = Threads(count=1, policy=SCHED_OTHER, priority=0)
-        return Expected(threads=(thread,), duration_s=0.2, seen=Seen.SESSION)
+        return Expected(threads=(thread,), duration_s=0.2, seen=ThreadScope.SESSION)
 
 
 @dataclass(frozen=True, slots=True)

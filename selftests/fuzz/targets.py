@@ -252,7 +252,7 @@ def _log(data: bytes, directory: Path) -> None:
         assert len(list(record.read_all(inside))) == len(found.records)
     log = (LogLine(number, "", "info" if number % 3 else "target", line, "") for number, line in enumerate(lines))
     for boot in boots(log):
-        assert all(word.isprintable() for word in boot_log.told(boot).firmware)
+        assert all(word.isprintable() for word in boot_log.parse_boot_log(boot).firmware)
 
 
 _UNITS = tuple(

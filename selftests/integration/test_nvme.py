@@ -36,7 +36,7 @@ def _verdicts(record: Record) -> tuple[Verdict, ...]:
         arm=record.arm,
         flavour=record.kernel.flavour,
         records=(record,),
-        undeclared={"steady": "an emulated disk is as fast as the host lets it be"},
+        not_applicable={"steady": "an emulated disk is as fast as the host lets it be"},
     )
     return judge(subject, Thresholds())
 

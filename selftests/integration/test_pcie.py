@@ -35,7 +35,7 @@ from rtgate.target.plan import Plan
 from rtgate.target.qemu import Machine, Monitor, process
 from rtgate.tools import Expected, Setting
 from rtgate.tools.pcie_link import PcieLink
-from rtgate.tools.threads import Seen
+from rtgate.tools.threads import ThreadScope
 
 NVME, PORT = "0000:01:00.0", "0000:00:08.0"
 BOARDS = {"virt-arm64": "pcie_kernel", "virt-x86_64": "x86_64_pcie_kernel"}  # with their kernels
@@ -259,7 +259,7 @@ class Remover(PcieLink):
         )
 
     def expected(self, setting: Setting) -> Expected:
-        return Expected(threads=(), duration_s=2, seen=Seen.SESSION)
+        return Expected(threads=(), duration_s=2, seen=ThreadScope.SESSION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

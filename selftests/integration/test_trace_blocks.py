@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from rtgate.explain import plugin, trace
-from rtgate.explain.trace import Order
+from rtgate.explain.trace import TraceRequest
 
 # A boot sector. It copies a loop to 0x8ff5, where the sixth byte of `movl` is in the next page, and runs it nine times.
 LOOP, ROUNDS = 0x8FF5, 9
@@ -28,7 +28,7 @@ outb %al, $0xf4
 
 def test_an_instruction_that_crosses_into_another_page_belongs_to_one_block(tmp_path: Path) -> None:
     (tmp_path / "a.s").write_text(SECTOR)
-    (tmp_path / "order").write_text(Order(slice_bits=40).text())
+    (tmp_path / "order").write_text(TraceRequest(slice_bits=40).text())
     link = ["ld", "-m", "elf_i386", "-Ttext=0x7c00", "--oformat=binary", "-e", "0", "-o", "sector", "a.o"]
     for command in (["as", "--32", "-o", "a.o", "a.s"], link):
         subprocess.run(command, cwd=tmp_path, check=True)

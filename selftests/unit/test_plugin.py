@@ -21,7 +21,7 @@ from rtgate.errors import InfrastructureError
 from rtgate.measure import run as run_module
 from rtgate.measure.case import Arm, Case
 from rtgate.measure.profiles import profile
-from rtgate.measure.run import Beside, Run
+from rtgate.measure.run import BootPool, Run
 from rtgate.records import record as records_file
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
@@ -402,14 +402,14 @@ def test_a_machine_that_cannot_measure_one_case_is_a_miss_of_that_case(suite: Su
 def test_boots_that_were_begun_end_when_the_rest_cannot_be(suite: Suite, error: BaseException) -> None:
     """Cases are begun all at once: what was begun before the error must not go on in the background."""
     rooms: list[Path] = []
-    left: list[Beside] = []
+    left: list[BootPool] = []
 
     def room(path: Path) -> None:
         rooms.append(path)
         if len(rooms) == 2:
             raise error
 
-    class Watched(Beside):
+    class Watched(BootPool):
         def __init__(self, run: Run) -> None:
             super().__init__(run)
             left.append(self)

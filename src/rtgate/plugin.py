@@ -28,7 +28,7 @@ from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import Profile, profile
-from rtgate.measure.run import Beside, Run, stored
+from rtgate.measure.run import BootPool, Run, stored
 from rtgate.records import planned
 from rtgate.records.record import Record
 from rtgate.report.progress import Progress
@@ -41,7 +41,7 @@ Measure = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CaseMark:
     """What a test item measures: a tool under a load, which profiles may have to name."""
 
     tool: Tool
@@ -54,7 +54,7 @@ def cases(tool: Tool, *loads: str, named: tuple[str, ...] = ()) -> pytest.MarkDe
 
     Loads that are `named` are for profiles that name them: no other measures under them.
     """
-    asked = [*(Asked(tool, load) for load in loads), *(Asked(tool, load, named=True) for load in named)]
+    asked = [*(CaseMark(tool, load) for load in loads), *(CaseMark(tool, load, named=True) for load in named)]
     return pytest.mark.parametrize("measure", asked, ids=[one.load for one in asked], indirect=True)
 
 
@@ -74,7 +74,7 @@ class Session:
         self.boards: dict[str, frozenset[str | None]] = {}
         self.stored: dict[str, list[Record]] | None = None
         self.run: Run | None = None
-        self._beside: Beside | None = None
+        self._beside: BootPool | None = None
         self.compared: tuple[Verdict, ...] = ()
         self.history: str | None = config.getoption("--history")
         self.judging = not config.getoption("--no-judge")
@@ -126,10 +126,10 @@ class Session:
                 self._beside = None
                 raise
 
-    def _all_begun(self, first: Case) -> Beside:
+    def _all_begun(self, first: Case) -> BootPool:
         """Begin this case and all after it, so that no core waits for the last boot of a case."""
         assert self.run is not None
-        beside = Beside(self.run)
+        beside = BootPool(self.run)
         left = list(self.cases.values())
         try:
             for case in left[left.index(first) :]:
@@ -282,11 +282,11 @@ def _selected(config: pytest.Config, items: list[pytest.Item], offers: _Offers) 
     return cases
 
 
-def _asked(item: pytest.Item) -> Asked | None:
+def _asked(item: pytest.Item) -> CaseMark | None:
     """Return what an item measures, or None for an item that is not ours."""
     found = getattr(item, "callspec", None)
     asked = found.params.get("measure") if found else None
-    return asked if isinstance(asked, Asked) else None
+    return asked if isinstance(asked, CaseMark) else None
 
 
 @pytest.fixture

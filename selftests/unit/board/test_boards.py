@@ -45,7 +45,7 @@ def test_a_board_is_read(directory: Path) -> None:
     assert board.console == boards.Console(device="ttyS2", baud=1500000, prompt="# ")
     assert (board.command_line, board.rootfs, board.work_directory) == ("quiet", "core", "/run/rtgate")
     assert (board.scratch, board.cpu_classes, board.tunings) == ("", {}, {"default": DEFAULT})
-    assert board.undeclared == {"threads": "no RT threads"}
+    assert board.not_applicable == {"threads": "no RT threads"}
     assert not board.virtual
     assert board.qemu is None
 

@@ -16,7 +16,7 @@ from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Chunk, Record
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.validity import readings
-from rtgate.validity.check import Check, Held, Spoils
+from rtgate.validity.check import Check, CheckResult, Invalidates
 from rtgate.validity.checks import checks
 
 CASE = Case(suite="latency", tool=Cyclictest(), load="hackbench")
@@ -293,19 +293,19 @@ def _isolated(time: str, isolated: bytes, *, interrupts: bool = True) -> Record:
 @pytest.mark.parametrize("time", ["real", "virtual"])
 def test_a_tuning_that_took(time: str) -> None:
     found = _check(_isolated(time, b"1\n"))
-    assert (found.held, found.sentence) == (Held.OK, "isolated 1, no interrupt came elsewhere than on 0")
+    assert (found.held, found.sentence) == (CheckResult.OK, "isolated 1, no interrupt came elsewhere than on 0")
 
 
 def test_a_tuning_that_did_not_take_is_invalid() -> None:
     found = _check(_isolated("virtual", b"\n", interrupts=False))
-    assert (found.held, found.spoils) == (Held.FAILED, Spoils.FIGURES)
+    assert (found.held, found.spoils) == (CheckResult.FAILED, Invalidates.FIGURES)
     assert found.sentence == "CPUs 1 should be isolated, and the kernel says none"
 
 
 @pytest.mark.parametrize("time", ["real", "virtual"])
 def test_interrupts_that_nobody_looked_at_prove_nothing(time: str) -> None:
     found = _check(_isolated(time, b"1\n", interrupts=False))
-    assert (found.held, found.spoils) == (Held.FAILED, Spoils.GOOD_NEWS)
+    assert (found.held, found.spoils) == (CheckResult.FAILED, Invalidates.GOOD_NEWS)
     assert found.sentence == "where interrupts came was not read before and after"
 
 
@@ -327,36 +327,36 @@ def _booted(log: bytes = OFFLOADED, mask: bytes | None = b"1\n") -> Record:
 def test_kernel_arguments_alone_are_read_back() -> None:
     found = _check(_booted())
     assert (found.held, found.sentence) == (
-        Held.OK,
+        CheckResult.OK,
         "isolated 1, rcu_nocbs 1, no interrupt came elsewhere than on 0",
     )
 
 
 def test_kernel_arguments_that_did_not_take_are_invalid() -> None:
     found = _check(_booted(log=OFFLOADED.replace(b"CPUs: 1", b"CPUs: (none)"), mask=b"3\n"))
-    assert (found.held, found.spoils) == (Held.FAILED, Spoils.FIGURES)
+    assert (found.held, found.spoils) == (CheckResult.FAILED, Invalidates.FIGURES)
     assert found.sentence == (
         "CPUs 1 should be rcu_nocbs, and the kernel says none; "
         "interrupts should be on CPUs 0 by default, and the kernel's mask is 3"
     )
-    assert _check(_booted(mask=None)).held is Held.FAILED
+    assert _check(_booted(mask=None)).held is CheckResult.FAILED
 
 
 def test_a_log_without_its_beginning_does_not_tell_of_rcu_callbacks() -> None:
     found = _check(_booted(log=b"[9] late\n"))
-    assert (found.held, found.spoils) == (Held.FAILED, Spoils.GOOD_NEWS)
+    assert (found.held, found.spoils) == (CheckResult.FAILED, Invalidates.GOOD_NEWS)
     assert found.sentence == "whether rcu_nocbs took was not read: the kernel's log has lost its beginning"
     record = _booted(log=b"[9] late\n")
     # Of a soak's chunks the first one has the log of the boot; on an attached board that had lost its beginning before.
     first = replace(record, chunk=Chunk(soak="one", number=1), evidence=replace(record.evidence, log="some"))
-    assert _check(first).held is Held.FAILED
+    assert _check(first).held is CheckResult.FAILED
     later = replace(record, chunk=Chunk(soak="one", number=2), evidence=replace(record.evidence, log="new"))
-    assert _check(later).held is Held.OK
+    assert _check(later).held is CheckResult.OK
 
 
 def test_without_a_tuning_there_is_nothing_to_take() -> None:
     found = _check(measure(CASE, arm(FakeTarget(), time="real"), 1)[0])
-    assert (found.held, found.sentence) == (Held.OK, "the tuning isolates nothing")
+    assert (found.held, found.sentence) == (CheckResult.OK, "the tuning isolates nothing")
 
 
 def test_interrupts_are_read_only_where_they_are_moved() -> None:

@@ -27,7 +27,7 @@ SUCCESS = "/sys/power/suspend_stats/success"
     ],
 )
 def test_lines_that_tell_of_a_suspend(line: str) -> None:
-    (found,) = suspend.told(f"[    0.0] Linux version 6.12\n{line}\n[  106.0] usb 1-1: reset\n")
+    (found,) = suspend.suspend_lines(f"[    0.0] Linux version 6.12\n{line}\n[  106.0] usb 1-1: reset\n")
     assert line.endswith(found)
     assert found[0].isalpha()
 
@@ -42,16 +42,16 @@ def test_lines_that_tell_of_a_suspend(line: str) -> None:
     ],
 )
 def test_lines_that_tell_of_none(line: str) -> None:
-    assert suspend.told(line) == ()
+    assert suspend.suspend_lines(line) == ()
 
 
 def test_a_real_boot_tells_of_none() -> None:
-    assert suspend.told(files()["dmesg"].decode()) == ()
+    assert suspend.suspend_lines(files()["dmesg"].decode()) == ()
 
 
 @given(st.text())
 def test_any_log_is_read(log: str) -> None:
-    assert all(len(line) < 200 for line in suspend.told(log))
+    assert all(len(line) < 200 for line in suspend.suspend_lines(log))
 
 
 def _recorded(time: str, **changes: bytes | None) -> Record:
@@ -68,5 +68,5 @@ def test_counts_are_readings_of_live_boards() -> None:
 def test_the_log_is_looked_through_on_every_board() -> None:
     assert _recorded("virtual").evidence.suspends == ()
     assert _recorded("virtual", dmesg=b"").evidence.suspends is None
-    slept = files()["dmesg"] + b"[   5.1] PM: suspend entry (s2idle)\n"
-    assert _recorded("virtual", dmesg=slept).evidence.suspends == ("PM: suspend entry (s2idle)",)
+    why_not_exercised = files()["dmesg"] + b"[   5.1] PM: suspend entry (s2idle)\n"
+    assert _recorded("virtual", dmesg=why_not_exercised).evidence.suspends == ("PM: suspend entry (s2idle)",)

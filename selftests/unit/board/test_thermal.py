@@ -12,7 +12,7 @@ from rtgate.records.record import Record
 from rtgate.target.outcome import Outcome
 from rtgate.target.plan import script
 from rtgate.tools.cyclictest import Cyclictest
-from rtgate.validity.check import Held
+from rtgate.validity.check import CheckResult
 from rtgate.validity.checks import checks
 
 ZONE = "/sys/class/thermal/thermal_zone"
@@ -78,4 +78,4 @@ def test_temperatures_are_readings_and_no_settings() -> None:
     assert zone == {f"{ZONE}0/temp": ("45000", "52000"), f"{ZONE}0/type": ("cpu", "cpu")}
     assert PRINTK in found.evidence.settings
     assert not set(found.evidence.readings) & set(found.evidence.settings)
-    assert {check.name: check.held for check in checks(found, {})}["settings"] is Held.OK
+    assert {check.name: check.held for check in checks(found, {})}["settings"] is CheckResult.OK

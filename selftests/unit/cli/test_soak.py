@@ -14,7 +14,7 @@ from rtgate.tools.cyclictest import Cyclictest
 from rtgate.units import Quantity
 from rtgate.workflow.soak import spec as orders
 from rtgate.workflow.soak.chunks import Chunks
-from rtgate.workflow.soak.progress import Running
+from rtgate.workflow.soak.progress import SoakProgress
 
 ASKED = ["soak", "--board", "virt-arm64", "--case", "latency/cyclictest:idle", "--for", "6s", "--chunk", "2s"]
 
@@ -83,13 +83,13 @@ def test_progress_adds_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     order = orders.begin(case, live, "tcp:h:1", 3, tmp_path)
     chunks = Chunks(order=order, case=case, arm=live, records=tmp_path)
     first, second = (chunks.add(number, measured(), b"", {}) for number in (1, 2))
-    running = Running(order, [("latency", Quantity.parse("40 virtual us"))])
+    running = SoakProgress(order, [("latency", Quantity.parse("40 virtual us"))])
     running.begin([first])
     running.seen(second, 3661)
     said = capsys.readouterr().err
     assert re.search(r"3 chunks of 2 s, 1 here already\n", said)
     assert re.search(r"\[2/3, 1:01:01 left\] chunk 2: max 45\.4 virtual us .*; so far max 45\.4 virtual us", said)
     assert re.search(r"; latency: 8 of \d+ over 40 virtual us", said)
-    without = Running(order, [])
+    without = SoakProgress(order, [])
     without.seen(first, 0)
     assert "99.9 % within" in capsys.readouterr().err

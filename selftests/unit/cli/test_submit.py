@@ -27,7 +27,7 @@ from rtgate.console.faults import scan
 from rtgate.judge.compare.looks import RELEASE
 from rtgate.judge.compare.procedures import Measure
 from rtgate.lava.job.artefacts import serving
-from rtgate.lava.job.request import Order
+from rtgate.lava.job.request import MeasurementRequest
 from rtgate.measure.case import Case
 from rtgate.records import planned, record
 from rtgate.records.record import Place
@@ -497,7 +497,7 @@ def test_what_follows_a_pair_that_was_left_out_has_numbers_of_its_own(
 def test_parts_that_nobody_came_to_are_missed(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Order, "usual_s", 1800.0)
+    monkeypatch.setattr(MeasurementRequest, "usual_s", 1800.0)
     broken = [deploy(1), booted(2), told_in(measured(), tmp_path / "one"), deploy(4), POWER]
     server.stories += [Story(log=list(broken), health="Incomplete") for _ in range(3)]
     assert main.main([*WAIT, "--boots", "6"]) == 3

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.explain.trace import Event, Kind, Order, parse, read
+from rtgate.explain.trace import Event, Kind, TraceRequest, parse, read
 
 from .conftest import trace, unpacked
 
@@ -74,6 +74,6 @@ def test_anything_is_a_trace_or_refused(events: bytes, runs: bytes, counts: byte
 
 
 def test_an_order_is_written_for_the_plugin() -> None:
-    order = Order(marks={Kind.TIMER_INTERRUPT: 0xFFFFFFC0800AF6D4}, intervals=[(5, 9)], window=(1, 20))
+    order = TraceRequest(marks={Kind.TIMER_INTERRUPT: 0xFFFFFFC0800AF6D4}, intervals=[(5, 9)], window=(1, 20))
     assert order.text() == "mark 16 ffffffc0800af6d4\ninterval 5 9\nwindow 1 20\n"
-    assert Order(slice_bits=21).text() == "slices 21\n"
+    assert TraceRequest(slice_bits=21).text() == "slices 21\n"

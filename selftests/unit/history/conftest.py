@@ -70,7 +70,7 @@ def mean_level(one: Record) -> dict[str, float]:
 
 
 def origin(run: str = "night-1") -> Origin:
-    return Origin(run=run, now=NOW, undeclared={})
+    return Origin(run=run, now=NOW, not_applicable={})
 
 
 @pytest.fixture

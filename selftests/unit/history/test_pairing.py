@@ -13,7 +13,7 @@ from selftests.unit.report.conftest import make
 
 from rtgate.history import queries
 from rtgate.history.database import History
-from rtgate.history.pairing import Borrowed, borrow, pairs, priors
+from rtgate.history.pairing import PriorData, borrow, pairs, priors
 from rtgate.history.queries import Boot, Wanted
 from rtgate.history.store import add
 from rtgate.judge.compare.procedures import suspicions
@@ -135,7 +135,7 @@ def test_a_comparison_borrows_levels_variance_spikes_and_sessions(fill: Fill, hi
 
 
 def test_nothing_is_borrowed_from_an_empty_history(history: History) -> None:
-    assert borrow(history, record(1)) == Borrowed()
+    assert borrow(history, record(1)) == PriorData()
 
 
 def test_a_run_that_is_judged_again_lends_itself_nothing(fill: Fill, history: History) -> None:

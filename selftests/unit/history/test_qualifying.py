@@ -110,7 +110,7 @@ def test_boots_that_died_are_boots(bench: Path, state: str, capsys: pytest.Captu
 def test_what_died_before_the_board_was_what_it_is_does_not_count(
     bench: Path, history: History, fill: Fill, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    early = Origin(run="last-year", now=NOW - timedelta(days=400), undeclared={}, trusted=True)
+    early = Origin(run="last-year", now=NOW - timedelta(days=400), not_applicable={}, trusted=True)
     add(history, [dead(number, "hang") for number in range(200, 212)], early)
     fill("night-1", night(0.002))
     main(["qualify", "--board", "bench"])

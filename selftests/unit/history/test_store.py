@@ -69,8 +69,8 @@ def test_an_invalid_boot_is_kept_and_says_why(history: History) -> None:
 
 
 def test_a_check_that_the_board_declares_away_makes_no_boot_invalid(history: History) -> None:
-    undeclared = {"bench": {"cpus": "one of the CPUs sleeps"}}
-    add(history, [record(1, online="")], Origin(run="r", now=NOW, undeclared=undeclared))
+    not_applicable = {"bench": {"cpus": "one of the CPUs sleeps"}}
+    add(history, [record(1, online="")], Origin(run="r", now=NOW, not_applicable=not_applicable))
     assert queries.find(history, Wanted(good=True))
 
 
@@ -105,7 +105,7 @@ def test_a_candidate_is_trusted_only_when_somebody_says_so_also_later(fill: Fill
     made = record(1, arm="candidate")
     add(history, [made], origin())
     assert not queries.comparable_boots(history, record(99))
-    assert add(history, [made], Origin(run="again", now=NOW, undeclared={}, trusted=True)) == Stored(new=0, known=1)
+    assert add(history, [made], Origin(run="again", now=NOW, not_applicable={}, trusted=True)) == Stored(new=0, known=1)
     assert [boot.run for boot in queries.comparable_boots(history, record(99))] == ["night-1"]
     add(history, [made], origin())
     assert queries.comparable_boots(history, record(99))

@@ -12,12 +12,12 @@ from selftests.unit.report.conftest import Boot, make
 
 from rtgate.judge.booted import mixed
 from rtgate.judge.compare.comparing import compare
-from rtgate.judge.compare.inputs import Grounds
+from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.record import Record, as_json, from_json
-from rtgate.validity.check import Held
+from rtgate.validity.check import CheckResult
 from rtgate.validity.checks import checks
 
 
@@ -73,7 +73,7 @@ def test_what_nobody_knows_the_kernel_of_is_an_error_and_nothing_else(case: str)
     (error,) = (one for one in judge(subject, Thresholds()) if one.status is Status.ERROR)
     assert error.kind is Kind.VALIDITY
     assert said in error.sentence
-    assert compare([subject], Grounds(placebos=PLACEBOS)) == ()  # however clear the figures are
+    assert compare([subject], ComparisonInputs(placebos=PLACEBOS)) == ()  # however clear the figures are
 
 
 def test_records_that_agree_are_of_one_kernel() -> None:
@@ -105,7 +105,7 @@ def test_only_what_no_file_can_say_makes_a_record_unproven() -> None:
     assert not again.unproven
     assert mixed((), [again])
     (check,) = (check for check in checks(again, {}) if check.name == "record")
-    assert check.held is Held.FAILED
+    assert check.held is CheckResult.FAILED
     assert "`sources` has no raw/tool.rc" in check.sentence
     (spared,) = checks(bare[0], {})[:1]
     assert spared.name != "record"

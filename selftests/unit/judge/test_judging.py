@@ -30,7 +30,7 @@ from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.records.evidence import LoadSeen, Thread
 from rtgate.records.record import FaultSeen, Record
 from rtgate.units import Unit
-from rtgate.validity.check import Held, Spoils
+from rtgate.validity.check import CheckResult, Invalidates
 from rtgate.validity.checks import checks
 
 STRESS = "scheduling/pi_stress:idle"
@@ -44,7 +44,7 @@ def _judge(
     records: Sequence[Record],
     limits: Sequence[Threshold] = (),
     baseline: Sequence[Record] = (),
-    undeclared: dict[str, str] | None = None,
+    not_applicable: dict[str, str] | None = None,
 ) -> list[Verdict]:
     subject = Subject(
         case=STRESS if records and records[0].case == STRESS else CASE,
@@ -53,7 +53,7 @@ def _judge(
         flavour=FLAVOUR,
         records=records,
         baseline=baseline,
-        undeclared=undeclared or {},
+        not_applicable=not_applicable or {},
     )
     return list(judge(subject, Thresholds(tuple(limits))))
 
@@ -217,9 +217,9 @@ def test_an_explained_loss_of_wake_ups_is_a_measurement() -> None:
 
 
 def test_a_check_that_does_not_apply_on_the_board_takes_nothing_away() -> None:
-    blind = evidence(record(), elapsed_s=None)
-    assert worst(_judge([blind], [maximum()])) is Status.ERROR
-    assert worst(_judge([blind], [maximum()], undeclared={"duration": "no clock"})) is Status.PASS
+    noise_exceeds_margin = evidence(record(), elapsed_s=None)
+    assert worst(_judge([noise_exceeds_margin], [maximum()])) is Status.ERROR
+    assert worst(_judge([noise_exceeds_margin], [maximum()], not_applicable={"duration": "no clock"})) is Status.PASS
 
 
 def test_a_kernel_that_should_be_real_time_and_is_not() -> None:
@@ -635,7 +635,7 @@ def test_exit_code_zero_means_measured_valid_and_judged(
         return
     assert records
     assert all(one.state == "measured" for one in records)
-    assert all(check.held is not Held.FAILED for one in records for check in checks(one, {}))
+    assert all(check.held is not CheckResult.FAILED for one in records for check in checks(one, {}))
     assert any(one.status is Status.PASS for one in found)
     names = {limit.measurement for limit in limits if limit.measurement}
     assert all(names <= {one.name for one in made.measurements} for made in records)
@@ -648,7 +648,9 @@ def test_a_maximum_over_its_limit_in_a_sound_boot_always_fails(records: list[Rec
         one
         for one in records
         if one.state == "measured"
-        and not any(check.held is Held.FAILED and check.spoils is not Spoils.GOOD_NEWS for check in checks(one, {}))
+        and not any(
+            check.held is CheckResult.FAILED and check.spoils is not Invalidates.GOOD_NEWS for check in checks(one, {})
+        )
         and any(
             part.name == "latency.max" and part.quantity and part.quantity.value > 50_000 for part in one.measurements
         )

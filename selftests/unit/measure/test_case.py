@@ -43,16 +43,16 @@ from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.fio import FioRandwrite
 from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.measurement import Better, Measurement
-from rtgate.tools.needs import NEVER, Need, hopeless
+from rtgate.tools.needs import NEVER, Need, unmet_needs
 from rtgate.tools.oslat import Oslat
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.pip_stress import PipStress
 from rtgate.tools.pmqtest import Pmqtest
 from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.tools.ssdd import Ssdd
-from rtgate.tools.threads import SCHED_DEADLINE, SCHED_FIFO, Seen, Threads
+from rtgate.tools.threads import SCHED_DEADLINE, SCHED_FIFO, Threads, ThreadScope
 from rtgate.validity import readings
-from rtgate.validity.check import Held
+from rtgate.validity.check import CheckResult
 from rtgate.validity.checks import checks
 
 CASE = Case(suite="latency", tool=Cyclictest(), load="hackbench")
@@ -62,7 +62,7 @@ CASE = Case(suite="latency", tool=Cyclictest(), load="hackbench")
 class Stub(Tool):
     """A tool that has whatever a test is about."""
 
-    seen: Seen = Seen.OWN
+    seen: ThreadScope = ThreadScope.OWN
     threads: tuple[Threads, ...] = ()
     thread_name: str = ""
     clock: bool = False
@@ -105,7 +105,7 @@ def _stub(outcome: Outcome, tool: Stub, load: str = "idle") -> Record:
 
 
 def _failed(found: Record) -> dict[str, str]:
-    return {check.name: check.sentence for check in checks(found, {}) if check.held is Held.FAILED}
+    return {check.name: check.sentence for check in checks(found, {}) if check.held is CheckResult.FAILED}
 
 
 def test_a_real_boot_becomes_a_valid_record() -> None:
@@ -119,8 +119,8 @@ def test_a_real_boot_becomes_a_valid_record() -> None:
     assert len(found.measurements) == 6
     held = {check.name: check.held for check in checks(found, {})}
     # What a board's file has to ask for.
-    assert {name for name in held if held[name] is Held.NOT_APPLICABLE} == {"temperature", "firmware"}
-    assert {held[name] for name in held if name not in {"temperature", "firmware"}} == {Held.OK}
+    assert {name for name in held if held[name] is CheckResult.NOT_APPLICABLE} == {"temperature", "firmware"}
+    assert {held[name] for name in held if name not in {"temperature", "firmware"}} == {CheckResult.OK}
 
 
 def test_the_environment_is_what_target_board_and_host_said() -> None:
@@ -417,22 +417,22 @@ def _names(tool: Stub, pid: bytes | None = b"66\n") -> list[str]:
 
 
 def test_a_session_s_threads_are_those_of_the_processes_that_the_tool_started() -> None:
-    assert _names(Stub(seen=Seen.SESSION)) == ["stub 0 0", "stub 1 80", "helper (1) 6 0"]
+    assert _names(Stub(seen=ThreadScope.SESSION)) == ["stub 0 0", "stub 1 80", "helper (1) 6 0"]
 
 
 @pytest.mark.parametrize("pid", [None, b"", b"67\n", b"not a number"])
 def test_without_its_session_no_thread_is_the_tool_s(pid: bytes | None) -> None:
-    assert _names(Stub(seen=Seen.SESSION), pid) == []
+    assert _names(Stub(seen=ThreadScope.SESSION), pid) == []
 
 
 def test_threads_of_the_kernel_are_found_by_name() -> None:
-    assert _names(Stub(seen=Seen.SYSTEM, thread_name="osnoise/")) == ["osnoise/0 1 95", "osnoise/1 1 95"]
-    assert _names(Stub(seen=Seen.SYSTEM, thread_name="noise")) == []
-    assert _names(Stub(seen=Seen.SYSTEM, thread_name="ksoftirqd"), None) == ["ksoftirqd/0 1 1"]
+    assert _names(Stub(seen=ThreadScope.SYSTEM, thread_name="osnoise/")) == ["osnoise/0 1 95", "osnoise/1 1 95"]
+    assert _names(Stub(seen=ThreadScope.SYSTEM, thread_name="noise")) == []
+    assert _names(Stub(seen=ThreadScope.SYSTEM, thread_name="ksoftirqd"), None) == ["ksoftirqd/0 1 1"]
 
 
 def test_what_the_plan_saw_of_its_own_process_is_the_tool_s() -> None:
-    assert len(_names(Stub(seen=Seen.OWN), None)) == len(SEEN.splitlines())
+    assert len(_names(Stub(seen=ThreadScope.OWN), None)) == len(SEEN.splitlines())
 
 
 GROUPS = (Threads(count=1, policy=SCHED_FIFO, priority=80), Threads(count=1, policy=SCHED_DEADLINE, priority=0))
@@ -441,18 +441,18 @@ GROUPS = (Threads(count=1, policy=SCHED_FIFO, priority=80), Threads(count=1, pol
 @pytest.mark.parametrize(
     ("tool", "sentence"),
     [
-        (Stub(seen=Seen.SESSION, threads=GROUPS), ""),
-        (Stub(seen=Seen.SESSION, threads=GROUPS[:1]), ""),
+        (Stub(seen=ThreadScope.SESSION, threads=GROUPS), ""),
+        (Stub(seen=ThreadScope.SESSION, threads=GROUPS[:1]), ""),
         (
-            Stub(seen=Seen.SESSION, threads=(replace(GROUPS[0], count=2), GROUPS[1])),
+            Stub(seen=ThreadScope.SESSION, threads=(replace(GROUPS[0], count=2), GROUPS[1])),
             "1 of 2 measuring threads ran at SCHED_FIFO 80",
         ),
-        (Stub(seen=Seen.OWN, threads=GROUPS), "5 of 1 measuring threads ran at SCHED_FIFO 80"),
+        (Stub(seen=ThreadScope.OWN, threads=GROUPS), "5 of 1 measuring threads ran at SCHED_FIFO 80"),
         (
-            Stub(seen=Seen.SYSTEM, thread_name="osnoise/", threads=(replace(GROUPS[0], count=3, priority=95),)),
+            Stub(seen=ThreadScope.SYSTEM, thread_name="osnoise/", threads=(replace(GROUPS[0], count=3, priority=95),)),
             "2 of 3 measuring threads ran at SCHED_FIFO 95; seen: osnoise/0 SCHED_FIFO 95, osnoise/1 SCHED_FIFO 95",
         ),
-        (Stub(seen=Seen.SYSTEM, thread_name="timerlat/", threads=GROUPS), "no thread of the tool was seen"),
+        (Stub(seen=ThreadScope.SYSTEM, thread_name="timerlat/", threads=GROUPS), "no thread of the tool was seen"),
     ],
 )
 def test_a_tool_s_groups_of_threads_are_checked_where_they_are_found(tool: Stub, sentence: str) -> None:
@@ -468,11 +468,11 @@ def test_a_case_has_the_needs_writes_and_image_of_its_tool_and_its_load() -> Non
     board = arm(FakeTarget()).board
     for name in loads.NAMES:
         load = loads.load(name, board)
-        made = plan(Case(suite="latency", tool=Stub(seen=Seen.SESSION), load=name), arm(FakeTarget()), 1)
+        made = plan(Case(suite="latency", tool=Stub(seen=ThreadScope.SESSION), load=name), arm(FakeTarget()), 1)
         assert made.load == load
         assert made.needs == (*Stub.needs, *load.needs)
         assert made.writes == Stub.writes
-        assert (made.image, made.seen, made.duration_s) == ("full", Seen.SESSION, 7)
+        assert (made.image, made.seen, made.duration_s) == ("full", ThreadScope.SESSION, 7)
         assert made.argv == ("stub", f"--cpus={board.cpus}", f"--memory={board.memory_mib}")
         plain = plan(Case(suite="latency", tool=Cyclictest(), load=name), arm(FakeTarget()), 1)
         assert (plain.needs, plain.writes, plain.image) == (load.needs, (), load.image)
@@ -557,7 +557,7 @@ def test_a_board_with_two_cpus_boots_and_asks_there() -> None:
     ],
 )
 def test_what_is_known_beforehand(needs: tuple[Need, ...], reasons: tuple[str, ...]) -> None:
-    assert hopeless(needs, 2) == reasons
+    assert unmet_needs(needs, 2) == reasons
 
 
 @pytest.mark.parametrize("reasons", [None, b""])
@@ -856,7 +856,7 @@ def test_both_arms_carry_out_the_same_plan() -> None:
     assert target.plans[0].argv[0] == "cyclictest"
     assert target.plans[0].load.argv[0] == "hackbench"
     assert target.plans[0].duration_s == 2
-    assert target.plans[0].seen is Seen.OWN
+    assert target.plans[0].seen is ThreadScope.OWN
     assert target.plans[0].nonce != plan(CASE, arm(target), 6).nonce
 
 

@@ -24,7 +24,7 @@ from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.tools import Setting
 from rtgate.tools.registry import TOOLS
-from rtgate.validity.check import Held
+from rtgate.validity.check import CheckResult
 from rtgate.validity.checks import checks
 
 Change = Callable[[dict[str, Any]], None]
@@ -48,7 +48,7 @@ def _replayed(records: Path) -> Record:
 
 
 def _problems(record: Record) -> dict[str, str]:
-    return {check.name: check.sentence for check in checks(record, {}) if check.held is Held.FAILED}
+    return {check.name: check.sentence for check in checks(record, {}) if check.held is CheckResult.FAILED}
 
 
 def _lower_maximum(data: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted
 from rtgate.measure import run as run_module
 from rtgate.measure.case import Arm, Case
-from rtgate.measure.run import Beside, Run, stored
+from rtgate.measure.run import BootPool, Run, stored
 from rtgate.records import planned
 from rtgate.records import record as records
 from rtgate.records.record import Place, Record
@@ -90,7 +90,7 @@ def test_boots_of_two_cases_run_beside_each_other(tmp_path: Path, monkeypatch: p
         return measured()
 
     told: list[str] = []
-    beside = Beside(_run(tmp_path, arm(FakeTarget({None: act})), seeds=(1,)))
+    beside = BootPool(_run(tmp_path, arm(FakeTarget({None: act})), seeds=(1,)))
     for case in (CASE, OTHER):
         beside.begin(case)
     for case in (CASE, OTHER):
@@ -110,7 +110,7 @@ def test_a_case_that_the_machine_could_not_measure_is_told_when_it_is_asked_for(
             raise InfrastructureError("no room")
         return measured()
 
-    beside = Beside(_run(tmp_path, arm(FakeTarget({None: act})), seeds=(1, 2)))
+    beside = BootPool(_run(tmp_path, arm(FakeTarget({None: act})), seeds=(1, 2)))
     for case in (CASE, OTHER):
         beside.begin(case)
     assert [one.seed for one in beside.end(CASE, _ignore)] == [1, 2]

@@ -71,12 +71,12 @@ def test_where_no_function_differs_a_name_is_nothing_and_anything_else_may_matte
 
 
 def test_why_nothing_can_be_said() -> None:
-    def slept(resting: tuple[str, ...], *others: str) -> str:
+    def why_not_exercised(resting: tuple[str, ...], *others: str) -> str:
         seen = Explained(baseline_image="a", candidate_image="b", seed=1, executed={}, resting=resting, others=others)
-        return seen.slept
+        return seen.why_not_exercised
 
-    assert slept(("f", "g", "h", "i")) == "of 4 functions that differ (f, g, h and others) none ran"
-    assert slept((), "limit") == "no function differs, and whether limit took effect is not known"
-    assert slept(("f",), "limit", "CONFIG_LOCALVERSION") == (
+    assert why_not_exercised(("f", "g", "h", "i")) == "of 4 functions that differ (f, g, h and others) none ran"
+    assert why_not_exercised((), "limit") == "no function differs, and whether limit took effect is not known"
+    assert why_not_exercised(("f",), "limit", "CONFIG_LOCALVERSION") == (
         "of 1 functions that differ (f) none ran, and whether limit took effect is not known"
     )

@@ -8,14 +8,14 @@ import pytest
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.records import planned
 from rtgate.records.record import Place
-from rtgate.records.schedule import Schedule, checked, parsed, told
+from rtgate.records.schedule import Schedule, checked, format_steps, parsed
 
 PLACE = {"board": "b", "arm": "candidate", "case": "latency/cyclictest:idle"}
 
 
 @pytest.mark.parametrize("steps", [RELEASE.steps, CONFIRM.steps, ((2, 1.0),)])
 def test_steps_come_back_as_they_were_told(steps: tuple[tuple[int, float], ...]) -> None:
-    assert parsed(told(steps)) == steps
+    assert parsed(format_steps(steps)) == steps
     schedule = Schedule(steps=steps, taken=(3, 6), screened=3)
     assert Schedule.from_json(schedule.as_json()) == schedule
 

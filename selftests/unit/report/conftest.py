@@ -20,7 +20,7 @@ from rtgate.records.evidence import Evidence, LoadSeen, Thread
 from rtgate.records.record import FaultSeen, KernelIdentity, Record
 from rtgate.tools import Expected
 from rtgate.tools.measurement import Better, Histogram, Measurement
-from rtgate.tools.threads import Seen, Threads
+from rtgate.tools.threads import Threads, ThreadScope
 from rtgate.units import Quantity, Unit
 
 # As read before and after: what every target has.
@@ -154,7 +154,7 @@ def _asked(boot: Boot) -> dict[str, Any]:
     expected = Expected(
         threads=(Threads(count=boot.cpus, policy=1, priority=99),),
         duration_s=boot.samples / 1000,
-        seen=Seen.OWN,
+        seen=ThreadScope.OWN,
         interval_us=1000,
     )
     tuned: dict[str, Any] = {"cpus": [], "command_line": "", "priorities": {}}

@@ -47,9 +47,9 @@ def test_a_pass_does_not_hide_that_another_limit_was_not_decided(world: World) -
 
 
 def test_a_limit_that_was_kept_does_not_hide_that_the_change_did_not_run(world: World) -> None:
-    slept = world.verdict(Status.SKIP, Kind.NOT_EXERCISED, "not exercised here")
-    (case,) = cases([], [world.within_limit(), slept])
-    assert (case.status, case.headline) == (Status.SKIP, slept)
+    why_not_exercised = world.verdict(Status.SKIP, Kind.NOT_EXERCISED, "not exercised here")
+    (case,) = cases([], [world.within_limit(), why_not_exercised])
+    assert (case.status, case.headline) == (Status.SKIP, why_not_exercised)
 
 
 def test_figures_over_boots(world: World) -> None:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def _steps(
-    records: list[Record], verdicts: list[Verdict], undeclared: dict[str, str] | None = None
+    records: list[Record], verdicts: list[Verdict], not_applicable: dict[str, str] | None = None
 ) -> tuple[Step, ...]:
     (case,) = cases(records, verdicts)
-    return steps(case, undeclared or {})
+    return steps(case, not_applicable or {})
 
 
 def _named(found: tuple[Step, ...], beginning: str) -> Step:

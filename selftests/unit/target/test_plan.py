@@ -32,7 +32,7 @@ from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.storage import Use
 from rtgate.tools.loads import Load
 from rtgate.tools.needs import Need
-from rtgate.tools.threads import Seen
+from rtgate.tools.threads import ThreadScope
 
 # They change settings of this machine, one after the other; see `printk`.
 pytestmark = pytest.mark.xdist_group("plans")
@@ -180,7 +180,7 @@ OTHER: dict[str, object] = {
     "load": Load(name="hackbench", argv=("hackbench",)),
     "seed": 2,
     "duration_s": 0.4,
-    "seen": Seen.OWN,
+    "seen": ThreadScope.OWN,
     "needs": (Need(test="true", reason="nothing"),),
     "writes": (Write(path="/proc/sys/kernel/timer_migration", value="0"),),
     "image": "full",
@@ -242,8 +242,8 @@ def test_seeds_spread_the_phases_below_50_ms() -> None:
     assert phases[0] == plan_of("other", "tool", seed=1).phases_us
 
 
-@pytest.mark.parametrize("seen", Seen)
-def test_no_placeholder_is_left(seen: Seen) -> None:
+@pytest.mark.parametrize("seen", ThreadScope)
+def test_no_placeholder_is_left(seen: ThreadScope) -> None:
     plan = plan_of("stub", load=Load(name="hackbench", argv=("hackbench",), repeat=True))
     assert not re.search("@[A-Z_]+@", script(replace(plan, seen=seen)))
 
@@ -294,8 +294,8 @@ def test_a_tool_that_is_late_with_its_work_is_looked_at_before_it_is_stopped(
         assert observed.at_work(files, ParseError("stopped"))
 
 
-@pytest.mark.parametrize("seen", Seen)
-def test_the_script_is_sound(seen: Seen) -> None:
+@pytest.mark.parametrize("seen", ThreadScope)
+def test_the_script_is_sound(seen: ThreadScope) -> None:
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
     plan = replace(
@@ -313,9 +313,9 @@ def test_the_script_is_sound(seen: Seen) -> None:
 # --- what it does
 
 
-@pytest.mark.parametrize("seen", [Seen.OWN, Seen.SESSION])
+@pytest.mark.parametrize("seen", [ThreadScope.OWN, ThreadScope.SESSION])
 def test_the_results_arrive_in_frames(
-    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], seen: Seen
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], seen: ThreadScope
 ) -> None:
     tools("stub", 'echo out; echo err >&2; echo "$*" >x.json; sleep 1; exit 3')
     run = Run(replace(plan_of("stub", "-a", "b", directory=tmp_path / "work"), seen=seen), shell, tmp_path)
@@ -401,16 +401,16 @@ def test_facts_are_lines_after_their_path(
 # --- when the tool ends
 
 
-@pytest.mark.parametrize("seen", [Seen.OWN, Seen.SESSION])
+@pytest.mark.parametrize("seen", [ThreadScope.OWN, ThreadScope.SESSION])
 def test_a_tool_that_ends_early_was_not_seen(
-    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], seen: Seen
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], seen: ThreadScope
 ) -> None:
     tools("stub", "echo done; exit 7")
     files = Run(replace(plan_of("stub", directory=tmp_path / "work"), seen=seen), shell, tmp_path).files()
     assert (files["tool.rc"], files["tool.out"]) == (b"7\n", b"done\n")
     for moment in ("middle", "late"):
         assert session(files, moment) == []
-        assert bool(files[f"threads.{moment}"]) == (seen is Seen.SESSION)  # those of others
+        assert bool(files[f"threads.{moment}"]) == (seen is ThreadScope.SESSION)  # those of others
     elapsed = float(files["uptime.end"].split()[0]) - float(files["uptime.start"].split()[0])
     assert elapsed >= 0.26
 
@@ -428,9 +428,9 @@ open("tool-ended", "w").write(now())
 """
 
 
-@pytest.mark.parametrize(("seen", "until"), [(Seen.OWN, "threads-ended"), (Seen.SESSION, "tool-ended")])
+@pytest.mark.parametrize(("seen", "until"), [(ThreadScope.OWN, "threads-ended"), (ThreadScope.SESSION, "tool-ended")])
 def test_the_load_ends_with_the_measuring_threads(
-    tmp_path: Path, tools: Callable[[str, str], None], seen: Seen, until: str
+    tmp_path: Path, tools: Callable[[str, str], None], seen: ThreadScope, until: str
 ) -> None:
     tools("load", f"while :; do cat /proc/uptime >>{tmp_path}/beats; sleep 0.05; done")
     argv = (sys.executable, "-S", "-c", THREADED)
@@ -438,7 +438,7 @@ def test_the_load_ends_with_the_measuring_threads(
     plan = replace(plan_of(*argv, load=load, directory=tmp_path / "work"), seen=seen, duration_s=1.5)
     files = Run(plan, ["sh"], tmp_path).files()
     assert files["tool.rc"] == b"0\n"
-    if seen is Seen.OWN:
+    if seen is ThreadScope.OWN:
         assert len(files["threads.middle"].splitlines()) == 2
     assert len(session(files, "middle")) == 2
     last = float((tmp_path / "beats").read_text().splitlines()[-1].split()[0])
@@ -452,9 +452,9 @@ def test_a_session_s_threads_are_those_of_its_children_too(
     tools("stub", "child & child; wait")
     tools("child", "exec sleep 0.8")
     plan = plan_of("stub", directory=tmp_path / "work")
-    files = Run(replace(plan, seen=Seen.SESSION), shell, tmp_path).files()
+    files = Run(replace(plan, seen=ThreadScope.SESSION), shell, tmp_path).files()
     assert session(files, "middle") == ["sleep", "sleep", "stub"]
-    own = Run(replace(plan, seen=Seen.OWN), shell, tmp_path).files()
+    own = Run(replace(plan, seen=ThreadScope.OWN), shell, tmp_path).files()
     assert session(own, "middle") == ["stub"]
     assert len(own["threads.middle"].splitlines()) == 1
 

@@ -11,7 +11,7 @@ from rtgate.errors import InfrastructureError
 from rtgate.target import power
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
-from rtgate.target.power import PowerCycle, Revived
+from rtgate.target.power import PowerCycle, PowerCycledTarget
 from rtgate.tools import loads
 
 GOOD, PANIC, HANG = (Outcome(state=state, message=state.value) for state in (State.MEASURED, State.FAULT, State.HANG))
@@ -36,13 +36,13 @@ def _plan(case: str) -> Plan:
     return Plan(case=case, argv=("true",), load=load, seed=1, duration_s=1)
 
 
-def _states(target: Revived, count: int) -> list[State]:
+def _states(target: PowerCycledTarget, count: int) -> list[State]:
     return [target.run(_plan(f"latency/cyclictest:{number}")).state for number in range(count)]
 
 
-def _revived(live: Live, command: str | None = None) -> Revived:
+def _revived(live: Live, command: str | None = None) -> PowerCycledTarget:
     found: Any = live
-    return Revived(live=found, cycle=None if command is None else PowerCycle(command))
+    return PowerCycledTarget(live=found, cycle=None if command is None else PowerCycle(command))
 
 
 def test_a_good_board_is_left_alone(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting
 from rtgate.tools.cyclicdeadline import JSON, Cyclicdeadline
 from rtgate.tools.measurement import Better, Measurement
-from rtgate.tools.threads import SCHED_DEADLINE, Seen, Threads
+from rtgate.tools.threads import SCHED_DEADLINE, Threads, ThreadScope
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
@@ -249,7 +249,7 @@ def test_the_command_line_needs_no_hrtick() -> None:
 def test_what_must_be_seen_is_what_the_command_line_asks_for() -> None:
     setting = Setting(cpus=4, duration_s=9.5, virtual_time=False)
     threads = (Threads(count=4, policy=SCHED_DEADLINE, priority=0),)
-    assert TOOL.expected(setting) == Expected(threads=threads, duration_s=10, seen=Seen.OWN, interval_us=4000)
+    assert TOOL.expected(setting) == Expected(threads=threads, duration_s=10, seen=ThreadScope.OWN, interval_us=4000)
     assert OLD.expected(setting) == Expected(
-        threads=threads, duration_s=10, seen=Seen.OWN, counts=(Count(measurement="wakeups", least=950),)
+        threads=threads, duration_s=10, seen=ThreadScope.OWN, counts=(Count(measurement="wakeups", least=950),)
     )

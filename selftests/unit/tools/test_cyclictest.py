@@ -15,7 +15,7 @@ from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.cyclictest import JSON, Cyclictest
 from rtgate.tools.measurement import Better, Histogram, Measurement
-from rtgate.tools.threads import Seen, Threads
+from rtgate.tools.threads import Threads, ThreadScope
 from rtgate.units import Unit
 
 if TYPE_CHECKING:
@@ -370,7 +370,11 @@ def test_what_must_be_seen_is_what_the_command_line_asks_for() -> None:
     assert tool.name == "cyclictest"
     expected = tool.expected(Setting(cpus=4, duration_s=9.5, virtual_time=False))
     assert expected == Expected(
-        threads=(Threads(count=4, policy=1, priority=80),), duration_s=10, seen=Seen.OWN, interval_us=500, processors=4
+        threads=(Threads(count=4, policy=1, priority=80),),
+        duration_s=10,
+        seen=ThreadScope.OWN,
+        interval_us=500,
+        processors=4,
     )
     # Its wake-ups are accounted for one by one, and it measures with CLOCK_MONOTONIC.
     assert (expected.counts, expected.clock) == ((), False)

@@ -13,7 +13,7 @@ from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.cyclicdeadline import HRTICK
 from rtgate.tools.deadline_test import DeadlineTest
 from rtgate.tools.measurement import Better, Measurement
-from rtgate.tools.threads import SCHED_DEADLINE, Seen, Threads
+from rtgate.tools.threads import SCHED_DEADLINE, Threads, ThreadScope
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
@@ -185,6 +185,6 @@ def test_the_command_line_and_what_must_be_seen(cpus: int, threads: int, longest
     assert TOOL.expected(setting) == Expected(
         threads=(Threads(count=threads, policy=SCHED_DEADLINE, priority=0),),
         duration_s=10,
-        seen=Seen.OWN,
+        seen=ThreadScope.OWN,
         counts=(Count(measurement="periods", least=9_500_000 / longest),),
     )

@@ -15,7 +15,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.edu import DEVICE, EduDma, EduMsi
 from rtgate.tools.measurement import Measurement
-from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "pcie-programs" / "qemu-7.2"
@@ -112,7 +112,7 @@ def test_the_command_line_of_dma() -> None:
     assert DMA.argv(replace(VIRTUAL, duration_s=60))[2] == "--seconds=2"
     assert DMA.argv(replace(HOST, duration_s=60, pcie={}))[2:] == ("--seconds=60", "--sizes=1,64,513,4088", "1234:11e8")
     assert DMA.expected(VIRTUAL) == Expected(
-        threads=(), duration_s=2, seen=Seen.SESSION, counts=(Count(measurement="transfers", least=9),)
+        threads=(), duration_s=2, seen=ThreadScope.SESSION, counts=(Count(measurement="transfers", least=9),)
     )
 
 

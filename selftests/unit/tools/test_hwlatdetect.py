@@ -12,7 +12,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.hwlatdetect import Hwlatdetect
 from rtgate.tools.measurement import Better, Measurement
-from rtgate.tools.threads import SCHED_OTHER, Seen, Threads
+from rtgate.tools.threads import SCHED_OTHER, Threads, ThreadScope
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
@@ -192,7 +192,10 @@ def test_the_command_line_and_what_it_must_be_seen_to_do() -> None:
         *("--threshold=20us", "--window=1000000us", "--width=500000us"),
     )
     assert tool.expected(setting) == Expected(
-        threads=(Threads(count=2, policy=SCHED_OTHER, priority=0),), duration_s=60, seen=Seen.SYSTEM, name="hwlatd"
+        threads=(Threads(count=2, policy=SCHED_OTHER, priority=0),),
+        duration_s=60,
+        seen=ThreadScope.SYSTEM,
+        name="hwlatd",
     )
 
 

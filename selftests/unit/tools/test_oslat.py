@@ -16,7 +16,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.oslat import JSON, Oslat
-from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.units import Quantity, Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
@@ -256,7 +256,7 @@ def test_a_single_cpu_is_measured_without_a_real_time_priority_and_looked_at_whi
         *("oslat", "--quiet", "--zero-omit", "--bucket-size=1000", "--cpu-list=0", "--cpu-main-thread=0"),
         *("--duration=2", "--json=oslat.json"),
     )
-    assert TOOL.expected(ALONE) == Expected(threads=(), duration_s=0.5, seen=Seen.SESSION)
+    assert TOOL.expected(ALONE) == Expected(threads=(), duration_s=0.5, seen=ThreadScope.SESSION)
     a_minute = Setting(cpus=1, duration_s=60, virtual_time=False)
     assert "--duration=2" in TOOL.argv(a_minute)  # the plan's deadline follows the half second
 
@@ -270,7 +270,7 @@ def test_with_several_cpus_the_first_is_left_to_all_that_is_not_measured() -> No
     assert Oslat(priority=80).expected(setting) == Expected(
         threads=(Threads(count=3, policy=SCHED_FIFO, priority=80),),
         duration_s=11,
-        seen=Seen.SESSION,
+        seen=ThreadScope.SESSION,
         processors=3,
     )
 

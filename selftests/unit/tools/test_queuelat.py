@@ -17,7 +17,7 @@ from rtgate.rootfs import programs
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.queuelat import Queuelat
-from rtgate.tools.threads import Seen, Threads
+from rtgate.tools.threads import Threads, ThreadScope
 from rtgate.units import Unit
 
 PROGRAM = Path(__file__).resolve().parents[3] / "target" / "queue" / "queuelat.c"
@@ -253,7 +253,7 @@ def test_what_must_be_seen_is_its_one_thread_and_the_whole_run() -> None:
     assert (TOOL.suites, TOOL.image) == (("latency",), "full")
     setting = Setting(cpus=4, duration_s=9.5, virtual_time=False)
     thread = Threads(count=1, policy=1, priority=1)
-    assert Queuelat().expected(setting) == Expected(threads=(thread,), duration_s=10, seen=Seen.SESSION)
+    assert Queuelat().expected(setting) == Expected(threads=(thread,), duration_s=10, seen=ThreadScope.SESSION)
     assert [need.reason.split(":")[0] for need in TOOL.needs] == [
         "needs two CPUs",
         "needs rtgate's own queuelat (image full)",

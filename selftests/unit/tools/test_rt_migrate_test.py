@@ -16,7 +16,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_migrate_test import JSON, RtMigrateTest
-from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
@@ -232,7 +232,7 @@ def test_what_must_be_seen_is_all_rounds_and_each_task_at_its_own_priority() -> 
         # Five tasks, and the main thread above them.
         threads=tuple(Threads(count=1, policy=SCHED_FIFO, priority=priority) for priority in range(2, 8)),
         duration_s=10,
-        seen=Seen.SESSION,
+        seen=ThreadScope.SESSION,
         counts=(Count(measurement="rounds", least=50),),
         clock=True,
         ends_with="failures",

@@ -13,7 +13,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting, Tool
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.rtla import RtlaOsnoise, RtlaTimerlat
-from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rtla" / "6.12"
@@ -388,11 +388,11 @@ def test_what_timerlat_must_be_seen_to_do() -> None:
     assert RtlaTimerlat().expected(HOST) == Expected(
         threads=(Threads(count=2, policy=SCHED_FIFO, priority=95),),
         duration_s=5,
-        seen=Seen.SYSTEM,
+        seen=ThreadScope.SYSTEM,
         name="timerlat/",
         counts=(Count(measurement="periods", least=4950),),
     )
-    assert RtlaTimerlat(user_threads=True).expected(HOST).seen is Seen.SESSION
+    assert RtlaTimerlat(user_threads=True).expected(HOST).seen is ThreadScope.SESSION
     assert RtlaTimerlat().expected(Setting(cpus=1, duration_s=1, virtual_time=True)).duration_s == 5
 
 
@@ -459,7 +459,7 @@ def test_the_command_line_of_osnoise_and_what_it_must_be_seen_to_do() -> None:
     assert RtlaOsnoise().expected(setting) == Expected(
         threads=(Threads(count=4, policy=SCHED_FIFO, priority=1),),
         duration_s=10,
-        seen=Seen.SYSTEM,
+        seen=ThreadScope.SYSTEM,
         name="osnoise/",
         counts=(Count(measurement="periods", least=95),),
     )

@@ -15,7 +15,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.signaltest import JSON, Signaltest
-from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
@@ -170,7 +170,7 @@ def test_the_command_line_and_what_must_be_seen(cpus: int, threads: int) -> None
     assert Signaltest(priority=80).expected(setting) == Expected(
         threads=(Threads(count=threads, policy=SCHED_FIFO, priority=80),),
         duration_s=10,
-        seen=Seen.OWN,
+        seen=ThreadScope.OWN,
         counts=(Count(measurement="samples", least=1600),),
         processors=cpus,
     )

@@ -11,7 +11,7 @@ from rtgate.errors import ParseError, UnfinishedError
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.ssdd import JSON, Ssdd
-from rtgate.tools.threads import Seen
+from rtgate.tools.threads import ThreadScope
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
@@ -160,7 +160,7 @@ def test_damaged_output_never_turns_a_failure_into_a_success(
 
 def test_the_command_line_and_what_must_be_seen() -> None:
     assert Ssdd().argv(SETTING) == ("ssdd", "--forks=10", "--iters=1000", "--json=ssdd.json")
-    assert Ssdd().expected(SETTING) == Expected(threads=(), duration_s=0, work_s=13, seen=Seen.SESSION)
+    assert Ssdd().expected(SETTING) == Expected(threads=(), duration_s=0, work_s=13, seen=ThreadScope.SESSION)
 
 
 def test_more_work_may_take_longer() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting, Tool
 from rtgate.tools.measurement import Better, Histogram, Measurement
-from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.tools.xenomai import XenomaiLatency, XenomaiSmokey, XenomaiSwitchtest
 from rtgate.tools.xenomai_cyclictest import XenomaiCyclictest
 from rtgate.units import Unit
@@ -174,7 +174,7 @@ class TestLatency:
         assert XenomaiLatency().expected(setting) == Expected(
             threads=(Threads(count=1, policy=SCHED_FIFO, priority=99),),
             duration_s=10,
-            seen=Seen.SESSION,
+            seen=ThreadScope.SESSION,
             counts=(Count(measurement="wakeups", least=9500),),
         )
 
@@ -273,7 +273,7 @@ class TestSwitchtest:
     def test_the_command_line_and_what_it_must_be_seen_to_do(self) -> None:
         assert XenomaiSwitchtest().argv(SETTING) == (*PATH, "switchtest", "-T", "5")
         assert XenomaiSwitchtest().expected(SETTING) == Expected(
-            threads=(Threads(count=12, policy=SCHED_FIFO, priority=1),), duration_s=5, seen=Seen.SESSION
+            threads=(Threads(count=12, policy=SCHED_FIFO, priority=1),), duration_s=5, seen=ThreadScope.SESSION
         )
 
 
@@ -338,7 +338,7 @@ class TestSmokey:
         )
         assert "--vm" not in XenomaiSmokey().argv(SETTING)
         assert XenomaiSmokey(seconds=70).expected(SETTING) == Expected(
-            threads=(), duration_s=70, seen=Seen.SESSION, counts=(Count(measurement="tests.passed", least=1),)
+            threads=(), duration_s=70, seen=ThreadScope.SESSION, counts=(Count(measurement="tests.passed", least=1),)
         )
 
 
@@ -414,7 +414,7 @@ class TestCyclictest:
         assert XenomaiCyclictest().expected(SETTING) == Expected(
             threads=(Threads(count=2, policy=SCHED_FIFO, priority=99),),
             duration_s=5,
-            seen=Seen.SESSION,
+            seen=ThreadScope.SESSION,
             interval_us=1000,
         )
 

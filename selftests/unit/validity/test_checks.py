@@ -16,7 +16,7 @@ from rtgate.tools.cyclictest import JSON, Cyclictest
 from rtgate.tools.measurement import Histogram
 from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.units import Unit
-from rtgate.validity.check import Check, Held, Spoils
+from rtgate.validity.check import Check, CheckResult, Invalidates
 from rtgate.validity.checks import checks, lost_cpus
 from rtgate.validity.page_faults import page_fault_check
 
@@ -51,11 +51,11 @@ def _thread(moment: str, policy: int, priority: int, minor: int = 33, major: int
 def _failed(name: str, measured: Record) -> str:
     """Return the sentence of a check that must fail, alone."""
     found = checks(measured, {})
-    failed = [check for check in found if check.held is Held.FAILED]
+    failed = [check for check in found if check.held is CheckResult.FAILED]
     assert [check.name for check in failed] == [name]
     # Of threads that were not there nobody asks for page faults.
     spared = {"page-faults"} if name == "threads" else set()
-    assert {check.name for check in found if check.held is Held.NOT_APPLICABLE} <= {*UNASKED, *spared}
+    assert {check.name for check in found if check.held is CheckResult.NOT_APPLICABLE} <= {*UNASKED, *spared}
     return failed[0].sentence
 
 
@@ -63,8 +63,8 @@ def _failed(name: str, measured: Record) -> str:
 def test_all_checks_of_a_good_record_hold(case: str) -> None:
     found = checks(record(case=case), {})
     assert tuple(check.name for check in found) == CHECKS
-    assert [check.name for check in found if check.held is Held.NOT_APPLICABLE] == UNASKED
-    assert {check.held for check in found if check.name not in UNASKED} == {Held.OK}
+    assert [check.name for check in found if check.held is CheckResult.NOT_APPLICABLE] == UNASKED
+    assert {check.held for check in found if check.name not in UNASKED} == {CheckResult.OK}
     assert all(check.sentence for check in found)
 
 
@@ -97,16 +97,16 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
         ),
         environment=replace(record().environment, flavour="generic", kernel_release="5.10.0", online="0-7"),
     )
-    assert {check.held for check in checks(broken, {})} == {Held.FAILED}
+    assert {check.held for check in checks(broken, {})} == {CheckResult.FAILED}
     found = {check.name: check for check in checks(broken, {name: "the board cannot tell"})}
-    assert found[name].held is Held.NOT_APPLICABLE
+    assert found[name].held is CheckResult.NOT_APPLICABLE
     assert found[name].sentence == "the board cannot tell"
-    assert {check.held for check in found.values() if check.name != name} == {Held.FAILED}
+    assert {check.held for check in found.values() if check.name != name} == {CheckResult.FAILED}
 
 
 def test_wrong_identity_spoils_everything_and_the_rest_only_good_news() -> None:
     spoils = {check.name: check.spoils for check in checks(record(), {})}
-    assert [name for name in spoils if spoils[name] is Spoils.EVERYTHING] == [
+    assert [name for name in spoils if spoils[name] is Invalidates.EVERYTHING] == [
         *("flavour", "kernel", "cpus", "threads", "affinity", "firmware")
     ]
 
@@ -137,7 +137,7 @@ def test_a_kernel_of_equal_release_that_is_another_one_is_not_judged(what: str, 
     assert told in _failed("kernel", replace(good, environment=ran, kernel=named))
     same = replace(good.kernel, version="#1 SMP", config_sha256="b" * 64, build_id="9" * 40)
     held = {check.name: check.held for check in checks(replace(good, environment=ran, kernel=same), {})}
-    assert held["kernel"] is Held.OK
+    assert held["kernel"] is CheckResult.OK
 
 
 @pytest.mark.parametrize("online", ["", "0-3", "0,2", "junk"])
@@ -205,7 +205,7 @@ def test_threads_with_another_policy_or_priority(threads: tuple[Thread, ...], se
 def test_the_tool_s_own_main_thread_does_not_disturb() -> None:
     threads = (_thread("middle", 0, 0), _thread("middle", 1, 99), _thread("late", 1, 99), _thread("late", 0, 0))
     held = _check("threads", evidence(record(), threads=threads))
-    assert held.held is Held.OK
+    assert held.held is CheckResult.OK
     assert held.sentence == "1 measuring threads at SCHED_FIFO 99, at 2 moments"
 
 
@@ -215,18 +215,18 @@ _ALL_LATE = (_thread("late", 1, 99), _thread("late", 0, 0))
 @pytest.mark.parametrize(
     ("time", "threads", "held"),
     [
-        ("host", (_thread("middle", 0, 0), *_ALL_LATE), Held.OK),
-        ("real", (_thread("middle", 0, 0), *_ALL_LATE), Held.FAILED),
-        ("virtual", (_thread("middle", 0, 0), *_ALL_LATE), Held.FAILED),
+        ("host", (_thread("middle", 0, 0), *_ALL_LATE), CheckResult.OK),
+        ("real", (_thread("middle", 0, 0), *_ALL_LATE), CheckResult.FAILED),
+        ("virtual", (_thread("middle", 0, 0), *_ALL_LATE), CheckResult.FAILED),
         # Not all are there late, or they are not as asked: then nobody has seen them right.
-        ("host", (_thread("middle", 0, 0), _ALL_LATE[0]), Held.FAILED),
-        ("host", (_thread("middle", 0, 0), _thread("late", 0, 0), _thread("late", 0, 0)), Held.FAILED),
-        ("host", (_thread("middle", 1, 98), _thread("late", 1, 98), _thread("late", 0, 0)), Held.FAILED),
+        ("host", (_thread("middle", 0, 0), _ALL_LATE[0]), CheckResult.FAILED),
+        ("host", (_thread("middle", 0, 0), _thread("late", 0, 0), _thread("late", 0, 0)), CheckResult.FAILED),
+        ("host", (_thread("middle", 1, 98), _thread("late", 1, 98), _thread("late", 0, 0)), CheckResult.FAILED),
         # There never are too many.
-        ("host", (_thread("middle", 1, 99), _thread("middle", 1, 99), *_ALL_LATE), Held.FAILED),
+        ("host", (_thread("middle", 1, 99), _thread("middle", 1, 99), *_ALL_LATE), CheckResult.FAILED),
     ],
 )
-def test_a_busy_host_may_let_threads_start_late(time: str, threads: tuple[Thread, ...], held: Held) -> None:
+def test_a_busy_host_may_let_threads_start_late(time: str, threads: tuple[Thread, ...], held: CheckResult) -> None:
     good = record()
     changed = replace(good, environment=replace(good.environment, time=time))
     assert _check("threads", evidence(changed, threads=threads)).held is held
@@ -247,9 +247,9 @@ def _bound(threads: tuple[Thread, ...], cpus: list[int]) -> Record:
 
 def test_measuring_threads_on_the_cpus_that_they_were_given() -> None:
     found = _check("affinity", _bound(_on(2, 3), [2, 3]))
-    assert (found.held, found.sentence) == (Held.OK, "on CPU 2, 3")
+    assert (found.held, found.sentence) == (CheckResult.OK, "on CPU 2, 3")
     main = replace(_thread("middle", 0, 0), processor=0)
-    assert _check("affinity", _bound((*_on(2, 3), main), [2, 3])).held is Held.OK
+    assert _check("affinity", _bound((*_on(2, 3), main), [2, 3])).held is CheckResult.OK
 
 
 def test_measuring_threads_on_other_cpus() -> None:
@@ -289,7 +289,7 @@ def test_threads_that_are_bound_to_a_cpu_each_and_are_on_one() -> None:
     ],
 )
 def test_threads_that_are_where_they_should_be(processors: int, threads: tuple[Thread, ...], time: str) -> None:
-    assert _check("affinity", _apart(processors, *threads, time=time)).held is Held.OK
+    assert _check("affinity", _apart(processors, *threads, time=time)).held is CheckResult.OK
 
 
 def test_a_busy_host_excuses_no_crowd_at_the_end() -> None:
@@ -299,12 +299,12 @@ def test_a_busy_host_excuses_no_crowd_at_the_end() -> None:
 def test_records_that_are_older_than_the_count_of_processors_are_judged_as_before() -> None:
     made = _bound(_on(0, 0), [])
     assert "processors" not in made.evidence.asked or made.evidence.asked["processors"] < 2
-    assert _check("affinity", made).held is Held.OK
+    assert _check("affinity", made).held is CheckResult.OK
 
 
 def test_without_a_tuning_threads_may_run_anywhere() -> None:
     found = _check("affinity", _bound(_on(0, 7), []))
-    assert (found.held, found.sentence) == (Held.OK, "on all CPUs")
+    assert (found.held, found.sentence) == (CheckResult.OK, "on all CPUs")
 
 
 MIXED = [
@@ -318,7 +318,7 @@ RIGHT = (_thread("middle", 1, 80), _thread("middle", 1, 80), _thread("middle", 6
 def test_every_group_of_threads_must_be_there(seen: str) -> None:
     made = evidence(asking(record(), threads=MIXED, seen=seen), threads=RIGHT)
     found = _check("threads", made)
-    assert found.held is Held.OK
+    assert found.held is CheckResult.OK
     assert found.sentence == (
         "2 measuring threads at SCHED_FIFO 80, 1 measuring threads at SCHED_DEADLINE, at 1 moments"
     )
@@ -347,7 +347,9 @@ def test_a_group_that_is_incomplete_at_any_moment(seen: str, threads: tuple[Thre
 @pytest.mark.parametrize("seen", ["own", "session", "system"])
 def test_threads_may_have_ended_when_a_busy_target_looks_late(seen: str, late: tuple[Thread, ...]) -> None:
     threads = (*RIGHT, *(replace(one, moment="late") for one in late))
-    assert _check("threads", evidence(asking(record(), threads=MIXED, seen=seen), threads=threads)).held is Held.OK
+    assert (
+        _check("threads", evidence(asking(record(), threads=MIXED, seen=seen), threads=threads)).held is CheckResult.OK
+    )
 
 
 def test_what_remains_of_the_own_process_late_may_be_its_main_thread() -> None:
@@ -355,7 +357,7 @@ def test_what_remains_of_the_own_process_late_may_be_its_main_thread() -> None:
     late = (*RIGHT[:2], _thread("late", 0, 0))
     threads = (*RIGHT, *(replace(one, moment="late") for one in late))
     own = evidence(asking(record(), threads=MIXED, seen="own"), threads=threads)
-    assert _check("threads", own).held is Held.OK
+    assert _check("threads", own).held is CheckResult.OK
     session = evidence(asking(record(), threads=MIXED, seen="session"), threads=threads)
     assert "0 of 1 measuring threads ran at SCHED_DEADLINE" in _failed("threads", session)
 
@@ -366,19 +368,19 @@ def test_only_a_tool_s_own_process_must_have_no_more_threads_of_the_group() -> N
     assert "3 of 2 measuring threads ran at SCHED_FIFO 80" in _failed("threads", own)
     for seen in ("session", "system"):
         helped = evidence(asking(record(), threads=MIXED, seen=seen), threads=more)
-        assert _check("threads", helped).held is Held.OK
+        assert _check("threads", helped).held is CheckResult.OK
 
 
 @pytest.mark.parametrize("threads", [(), (_thread("middle", 1, 99), _thread("late", 0, 0))])
 def test_a_tool_without_real_time_threads_is_not_asked_for_any(threads: tuple[Thread, ...]) -> None:
     found = _check("threads", evidence(asking(record(), threads=[]), threads=threads))
-    assert (found.held, found.sentence) == (Held.OK, "the tool has no real-time thread of its own")
+    assert (found.held, found.sentence) == (CheckResult.OK, "the tool has no real-time thread of its own")
 
 
 @pytest.mark.parametrize("lost", [0, 3, 5])
 def test_a_few_wake_ups_may_be_lost_at_the_edges(lost: int) -> None:
     # 2000 are expected: 3 for start and end, and one in a thousand
-    assert _check("cycles", record({30_000: 2000 - lost})).held is Held.OK
+    assert _check("cycles", record({30_000: 2000 - lost})).held is CheckResult.OK
 
 
 def test_unexplained_lost_wake_ups_are_invalid() -> None:
@@ -404,14 +406,14 @@ def test_lost_wake_ups_that_the_maximum_explains_are_valid(
     counts: dict[int, int], overflow: int, maximum: float, *, valid: bool
 ) -> None:
     found = _check("cycles", record(counts, overflow=overflow, maximum=maximum))
-    assert found.held is (Held.OK if valid else Held.FAILED)
+    assert found.held is (CheckResult.OK if valid else CheckResult.FAILED)
 
 
 def test_lost_wake_ups_that_the_histogram_itself_explains_are_valid() -> None:
     good = record()
     wide = Histogram(unit=Unit.VIRTUAL_NS, counts={30_000: 1000, 2_000_000: 500}, overflow=0, limit=5_000_000)
     measurements = tuple(replace(one, histogram=wide) if one.histogram else one for one in good.measurements)
-    assert _check("cycles", replace(good, measurements=measurements)).held is Held.OK
+    assert _check("cycles", replace(good, measurements=measurements)).held is CheckResult.OK
 
 
 def test_an_overflow_is_explained_by_the_maximum_of_its_own_cpu() -> None:
@@ -419,14 +421,14 @@ def test_an_overflow_is_explained_by_the_maximum_of_its_own_cpu() -> None:
     other = tuple(replace(part, labels={"cpu": "1"}) for part in record({30_000: 999}, overflow=1).measurements)
     both = replace(one, measurements=one.measurements + other)
     found = _check("cycles", both)
-    assert found.held is Held.FAILED
+    assert found.held is CheckResult.FAILED
     assert found.sentence.startswith("CPU 1: ")
 
 
 def test_an_overflow_without_any_maximum_explains_nothing() -> None:
     broken = record({30_000: 999}, overflow=1, maximum=1_000_000_000.0)
     measurements = tuple(one for one in broken.measurements if one.name != "latency.max")
-    assert _check("cycles", replace(broken, measurements=measurements)).held is Held.FAILED
+    assert _check("cycles", replace(broken, measurements=measurements)).held is CheckResult.FAILED
 
 
 def test_a_real_run_on_a_busy_host_explains_the_half_that_it_lost() -> None:
@@ -434,7 +436,7 @@ def test_a_real_run_on_a_busy_host_explains_the_half_that_it_lost() -> None:
     setting = Setting(cpus=1, duration_s=2.0, virtual_time=False)
     data = (DATA / "2.10" / "cyclictest-host-idle.json").read_bytes()
     measured = Cyclictest().parse(Output(files={JSON: data}, exit_code=0, setting=setting))
-    assert _check("cycles", replace(record(), measurements=measured)).held is Held.OK
+    assert _check("cycles", replace(record(), measurements=measured)).held is CheckResult.OK
 
 
 def test_a_terminated_run_fails_by_its_cycles_and_by_its_duration() -> None:
@@ -443,7 +445,7 @@ def test_a_terminated_run_fails_by_its_cycles_and_by_its_duration() -> None:
     setting = Setting(cpus=1, duration_s=60.0, virtual_time=False)
     measured = Cyclictest(range_us=10_000).parse(Output(files={JSON: data}, exit_code=0, setting=setting))
     stopped = evidence(asking(replace(record(), measurements=measured), duration_s=60), elapsed_s=3.05)
-    failed = {check.name: check.sentence for check in checks(stopped, {}) if check.held is Held.FAILED}
+    failed = {check.name: check.sentence for check in checks(stopped, {}) if check.held is CheckResult.FAILED}
     # Its cycles are more than its buckets hold, and its maximum is within their range.
     assert set(failed) == {"cycles", "duration", "figures"}
     assert "2994 of 60000 wake-ups were measured" in failed["cycles"]
@@ -452,9 +454,9 @@ def test_a_terminated_run_fails_by_its_cycles_and_by_its_duration() -> None:
 
 def test_a_tool_without_a_period_is_not_asked_for_cycles() -> None:
     found = _check("cycles", asking(record({30_000: 2}), interval_us=0))
-    assert (found.held, found.sentence) == (Held.OK, "the tool has no period to account for")
+    assert (found.held, found.sentence) == (CheckResult.OK, "the tool has no period to account for")
     bare = replace(record(), measurements=(number("latency.max", 30_000, Unit.VIRTUAL_NS),))
-    assert _check("cycles", asking(bare, interval_us=0)).held is Held.OK
+    assert _check("cycles", asking(bare, interval_us=0)).held is CheckResult.OK
 
 
 def test_a_record_without_a_histogram() -> None:
@@ -476,7 +478,7 @@ def test_a_short_run(elapsed: float | None, sentence: str) -> None:
 
 @pytest.mark.parametrize("elapsed", [1.98, 2.0, 9.0])
 def test_a_run_that_took_as_long_as_it_should_or_longer(elapsed: float) -> None:
-    assert _check("duration", evidence(record(), elapsed_s=elapsed)).held is Held.OK
+    assert _check("duration", evidence(record(), elapsed_s=elapsed)).held is CheckResult.OK
 
 
 def _load(**moments: tuple[int, int]) -> tuple[LoadSeen, ...]:
@@ -513,13 +515,16 @@ def test_a_load_that_was_not_there(seen: tuple[LoadSeen, ...], sentence: str) ->
     ],
 )
 def test_time_of_processes_that_end_while_they_are_looked_at_may_be_missing(seen: tuple[LoadSeen, ...]) -> None:
-    assert _check("load", evidence(record(case=LOADED), load_seen=seen)).held is Held.OK
+    assert _check("load", evidence(record(case=LOADED), load_seen=seen)).held is CheckResult.OK
 
 
 def test_a_load_that_worked_is_told_with_its_time() -> None:
     seen = _load(start=(1, 11), middle=(7, 106), late=(3, 201), end=(1, 659))  # of a real boot
     found = _check("load", evidence(record(case=LOADED), load_seen=seen))
-    assert (found.held, found.sentence) == (Held.OK, "hackbench ran all the time and used 648 clock ticks of CPU")
+    assert (found.held, found.sentence) == (
+        CheckResult.OK,
+        "hackbench ran all the time and used 648 clock ticks of CPU",
+    )
 
 
 def test_an_idle_case_needs_no_load() -> None:
@@ -541,28 +546,37 @@ def test_a_load_of_which_a_part_died(seen: tuple[LoadSeen, ...], sentence: str) 
     if sentence:
         assert _failed("load", made) == f"the load hackbench {sentence} when all of it runs"
     else:
-        assert _check("load", made).held is Held.OK
+        assert _check("load", made).held is CheckResult.OK
 
 
 # --- what the tool counted
 
 
 @pytest.mark.parametrize(
-    ("least", "held"), [(0, Held.OK), (1999.5, Held.OK), (2000, Held.OK), (2000.5, Held.FAILED), (9000, Held.FAILED)]
+    ("least", "held"),
+    [
+        (0, CheckResult.OK),
+        (1999.5, CheckResult.OK),
+        (2000, CheckResult.OK),
+        (2000.5, CheckResult.FAILED),
+        (9000, CheckResult.FAILED),
+    ],
 )
-def test_counts_must_be_reached(least: float, held: Held) -> None:
+def test_counts_must_be_reached(least: float, held: CheckResult) -> None:
     made = asking(record(), counts=[{"measurement": "wakeups", "least": least}])
     found = _check("counts", made)
     assert found.held is held
-    if held is Held.FAILED:
+    if held is CheckResult.FAILED:
         assert _failed("counts", made) == f"wakeups was 2000, at least {least:g} are needed"
     else:
         assert found.sentence == f"wakeups at least {least:g}"
 
 
-@pytest.mark.parametrize(("found", "held"), [(1.0, Held.OK), (0.0, Held.FAILED), (None, Held.FAILED)])
+@pytest.mark.parametrize(
+    ("found", "held"), [(1.0, CheckResult.OK), (0.0, CheckResult.FAILED), (None, CheckResult.FAILED)]
+)
 @pytest.mark.parametrize("check", ["counts", "duration"])
-def test_a_run_that_ended_with_what_it_found_may_be_short(check: str, found: float | None, held: Held) -> None:
+def test_a_run_that_ended_with_what_it_found_may_be_short(check: str, found: float | None, held: CheckResult) -> None:
     short = asking(record(), counts=[{"measurement": "wakeups", "least": 9000}], duration_s=9000.0, ends_with="late")
     told = () if found is None else (number("late", found, Unit.COUNT),)
     assert _check(check, replace(short, measurements=(*short.measurements, *told))).held is held
@@ -628,13 +642,13 @@ def test_processes_that_were_not_read_prove_no_clock() -> None:
 @pytest.mark.parametrize("processes", [("init", "sh"), ("systemd-timedat", "ntpdate-like", "xchronyd", "cyclictest")])
 def test_a_clock_that_nobody_set(processes: tuple[str, ...]) -> None:
     found = _check("clock", evidence(asking(record(), clock=True), processes=processes))
-    assert (found.held, found.sentence) == (Held.OK, "no time synchronisation was running")
+    assert (found.held, found.sentence) == (CheckResult.OK, "no time synchronisation was running")
 
 
 @pytest.mark.parametrize("processes", [(), ("chronyd",)])
 def test_a_tool_that_does_not_use_the_wall_clock_does_not_care(processes: tuple[str, ...]) -> None:
     found = _check("clock", evidence(asking(record(), clock=False), processes=processes))
-    assert (found.held, found.sentence) == (Held.OK, "the tool does not measure with the wall clock")
+    assert (found.held, found.sentence) == (CheckResult.OK, "the tool does not measure with the wall clock")
 
 
 # --- settings
@@ -688,7 +702,7 @@ def _written(writes: dict[str, str], settings: dict[str, str]) -> Record:
 )
 def test_writes_that_read_back(writes: dict[str, str], settings: dict[str, str]) -> None:
     found = _check("settings", _written(writes, settings))
-    assert (found.held, found.sentence) == (Held.OK, "as asked, and unchanged")
+    assert (found.held, found.sentence) == (CheckResult.OK, "as asked, and unchanged")
 
 
 @pytest.mark.parametrize(
@@ -722,7 +736,7 @@ def test_kernel_arguments_that_the_boot_did_not_have() -> None:
         "the kernel was not started with isolcpus=2-3; the kernel was not started with nohz_full=2-3"
     )
     started = replace(record().environment, command_line="nohz_full=2-3 x isolcpus=2-3 nokaslr")
-    assert _check("settings", replace(asked, environment=started)).held is Held.OK
+    assert _check("settings", replace(asked, environment=started)).held is CheckResult.OK
 
 
 KERNEL_THREADS = (
@@ -748,7 +762,7 @@ def test_priorities_of_the_kernel_s_threads(priorities: dict[str, int], sentence
     if sentence:
         assert _failed("settings", made) == sentence
     else:
-        assert _check("settings", made).held is Held.OK
+        assert _check("settings", made).held is CheckResult.OK
 
 
 def test_a_kernel_thread_of_another_policy_has_not_the_priority() -> None:
@@ -779,7 +793,7 @@ def _rounds(*values: float, measured: float | None = 100.0) -> Record:
 
 
 def test_rounds_that_became_steady_are_valid() -> None:
-    assert _check("steady", _rounds(300, 200, 100, 102, 98, 100, 101)).held is Held.OK
+    assert _check("steady", _rounds(300, 200, 100, 102, 98, 100, 101)).held is CheckResult.OK
 
 
 @pytest.mark.parametrize(
@@ -793,7 +807,7 @@ def test_rounds_that_became_steady_are_valid() -> None:
 )
 def test_rounds_that_did_not_are_not_the_kernel_s_fault(made: Record, reason: str) -> None:
     assert reason in _failed("steady", made)
-    assert _check("steady", made).spoils is Spoils.FIGURES
+    assert _check("steady", made).spoils is Invalidates.FIGURES
 
 
 def _healthy(warning: float | None = 0, errors: float | None = 0) -> Record:
@@ -804,21 +818,21 @@ def _healthy(warning: float | None = 0, errors: float | None = 0) -> Record:
 
 
 def test_a_disk_without_warnings_and_new_errors_is_healthy() -> None:
-    assert _check("health", _healthy()).held is Held.OK
+    assert _check("health", _healthy()).held is CheckResult.OK
 
 
 @pytest.mark.parametrize(
     ("made", "reason", "spoils"),
     [
-        (_healthy(warning=2), "the disk warns: its temperature is beyond its limit", Spoils.EVERYTHING),
-        (_healthy(warning=9), "its spare blocks are used up, it is read-only", Spoils.EVERYTHING),
-        (_healthy(warning=64), "the disk warns: code 64", Spoils.EVERYTHING),
-        (_healthy(errors=3), "the disk counted 3 new media errors", Spoils.EVERYTHING),
-        (_healthy(warning=None), "the disk's health was not read before and after", Spoils.GOOD_NEWS),
-        (_healthy(errors=None), "the disk's health was not read before and after", Spoils.GOOD_NEWS),
+        (_healthy(warning=2), "the disk warns: its temperature is beyond its limit", Invalidates.EVERYTHING),
+        (_healthy(warning=9), "its spare blocks are used up, it is read-only", Invalidates.EVERYTHING),
+        (_healthy(warning=64), "the disk warns: code 64", Invalidates.EVERYTHING),
+        (_healthy(errors=3), "the disk counted 3 new media errors", Invalidates.EVERYTHING),
+        (_healthy(warning=None), "the disk's health was not read before and after", Invalidates.GOOD_NEWS),
+        (_healthy(errors=None), "the disk's health was not read before and after", Invalidates.GOOD_NEWS),
     ],
 )
-def test_a_disk_that_is_not_well_is_no_measure_of_a_kernel(made: Record, reason: str, spoils: Spoils) -> None:
+def test_a_disk_that_is_not_well_is_no_measure_of_a_kernel(made: Record, reason: str, spoils: Invalidates) -> None:
     assert reason in _failed("health", made)
     assert _check("health", made).spoils is spoils
 
@@ -830,14 +844,14 @@ def test_error_counters_that_should_be_there_must_be_read_before_and_after() -> 
     counters = [{"name": "nvme", "where": "0000:01:00.0"}]
     read = {f"{AER}{kind}": ("TOTAL 0", "TOTAL 0") for kind in ("correctable", "nonfatal", "fatal")}
     asked = asking(record(), counters=counters)
-    assert _check("aer", evidence(asked, pcie=read)).held is Held.OK
-    assert _check("aer", evidence(record(), pcie={})).held is Held.OK
+    assert _check("aer", evidence(asked, pcie=read)).held is CheckResult.OK
+    assert _check("aer", evidence(record(), pcie={})).held is CheckResult.OK
     late = {**read, f"{AER}fatal": ("TOTAL 0", "")}
     assert _failed("aer", evidence(asked, pcie=late)) == (
         "the AER counters of nvme (0000:01:00.0) after the test were not read (CONFIG_PCIEAER?)"
     )
     assert "nvme (0000:01:00.0) before the test, nvme" in _failed("aer", evidence(asked, pcie={}))
-    assert _check("aer", evidence(asked)).spoils is Spoils.GOOD_NEWS
+    assert _check("aer", evidence(asked)).spoils is Invalidates.GOOD_NEWS
 
 
 def _tasks(priorities: tuple[int, ...]) -> Check:
@@ -853,16 +867,16 @@ def _tasks(priorities: tuple[int, ...]) -> Check:
 
 
 def test_each_task_of_rt_migrate_test_must_have_its_own_priority() -> None:
-    assert _tasks((2, 3, 4, 5)).held is Held.OK
+    assert _tasks((2, 3, 4, 5)).held is CheckResult.OK
     equal = _tasks((2, 3, 3, 5))
-    assert (equal.held, equal.spoils) == (Held.FAILED, Spoils.EVERYTHING)
+    assert (equal.held, equal.spoils) == (CheckResult.FAILED, Invalidates.EVERYTHING)
     assert "0 of 1 measuring threads ran at SCHED_FIFO 4" in equal.sentence
-    assert _tasks((2, 3, 4)).held is Held.FAILED
+    assert _tasks((2, 3, 4)).held is CheckResult.FAILED
 
 
 def test_a_migration_test_that_was_over_before_anybody_looked_keeps_its_failures() -> None:
     unseen = _tasks(())
-    assert (unseen.held, unseen.spoils) == (Held.FAILED, Spoils.FIGURES)
+    assert (unseen.held, unseen.spoils) == (CheckResult.FAILED, Invalidates.FIGURES)
 
 
 # --- temperature
@@ -876,7 +890,7 @@ def _at(before: str, after: str, limit: int | None = 85) -> Record:
 
 def test_a_board_below_its_limit() -> None:
     found = _check("temperature", _at("45000", "85000"))
-    assert (found.held, found.sentence) == (Held.OK, "at most 85 C, 85 C are allowed")
+    assert (found.held, found.sentence) == (CheckResult.OK, "at most 85 C, 85 C are allowed")
 
 
 @pytest.mark.parametrize("temperatures", [("85001", "60000"), ("60000", "85001"), ("85001", "")])
@@ -884,13 +898,13 @@ def test_a_board_that_was_too_hot_is_no_measure_of_a_kernel(temperatures: tuple[
     made = _at(*temperatures)
     assert _failed("temperature", made) == "soc-thermal was at 85.001 C; the board's limit is 85 C"
     # Its latencies are long because its clocks were lowered, which is not the kernel's fault.
-    assert _check("temperature", made).spoils is Spoils.FIGURES
+    assert _check("temperature", made).spoils is Invalidates.FIGURES
 
 
 @pytest.mark.parametrize("temperatures", [("", "60000"), ("60000", "")])
 def test_a_temperature_that_was_read_once_proves_nothing(temperatures: tuple[str, str]) -> None:
     assert _failed("temperature", _at(*temperatures)) == "the temperature of soc-thermal was not read before and after"
-    assert _check("temperature", _at(*temperatures)).spoils is Spoils.GOOD_NEWS
+    assert _check("temperature", _at(*temperatures)).spoils is Invalidates.GOOD_NEWS
 
 
 @pytest.mark.parametrize(
@@ -904,7 +918,7 @@ def test_a_temperature_that_was_read_once_proves_nothing(temperatures: tuple[str
 )
 def test_without_a_limit_or_a_sensor_the_temperature_does_not_apply(made: Record, why: str) -> None:
     found = _check("temperature", made)
-    assert (found.held, found.sentence) == (Held.NOT_APPLICABLE, why)
+    assert (found.held, found.sentence) == (CheckResult.NOT_APPLICABLE, why)
 
 
 # --- suspend
@@ -931,7 +945,7 @@ def _slept(
 )
 def test_a_board_that_was_awake(made: Record, why: str) -> None:
     found = _check("suspend", made)
-    assert (found.held, found.sentence) == (Held.OK, why)
+    assert (found.held, found.sentence) == (CheckResult.OK, why)
 
 
 @pytest.mark.parametrize(
@@ -944,7 +958,7 @@ def test_a_board_that_was_awake(made: Record, why: str) -> None:
 )
 def test_a_board_that_was_suspended_is_no_measure_of_a_kernel(made: Record, why: str) -> None:
     assert why in _failed("suspend", made)
-    assert _check("suspend", made).spoils is Spoils.FIGURES
+    assert _check("suspend", made).spoils is Invalidates.FIGURES
 
 
 @pytest.mark.parametrize("made", [_slept((), ("0", ""), ("0", "0")), _slept((), ("", "0"))])
@@ -955,11 +969,11 @@ def test_a_count_of_suspends_that_was_read_once_proves_nothing(made: Record) -> 
 def test_without_any_log_nobody_knows_of_a_suspend() -> None:
     found = _check("suspend", evidence(record(), suspends=None, log=""))
     assert (found.held, found.sentence) == (
-        Held.FAILED,
+        CheckResult.FAILED,
         "neither the kernel's count of suspends nor its log was read",
     )
     older = _check("suspend", evidence(record(), suspends=None, log="some"))
-    assert (older.held, older.sentence) == (Held.NOT_APPLICABLE, "the record is older than this check")
+    assert (older.held, older.sentence) == (CheckResult.NOT_APPLICABLE, "the record is older than this check")
 
 
 # --- page faults
@@ -971,20 +985,20 @@ def test_a_measuring_thread_that_waits_for_its_memory_measures_no_kernel(minor: 
     faulting = evidence(record(), threads=looks)
     expected = f"measuring threads had {minor - 33} minor and {major} major page faults while they measured"
     assert expected in _failed("page-faults", faulting)
-    assert _check("page-faults", faulting).spoils is Spoils.GOOD_NEWS
+    assert _check("page-faults", faulting).spoils is Invalidates.GOOD_NEWS
 
 
 def test_faults_of_other_threads_and_of_tools_that_do_not_lock_their_memory_do_not_count() -> None:
     main = (_thread("middle", 0, 0), _thread("late", 0, 0, minor=900))
     measuring = (_thread("middle", 1, 99), _thread("late", 1, 99))
-    assert _check("page-faults", evidence(record(), threads=(*main, *measuring))).held is Held.OK
+    assert _check("page-faults", evidence(record(), threads=(*main, *measuring))).held is CheckResult.OK
     faulting = evidence(record(), threads=(_thread("middle", 1, 99), _thread("late", 1, 99, minor=34)))
-    assert _check("page-faults", replace(faulting, argv=("hackbench",))).held is Held.OK
+    assert _check("page-faults", replace(faulting, argv=("hackbench",))).held is CheckResult.OK
 
 
 def test_a_record_without_page_faults_is_older_than_the_check() -> None:
     unread = tuple(replace(_thread(moment, 1, 99), minor_faults=None) for moment in ("middle", "late"))
-    assert _check("page-faults", evidence(record(), threads=unread)).held is Held.NOT_APPLICABLE
+    assert _check("page-faults", evidence(record(), threads=unread)).held is CheckResult.NOT_APPLICABLE
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2), (1, 0), (0, 1), (0, 0)])
@@ -992,7 +1006,7 @@ def test_page_faults_are_not_known_where_the_looks_saw_unequal_numbers_of_thread
     looks = (*[_thread("middle", 1, 99)] * before, *[_thread("late", 1, 99)] * after)
     made = evidence(record(), threads=looks)
     found = page_fault_check(made)
-    assert (found.held, found.spoils) == (Held.FAILED, Spoils.GOOD_NEWS)
+    assert (found.held, found.spoils) == (CheckResult.FAILED, Invalidates.GOOD_NEWS)
     assert found.sentence.startswith(
         f"{before} measuring threads were there at half of the run and {after} at nine tenths"
     )
@@ -1003,18 +1017,18 @@ def test_threads_that_were_not_there_are_one_cause_said_once() -> None:
     assert "0 of 1 measuring threads" in _failed("threads", made)
     # A board may not know its threads; their page faults are not known all the same.
     found = {check.name: check.held for check in checks(made, {"threads": "the board cannot tell"})}
-    assert found["page-faults"] is Held.FAILED
+    assert found["page-faults"] is CheckResult.FAILED
 
 
 def test_a_busy_host_that_looked_late_makes_no_measurement_invalid_but_says_how_many_threads_it_saw() -> None:
     busy = replace(record(), environment=replace(record().environment, time="host"))
     found = _check("page-faults", evidence(busy, threads=(_thread("middle", 1, 99),)))
-    assert found.held is Held.NOT_APPLICABLE
+    assert found.held is CheckResult.NOT_APPLICABLE
     assert "1 measuring threads were there at half of the run and 0 at nine tenths" in found.sentence
 
 
 def test_a_tool_without_measuring_threads_has_no_page_faults_of_theirs() -> None:
-    assert _check("page-faults", evidence(asking(record(), threads=[]), threads=())).held is Held.OK
+    assert _check("page-faults", evidence(asking(record(), threads=[]), threads=())).held is CheckResult.OK
 
 
 # --- firmware
@@ -1031,7 +1045,7 @@ def _flashed(*told: str, pins: dict[str, str] = PINS) -> Record:
 
 def test_firmware_as_the_board_s_file_pins_it() -> None:
     found = _check("firmware", _flashed("U-Boot 2017.09", BL31, L3))
-    assert (found.held, found.sentence) == (Held.OK, "BL31, cache as pinned")
+    assert (found.held, found.sentence) == (CheckResult.OK, "BL31, cache as pinned")
 
 
 @pytest.mark.parametrize(
@@ -1047,19 +1061,19 @@ def test_firmware_as_the_board_s_file_pins_it() -> None:
 )
 def test_other_firmware_is_another_board(told: tuple[str, ...], why: str) -> None:
     assert why in _failed("firmware", _flashed(*told))
-    assert _check("firmware", _flashed(*told)).spoils is Spoils.EVERYTHING
+    assert _check("firmware", _flashed(*told)).spoils is Invalidates.EVERYTHING
 
 
 def test_firmware_that_nobody_saw_is_not_proven() -> None:
     assert _failed("firmware", _flashed()) == (
         "BL31, cache: the board's file pins it, and no log of the boot told any (a LAVA job has one)"
     )
-    assert _check("firmware", _flashed()).spoils is Spoils.GOOD_NEWS
+    assert _check("firmware", _flashed()).spoils is Invalidates.GOOD_NEWS
 
 
 def test_without_pins_any_firmware_will_do() -> None:
     found = _check("firmware", _flashed(BL31, pins={}))
-    assert (found.held, found.sentence) == (Held.NOT_APPLICABLE, "the board's file pins no firmware")
+    assert (found.held, found.sentence) == (CheckResult.NOT_APPLICABLE, "the board's file pins no firmware")
 
 
 @pytest.mark.parametrize(
@@ -1073,11 +1087,11 @@ def test_without_pins_any_firmware_will_do() -> None:
 def test_a_load_that_failed_by_its_own_account_takes_good_news_away(changes: dict[str, object], sentence: str) -> None:
     made = evidence(record(case=LOADED), **changes)
     assert sentence in _failed("load", made)
-    assert _check("load", made).spoils is Spoils.GOOD_NEWS
+    assert _check("load", made).spoils is Invalidates.GOOD_NEWS
     # Without a load there is none that could fail.
-    assert _check("load", evidence(record(), **changes)).held is Held.OK
+    assert _check("load", evidence(record(), **changes)).held is CheckResult.OK
 
 
 def test_what_a_load_prints_when_it_is_ended_is_no_failure() -> None:
     made = evidence(record(case=LOADED), load_output="Signal 15 caught, longjmp'ing out!\n")
-    assert _check("load", made).held is Held.OK
+    assert _check("load", made).held is CheckResult.OK

@@ -19,7 +19,7 @@ from rtgate.records.record import Record
 from rtgate.target.plan import Plan, script
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.validity import links
-from rtgate.validity.check import Held
+from rtgate.validity.check import CheckResult
 from rtgate.validity.checks import checks
 
 PORT, NVME = "0000:00:08.0", "0000:01:00.0"
@@ -209,7 +209,7 @@ def test_a_look_that_was_lost_is_invalid_and_says_nothing_of_devices() -> None:
     del files["facts.end"]
     found = measure(CASE, arm(FakeTarget({None: replace(whole, files=files)}), board=BOARD), 1)[0]
     assert found.faults == ()
-    assert {check.name for check in checks(found, {}) if check.held is Held.FAILED} >= {"aer", "settings"}
+    assert {check.name for check in checks(found, {}) if check.held is CheckResult.FAILED} >= {"aer", "settings"}
 
 
 def test_plans_look_at_functions_only_where_the_board_lists_them() -> None:

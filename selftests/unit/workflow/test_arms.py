@@ -18,7 +18,7 @@ from rtgate.rootfs import images as rootfs
 from rtgate.rootfs.images import RootfsImage
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
-from rtgate.target.power import PowerCycle, Revived
+from rtgate.target.power import PowerCycle, PowerCycledTarget
 from rtgate.target.virtual import VirtualBoard
 from rtgate.tools.loads import Load
 from rtgate.workflow.arms import ArmRequest, identity, make_arms
@@ -138,13 +138,13 @@ def test_a_virtual_board_may_run_on_host_time(lab: Lab, console: str) -> None:
 def test_a_console_has_a_kernel_of_its_own(lab: Lab) -> None:
     (arm,), _ = make_arms(_request({}, console="command:sh"))
     assert (arm.name, arm.kernel.name, arm.kernel.flavour) == ("candidate", "running", "preempt_rt")
-    assert isinstance(arm.target, Revived)
+    assert isinstance(arm.target, PowerCycledTarget)
     assert not arm.target.live.boots
     assert arm.target.cycle is None
     (arm,), _ = make_arms(
         _request({"candidate": lab.kernel}, console="command:sh", flavour="generic", power_cycle="socket 3 cycle")
     )
-    assert isinstance(arm.target, Revived)
+    assert isinstance(arm.target, PowerCycledTarget)
     assert arm.target.cycle == PowerCycle("socket 3 cycle")
     assert (arm.kernel.name, arm.kernel.flavour) == ("kernel", "generic")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError
-from rtgate.workflow.report_directory import check_ours, replaced
+from rtgate.workflow.report_directory import check_ours, replacing
 
 RECORD = "records/board/candidate/case/001/record.json"
 
@@ -33,7 +33,7 @@ OLD = dict.fromkeys((RECORD, "verdict.json", "index.html", "history.jsonl"), "ol
 
 @pytest.mark.parametrize("new", [RECORD, "verdict.json", "lava/job-1.log"])
 def test_what_was_measured_takes_the_place_of_an_older_report(output: Path, new: str) -> None:
-    with replaced(output):
+    with replacing(output):
         assert _left(output) == {"history.jsonl": "old"}
         _write(output, new, text="new")
     assert _read(output) == {"history.jsonl": "old", new: "new"}
@@ -46,7 +46,7 @@ def _left(output: Path) -> dict[str, str]:
 @pytest.mark.parametrize("error", [ConfigError, KeyboardInterrupt, OSError])
 def test_an_older_report_comes_back_if_nothing_was_measured(output: Path, error: type[BaseException]) -> None:
     def fail() -> None:
-        with replaced(output):
+        with replacing(output):
             _write(output, "measure.log", "records/board/candidate/case/planned.json", text="new")
             raise error("early")
 
@@ -61,7 +61,7 @@ def test_an_older_report_comes_back_after_a_kill(output: Path) -> None:
         (output / name).rename(output / ".former" / name)
     (output / ".former" / ".whole").touch()
     _write(output, "records/board/candidate/case/planned.json", text="killed")
-    with replaced(output):
+    with replacing(output):
         assert _left(output) == {"history.jsonl": "old"}
     assert _read(output) == {**OLD, "measure.log": "old"}
 
@@ -69,7 +69,7 @@ def test_an_older_report_comes_back_after_a_kill(output: Path) -> None:
 def test_what_was_put_aside_in_part_comes_back_beside_the_rest(output: Path) -> None:
     (output / ".former").mkdir()
     (output / "verdict.json").rename(output / ".former" / "verdict.json")
-    with replaced(output):
+    with replacing(output):
         pass
     assert _read(output) == {**OLD, "measure.log": "old"}
 
@@ -77,12 +77,12 @@ def test_what_was_put_aside_in_part_comes_back_beside_the_rest(output: Path) -> 
 def test_the_rest_of_a_report_that_was_replaced_is_removed_after_a_kill(output: Path) -> None:
     _write(output, ".former/verdict.json", text="older")
     (output / ".former" / ".whole").touch()
-    with replaced(output):
+    with replacing(output):
         pass
     assert _read(output) == {**OLD, "measure.log": "old"}
 
 
 def test_nothing_is_left_where_nothing_was(tmp_path: Path) -> None:
-    with replaced(tmp_path / "report"):
+    with replacing(tmp_path / "report"):
         check_ours(tmp_path / "report")
     assert list((tmp_path / "report").iterdir()) == []

@@ -20,7 +20,7 @@ from selftests.unit.report.conftest import read_figure
 from rtgate.errors import ConfigError
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.lava.job.request import Order, in_turns, metadata
+from rtgate.lava.job.request import MeasurementRequest, in_turns, metadata
 from rtgate.measure.case import Case
 from rtgate.records import planned
 from rtgate.records import record as records_file
@@ -29,10 +29,10 @@ from rtgate.records.schedule import Schedule, parsed
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow import sequential, suite_process
 from rtgate.workflow.budget import Budget, minutes
-from rtgate.workflow.job_planner import Further
+from rtgate.workflow.job_planner import JobPlanner
 from rtgate.workflow.job_results import Carried
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.sequential import Stored, carried_out, looks_of
+from rtgate.workflow.sequential import Stored, looks_of, run_comparison
 from rtgate.workflow.suite_process import Batch, Suites
 
 BOARD = "bench"
@@ -103,7 +103,7 @@ def test_a_clear_regression_ends_at_the_first_look(
     tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(records, slower=2.0, wander=0.001)
-    assert carried_out(suites(tmp_path, monkeypatch, bench), Budget(1000))
+    assert run_comparison(suites(tmp_path, monkeypatch, bench), Budget(1000))
     assert boots(bench) == ["1-3"]
     assert bench.batches[0]["--looks"] == "3:0.2,6:0.3,12:0.5"
 
@@ -112,7 +112,7 @@ def test_what_is_open_is_measured_on_to_the_last_look_and_every_look_is_written_
     tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(records, slower=1.05, wander=0.3)
-    assert carried_out(suites(tmp_path, monkeypatch, bench), Budget(1000))
+    assert run_comparison(suites(tmp_path, monkeypatch, bench), Budget(1000))
     assert boots(bench) == ["1-3", "4-6", "7-12"]
     for arm in ("baseline", "candidate"):
         found = planned.read(Place(records=records, board=BOARD, arm=arm, case=CASE))
@@ -123,7 +123,7 @@ def test_the_budget_ends_it_and_says_what_going_on_costs(
     tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench = Bench(records, slower=1.05, wander=0.3)
-    carried_out(suites(tmp_path, monkeypatch, bench), Budget(5))
+    run_comparison(suites(tmp_path, monkeypatch, bench), Budget(5))
     assert boots(bench) == ["1-3"]
     assert f"3 more pairs of {CASE} would take 6.0 board-minutes more; 0.0 of 5 are spent: --budget 7min allows it" in (
         capsys.readouterr().err
@@ -137,7 +137,7 @@ def test_the_screen_needs_no_baseline_and_pairs_are_fresh(
     tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], expected: list[str]
 ) -> None:
     bench = Bench(records, slower=1.05, wander=0.3)
-    carried_out(suites(tmp_path, monkeypatch, bench, **asked), Budget(1000))
+    run_comparison(suites(tmp_path, monkeypatch, bench, **asked), Budget(1000))
     assert boots(bench) == expected
     screened = asked.get("procedure") == "screened"
     assert {one.arm for one in records_file.read_all(records)} == {"baseline", "candidate"}
@@ -158,7 +158,7 @@ def test_a_number_of_boots_is_one_look(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Suites, "judge", lambda _self: None)
     monkeypatch.setattr(sequential, "_open_seeds", lambda _suites: ())
     bench = Bench(tmp_path, slower=1)
-    assert carried_out(suites(tmp_path, monkeypatch, bench, boots="6"), Budget(1))
+    assert run_comparison(suites(tmp_path, monkeypatch, bench, boots="6"), Budget(1))
     assert seen == [Batch()]
 
 
@@ -203,7 +203,7 @@ def test_on_virtual_time_what_is_open_gets_as_many_seeds_again_unless_there_is_a
     monkeypatch.setattr(Suites, "measure", measure)
     monkeypatch.setattr(Suites, "judge", lambda _self: None)
     monkeypatch.setattr(sequential, "read_verdicts", lambda *_: (verdicts, []))
-    assert carried_out(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), Budget(1))
+    assert run_comparison(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), Budget(1))
     assert measured == seeds
 
 
@@ -228,7 +228,7 @@ def test_of_two_boards_the_one_with_the_open_case_gets_more_seeds(
     ]
     monkeypatch.setattr(sequential, "read_verdicts", lambda *_: (said, []))
     asked = suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual")
-    assert carried_out(replace(asked, beside=("another",)), Budget(1))
+    assert run_comparison(replace(asked, beside=("another",)), Budget(1))
     assert done == [("", (), ""), ("another", (signal,), "13-24")]
 
 
@@ -249,7 +249,7 @@ def test_open_cases_of_different_length_get_their_own_seeds_and_one_further_judg
     monkeypatch.setattr(Suites, "judge", lambda _self: done.append("judged"))
     said = [OPEN, _said(loaded, Status.DONE, Kind.INCONCLUSIVE)]
     monkeypatch.setattr(sequential, "read_verdicts", lambda *_: (said, []))
-    assert carried_out(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), Budget(1))
+    assert run_comparison(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), Budget(1))
     assert done[:2] == ["", "judged"]
     assert set(done[2:4]) == {f"{CASE} 13-24", f"{loaded} 9-16"}
     assert done[4:] == ["judged"]
@@ -272,8 +272,8 @@ def test_a_budget_of_nothing_is_none(text: str) -> None:
 KERNEL = KernelIdentity(name="k", flavour="preempt_rt", release="", image_sha256="a", source="", provenance="")
 
 
-def order(**changes: Any) -> Order:
-    whole = Order(
+def order(**changes: Any) -> MeasurementRequest:
+    whole = MeasurementRequest(
         board=BOARD,
         kernels={"baseline": KERNEL, "candidate": KERNEL},
         boots=in_turns(("baseline", "candidate"), 3),
@@ -287,9 +287,9 @@ def order(**changes: Any) -> Order:
     return replace(whole, **changes)
 
 
-def further(records: Path, whole: Order, budget: float = 1000) -> Further:
+def further(records: Path, whole: MeasurementRequest, budget: float = 1000) -> JobPlanner:
     stored = Stored(records=records, board=BOARD)
-    return Further(whole=whole, stored=stored, budget=Budget(budget), watch=JobWatch(verbose=False))
+    return JobPlanner(whole=whole, stored=stored, budget=Budget(budget), watch=JobWatch(verbose=False))
 
 
 def filled(records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

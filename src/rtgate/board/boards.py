@@ -134,7 +134,7 @@ class Board:
         scratch: a directory on a disk that loads may write to; empty for a RAM disk.
         tunings: by name; `default` is always there.
         cpu_classes: CPUs by the name of their kind, where a board has several kinds (`little`, `big`).
-        undeclared: reasons, by validity check, why a check is not applicable on this board.
+        not_applicable: reasons, by validity check, why a check is not applicable on this board.
         qemu: set for virtual boards only.
         cool_to: degrees Celsius that a board in a lab must have cooled down to before it measures.
         temperature_limit: degrees Celsius that no thermal zone may be above while it measures; None for no limit.
@@ -160,7 +160,7 @@ class Board:
     scratch: str
     tunings: dict[str, Tuning]
     cpu_classes: dict[str, tuple[int, ...]]
-    undeclared: dict[str, str]
+    not_applicable: dict[str, str]
     qemu: Qemu | None
     cool_to: int | None = None
     temperature_limit: int | None = None
@@ -223,7 +223,7 @@ def read(path: Path) -> Board:
         scratch=data.text("scratch", ""),
         tunings={DEFAULT.name: DEFAULT, **({} if "tunings" not in data else tuning.read(data["tunings"]))},
         cpu_classes=_cpu_classes(data.get("cpu_classes"), data["cpus"].integer()),
-        undeclared=_not_applicable(data),
+        not_applicable=_not_applicable(data),
         qemu=qemu,
         cool_to=data["cool_to"].integer(minimum=0, maximum=120) if "cool_to" in data else None,
         temperature_limit=_temperature_limit(data),

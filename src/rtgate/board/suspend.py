@@ -28,7 +28,7 @@ def of(around: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
     return {path: values for path, values in around.items() if path in WATCHED}
 
 
-def told(log: str) -> tuple[str, ...]:
+def suspend_lines(log: str) -> tuple[str, ...]:
     """Return the lines of a kernel's log that tell of a suspend, without their times; the first ten."""
     return tuple(match[1].strip() for match in _LINE.finditer(log))[:_MOST]
 

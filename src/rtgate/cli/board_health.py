@@ -21,7 +21,7 @@ from rtgate.errors import ConfigError, RtgateError
 from rtgate.lava.in_job import signals
 from rtgate.lava.job import environment
 from rtgate.lava.lab import boot_media, health
-from rtgate.lava.lab.health_result import Proved
+from rtgate.lava.lab.health_result import HealthResult
 from rtgate.lava.results.plain import plain
 from rtgate.strict_yaml import dump, load, parse
 from rtgate.target.live import LiveTarget
@@ -138,7 +138,7 @@ def _all_good(shell: Shell, board: Board, regions: tuple[Region, ...]) -> bool:
     return good
 
 
-def _told(one: Proved) -> bool:
+def _told(one: HealthResult) -> bool:
     """Tell what was found, also to LAVA, and return whether it is good."""
     print(f"{one.name}: {plain(one.sentence)}", flush=True)
     print(signals.result(f"board.{one.name}", "pass" if one.good else "fail", one.value, one.unit), flush=True)

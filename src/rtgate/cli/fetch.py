@@ -20,7 +20,7 @@ from rtgate.lava.results.blame import ended, untried
 from rtgate.lava.results.classify import classify
 from rtgate.workflow import job_results
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.report_directory import check_ours, ours_alone, replaced
+from rtgate.workflow.report_directory import check_ours, locked, replacing
 
 _DESCRIPTION = """\
 Fetch the records of a job that `rtgate submit` has submitted, judge them, and make the report. All that is needed
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     lava = Lava(access(arguments.server), told=watch.say)
     order = orders.read(lava.job(arguments.job).definition, f"job {arguments.job}")
     attempt = _ended(lava, arguments, watch, order.expected().board)
-    with ours_alone(output), replaced(output):
+    with locked(output), replacing(output):
         job_results.keep(order, [attempt], output, watch, arguments.thresholds)
         asked = job_results.asked(order, arguments)
         return job_results.judge([job_results.Carried(order, [attempt])], output, asked)

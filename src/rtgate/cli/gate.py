@@ -31,8 +31,8 @@ from rtgate.workflow.archive import history_url
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
-from rtgate.workflow.report_directory import check_ours, ours_alone, replaced
-from rtgate.workflow.sequential import PROCEDURES, carried_out
+from rtgate.workflow.report_directory import check_ours, locked, replacing
+from rtgate.workflow.sequential import PROCEDURES, run_comparison
 from rtgate.workflow.suite_process import Suites
 from rtgate.workflow.tracing import trace
 from rtgate.workflow.verdict_file import read_verdicts
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     output = arguments.output.absolute()
     check_ours(output)
     _check_words(arguments)
-    with ours_alone(output):
+    with locked(output):
         try:
             return _gate(arguments, output)
         except OSError as error:
@@ -129,7 +129,7 @@ def _gate(arguments: argparse.Namespace, output: Path) -> int:
     for name in (board.name, *beside):
         make_arms(replace(request, board=name))  # a mistake shows here, before anything runs
     kernels = {arm: pinned(directory).directory for arm, directory in kernels.items()}
-    with replaced(output):
+    with replacing(output):
         return _concluded(Suites(asked=arguments, kernels=kernels, output=output, beside=beside), board)
 
 
@@ -142,7 +142,7 @@ def _beside(arguments: argparse.Namespace, board: Board, kernels: Mapping[str, P
 def _concluded(suites: Suites, board: Board) -> int:
     """Measure, judge and report; return the exit code."""
     arguments, kernels, output = suites.asked, dict(suites.kernels), suites.output
-    whole = carried_out(suites, Budget(minutes(arguments.budget)))
+    whole = run_comparison(suites, Budget(minutes(arguments.budget)))
     if _traceable(arguments, board, kernels):
         with step("tracing what ran"):
             traced = _traced(suites.boards, kernels, output)

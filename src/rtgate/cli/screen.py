@@ -13,7 +13,7 @@ from rich.console import Console
 from rtgate.board import boards
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
-from rtgate.judge.compare.triage import Choice, Wanted, Why, choose, hopeless
+from rtgate.judge.compare.triage import Choice, Wanted, Why, choose, fatal_verdicts
 from rtgate.judge.verdict import Status
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.profiles import Lengths, profile
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         chosen = {one.case for one in choices if one.within}
         cases_file.write([case for case in cases if case.name in chosen], arguments.output)
     failed = [one for one in verdicts if one.status is Status.FAIL] if arguments.virtual_fail == "block" else []
-    blocking = hopeless(verdicts) or failed
+    blocking = fatal_verdicts(verdicts) or failed
     for one in blocking:
         console.print(f"FAIL {one.case}: {plain(one.sentence)}", highlight=False, markup=False, soft_wrap=True)
     # What is left out although it should be seen is nothing that a script may pass over.

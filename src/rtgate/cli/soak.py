@@ -25,17 +25,17 @@ from rtgate.measure.run import stored
 from rtgate.records.record import Record
 from rtgate.report.notices import say
 from rtgate.target.live import LiveTarget
-from rtgate.target.power import Revived
+from rtgate.target.power import PowerCycledTarget
 from rtgate.target.soak import COMPLETE, STOPPED
 from rtgate.tools import loads
-from rtgate.tools.needs import hopeless
+from rtgate.tools.needs import unmet_needs
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.soak import spec as orders
 from rtgate.workflow.soak.follow import Following
-from rtgate.workflow.soak.progress import Running
-from rtgate.workflow.soak.spec import Order
+from rtgate.workflow.soak.progress import SoakProgress
+from rtgate.workflow.soak.spec import SoakSpec
 from rtgate.workflow.verdicts import limits, planned_in, subjects, write_verdicts
 
 _DESCRIPTION = """\
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
             order = orders.begin(case, arm, arguments.console, chunks, records)
         if not order.detached:
             say("this board lives only as long as this command: Ctrl-C ends it, and the soak")
-        running = Running(order, _levels(found, order))
+        running = SoakProgress(order, _levels(found, order))
         following = Following(
             order=order,
             case=case,
@@ -149,13 +149,13 @@ def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
         flavour=arguments.flavour,
     )
     arm = _arm(request, durations.option("--chunk", chunk))
-    reasons = hopeless(plan(case, arm, 1).needs, arm.board.cpus)
+    reasons = unmet_needs(plan(case, arm, 1).needs, arm.board.cpus)
     if reasons:
         raise ConfigError(f"{arm.board.name} cannot run {case.name}: {'; '.join(reasons)}")
     return case, arm
 
 
-def _again(order: Order, console: str | None) -> tuple[Case, Arm]:
+def _again(order: SoakSpec, console: str | None) -> tuple[Case, Arm]:
     """Return the case and the arm of a soak that was begun; its console may have another name now."""
     if not order.detached:
         raise ConfigError(f"the board of this soak ended with the command that ran it (--console {order.console})")
@@ -175,7 +175,7 @@ def _arm(request: ArmRequest, chunk_s: float) -> Arm:
 
 def _live(arm: Arm) -> LiveTarget:
     """Return the arm's console; a soak does not go on after a death. Raises ConfigError for virtual time."""
-    target = arm.target.live if isinstance(arm.target, Revived) else arm.target
+    target = arm.target.live if isinstance(arm.target, PowerCycledTarget) else arm.target
     if not isinstance(target, LiveTarget):
         raise ConfigError("a soak needs a live console; a virtual-time board repeats itself: give it more --seeds")
     return target
@@ -194,7 +194,7 @@ def _case(name: str, tuning: str) -> Case:
     return Case(suite=suite, tool=TOOLS[tool](), load=load, tuning=tuning)
 
 
-def _levels(found: Thresholds, order: Order) -> list[tuple[str, Any]]:
+def _levels(found: Thresholds, order: SoakSpec) -> list[tuple[str, Any]]:
     """Return the levels whose shares are limited, with what they are limited for."""
     mine = found.of(order.board, order.kernel.flavour, order.case)
     real = [limit for limit in mine if limit.over is not None and not limit.over.unit.virtual]

@@ -19,7 +19,7 @@ from rtgate.lava.client.access import TOKEN_FILE, access
 from rtgate.lava.client.server import Lava
 from rtgate.lava.job import cases as cases_file
 from rtgate.lava.job.definition import PRIORITIES, TRANSPORTS, lava_of
-from rtgate.lava.job.request import Order, in_turns
+from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
 from rtgate.tools.registry import TOOLS
@@ -27,9 +27,9 @@ from rtgate.workflow import suites
 from rtgate.workflow.archive import history_url
 from rtgate.workflow.budget import DEFAULT, minutes
 from rtgate.workflow.job_files import Named, Source, Way, publish, source
-from rtgate.workflow.job_series import Series, carried_out
+from rtgate.workflow.job_series import Series, run_jobs
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.report_directory import check_ours, ours_alone, replaced
+from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.sequential import PROCEDURES, looks_of
 
 _DESCRIPTION = """\
@@ -155,7 +155,7 @@ def run(arguments: argparse.Namespace) -> int:
             output = arguments.output.absolute()
             check_ours(output)
             files.require_free_space(output)
-            stack.enter_context(ours_alone(output))
+            stack.enter_context(locked(output))
         series = _prepared(arguments, order, sources, watch, stack)
         if arguments.dry_run:
             print(series.submission(order).checked("rtgate-dry-run", series.tags), end="")
@@ -165,12 +165,16 @@ def run(arguments: argparse.Namespace) -> int:
             watch.say(f"submitted; later, anywhere: rtgate fetch {number}")
             print(number)
             return 0
-        stack.enter_context(replaced(output))
-        return carried_out(series, output)
+        stack.enter_context(replacing(output))
+        return run_jobs(series, output)
 
 
 def _prepared(
-    arguments: argparse.Namespace, order: Order, sources: dict[str, Source], watch: JobWatch, stack: ExitStack
+    arguments: argparse.Namespace,
+    order: MeasurementRequest,
+    sources: dict[str, Source],
+    watch: JobWatch,
+    stack: ExitStack,
 ) -> Series:
     """Look at the lab, say what it has, publish the files: they are served until `stack` ends."""
     board = boards.board(arguments.board)
@@ -218,7 +222,7 @@ def _sources(arguments: argparse.Namespace, board: Board, stack: ExitStack) -> d
     }
 
 
-def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Source]) -> Order:
+def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Source]) -> MeasurementRequest:
     """Return what is asked for. Raises ConfigError: suites, profile or tuning are wrong."""
     board.tuning(arguments.tuning)
     chosen = profile(arguments.profile, TOOLS)
@@ -232,7 +236,7 @@ def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Sourc
     if arguments.procedure == "screened" and not (in_looks and history_url(arguments.history)):
         raise ConfigError("--procedure screened needs --baseline, --wait, --history URL, and no --boots")
     count = looks[0][0] if looks else count
-    return Order(
+    return MeasurementRequest(
         board=board.name,
         kernels={arm: one.kernel for arm, one in sources.items()},
         boots=in_turns(tuple(sources), count),

@@ -12,7 +12,7 @@ from rtgate.lava.job import environment
 from rtgate.measure.profiles import seeds
 from rtgate.measure.run import Run
 from rtgate.records import schedule
-from rtgate.target.boot_cache import KeptBoots
+from rtgate.target.boot_cache import BootCache
 from rtgate.workflow.arms import ArmRequest, make_arms
 
 PROFILE = "mr"
@@ -74,7 +74,7 @@ def run(config: pytest.Config, board: str, records: Path) -> Run:
         tuning=config.getoption("--tuning"),
         flavour=config.getoption("--flavour"),
         power_cycle=config.getoption("--power-cycle"),
-        kept=KeptBoots.opened(again=again) if console in {None, "virtual"} else None,
+        kept=BootCache.opened(again=again) if console in {None, "virtual"} else None,
     )
     arms, stop = make_arms(request)
     return Run(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rtgate.console.frames import FrameReader
-from rtgate.console.shell import UNKNOWN, Asked, Shell
+from rtgate.console.shell import UNKNOWN, PendingCommand, Shell
 from rtgate.deadline import Deadline
 
 _STARTS = 5  # of a command that may arrive damaged
@@ -69,7 +69,7 @@ class _Fetch:
     shell: Shell
     reader: FrameReader
     over: Callable[[str], bool]
-    _asked: Asked = field(init=False)
+    _asked: PendingCommand = field(init=False)
     _fed: int = 0
 
     def begun(self, command: str, seconds: float) -> bool:

@@ -78,7 +78,7 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingCommand:
     """A command that was sent: its mark, the variable that keeps its exit code, and where its output begins."""
 
     mark: str
@@ -107,7 +107,7 @@ class Asked:
         return re.compile(self.mark.encode() + rb":go")
 
 
-def _answer_to_any(every: list[Asked]) -> bytes:
+def _answer_to_any(every: list[PendingCommand]) -> bytes:
     return b"(?:" + b"|".join(asked.mark.encode() for asked in every) + rb"):([0-9]{0,3}):\1\."
 
 
@@ -204,7 +204,7 @@ class Shell:
             KernelFaultError, InfrastructureError, Interrupted: as `until`.
         """
         last = Deadline.after(_PROMPTED * deadline.allowed)
-        every: list[Asked] = []
+        every: list[PendingCommand] = []
         for turn in itertools.count():
             if deadline.expired:
                 break
@@ -275,13 +275,13 @@ class Shell:
         """Whether the last thing that the console printed is the prompt of the board's own shell."""
         return bool(self.prompt) and self.log.endswith(self.prompt)
 
-    def next(self) -> Asked:
+    def next(self) -> PendingCommand:
         """Return a command to be asked about, which is still to be sent."""
         self._count += 1
         mark = f"MRK{self._count:05d}{time.monotonic_ns() % 1_000_000_007:010d}"
-        return Asked(mark, f"r{self._count}", len(self.log))
+        return PendingCommand(mark, f"r{self._count}", len(self.log))
 
-    def ask(self, asked: Asked, command: str, *, checked: bool) -> Asked:
+    def ask(self, asked: PendingCommand, command: str, *, checked: bool) -> PendingCommand:
         """Send a command, and the question how it ended."""
         if checked:
             whole = f"{command}; {asked.variable}=$?"
@@ -292,7 +292,7 @@ class Shell:
         self.transport.write(f"{line}\n".encode() + asked.question)
         return asked
 
-    def _ended(self, asked: Asked) -> tuple[int, bytes]:
+    def _ended(self, asked: PendingCommand) -> tuple[int, bytes]:
         found = asked.answer.search(self.log, asked.start)
         assert found is not None
         output = re.sub(rb"MRK[0-9]{15}:[0-9]*:[0-9]*\.(?:\r*\n)?", b"", bytes(self.log[asked.start : found.start()]))
@@ -358,7 +358,7 @@ class Shell:
                 told = said.decode("utf-8", errors="replace").strip()
                 raise InfrastructureError(f"the target cannot write a script: exit code {code}: {told[-200:]}")
 
-    def answered(self, asked: Asked, since: int) -> int | None:
+    def answered(self, asked: PendingCommand, since: int) -> int | None:
         """Return how a command ended if its answer is in the log after `since`: as `run`, None without an answer."""
         found = asked.answer.search(self.log, max(asked.start, since - _MARK))
         return None if found is None else int(found[1] or UNKNOWN)

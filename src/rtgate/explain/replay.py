@@ -20,7 +20,7 @@ from rtgate.explain.explanation import Passage
 from rtgate.explain.finders import finder
 from rtgate.explain.intervals import CpuIntervals, Interval, IntervalFinder
 from rtgate.explain.path import USER, Code, Profile, mean, profile
-from rtgate.explain.trace import Block, Order, Trace
+from rtgate.explain.trace import Block, Trace, TraceRequest
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Record
@@ -62,7 +62,7 @@ class Replay:
         """What finds the case's measurements in a trace. Raises ConfigError: its tool cannot be explained."""
         return finder(self.case.name)
 
-    def traced(self, order: Order) -> tuple[Record, Trace]:
+    def traced(self, order: TraceRequest) -> tuple[Record, Trace]:
         """Boot once and return the record and the trace.
 
         Raises:
@@ -117,14 +117,14 @@ def replayed(order: Replay, differing: frozenset[str]) -> Explained:
     what = order.finder.what
     order.tell(f"{order.arm.name}, seed {order.seed}: looking for each {what}")
     marks = _marks(order)
-    record, first = order.traced(Order(marks=marks))
+    record, first = order.traced(TraceRequest(marks=marks))
     found = _found(order, record, first)
     worst = max((one for each in found for one in each.intervals), key=lambda one: one.latency_ns)
     chosen = next(each for each in found if each.cpu == worst.cpu)
     sampled = _spread(chosen.intervals, SAMPLED)
     count = sum(len(each.intervals) for each in found)
     order.tell(f"{order.arm.name}, seed {order.seed}: {count} {what}s, logging what ran in {len(sampled) + 1}")
-    wanted = Order(marks=marks, intervals=_joined([worst, *sampled]), window=_window(found))
+    wanted = TraceRequest(marks=marks, intervals=_joined([worst, *sampled]), window=_window(found))
     _, second = replace(order, expected=record).traced(wanted)
     return _explained(order, differing, found, (worst, sampled), second)
 
@@ -153,7 +153,7 @@ def watched(order: Replay) -> Ran:
         ParseError: as `replayed`, or it measured for less than a slice.
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: looking what ran")
-    record, seen = order.traced(Order(marks=_marks(order), slice_bits=_SLICE_BITS))
+    record, seen = order.traced(TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS))
     start, end = _window(_found(order, record, seen))
     slices = range(-(-start >> _SLICE_BITS), end >> _SLICE_BITS)
     if not slices:

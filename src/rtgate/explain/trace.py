@@ -74,7 +74,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class TraceRequest:
     """What to trace.
 
     Attributes:

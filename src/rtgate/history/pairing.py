@@ -13,9 +13,9 @@ from rtgate.history.database import History
 from rtgate.history.queries import Boot
 from rtgate.judge.compare.paired import Prior
 from rtgate.judge.compare.pairing import Known
-from rtgate.judge.compare.procedures import Past
+from rtgate.judge.compare.procedures import SessionHistory
 from rtgate.judge.compare.summaries import levels, spikes, summaries
-from rtgate.judge.learn.screening import Night
+from rtgate.judge.learn.screening import SessionPair
 from rtgate.records.record import Record
 
 # A variance known from more pairs than this would drown what the merge request's own boots say.
@@ -88,7 +88,7 @@ def variances(summed: Iterable[tuple[Mapping[str, float], Mapping[str, float]]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Borrowed:
+class PriorData:
     """What the history lends a comparison of one case on one board.
 
     Attributes:
@@ -99,12 +99,12 @@ class Borrowed:
     """
 
     known: Known = field(default_factory=Known)
-    past: Past = field(default_factory=Past)
+    past: SessionHistory = field(default_factory=SessionHistory)
     pairs: int = 0
     runs: tuple[str, ...] = ()
 
 
-def borrow(history: History, like: Record, judged: Sequence[Record] = ()) -> Borrowed:
+def borrow(history: History, like: Record, judged: Sequence[Record] = ()) -> PriorData:
     """Return everything that a comparison may borrow from comparable boots of good kernels; nothing on virtual time.
 
     Levels, variances, spikes and sessions are of the same boots: those of the newest A/A pairs. A run that is judged
@@ -119,25 +119,25 @@ def borrow(history: History, like: Record, judged: Sequence[Record] = ()) -> Bor
         ConfigError, InfrastructureError: as `queries.records`.
     """
     if like.virtual_time:
-        return Borrowed()
+        return PriorData()
     chosen = newest(pairs(queries.comparable_boots(history, like, without=queries.runs_of(history, judged))))
     records = queries.measured_like(history, [boot for pair in chosen for boot in pair], like)
     fixed = levels(records)
     if fixed is None:
-        return Borrowed()
+        return PriorData()
     each = [summaries(record, fixed) for record in records]
     summed = list(zip(each[::2], each[1::2], strict=True))
     counted = tuple(one for one in (spikes(record, fixed) for record in records) if one is not None)
     sessions = _sessions(chosen, summed)
-    return Borrowed(
+    return PriorData(
         known=Known(levels=fixed, priors=variances(summed), spikes=counted, sessions=sessions),
-        past=Past(sessions=sessions, spikes=counted),
+        past=SessionHistory(sessions=sessions, spikes=counted),
         pairs=len(chosen),
         runs=tuple(dict.fromkeys(first.run for first, _ in chosen)),
     )
 
 
-def nights(found: Sequence[Pair], records: Sequence[Record]) -> tuple[Night, ...]:
+def nights(found: Sequence[Pair], records: Sequence[Record]) -> tuple[SessionPair, ...]:
     """Return the newest pair of each run, summarised at the levels that all of them fix.
 
     Args:
@@ -148,7 +148,7 @@ def nights(found: Sequence[Pair], records: Sequence[Record]) -> tuple[Night, ...
     chosen = {run: (records[2 * number], records[2 * number + 1]) for run, number in last.items()}
     fixed = levels([record for pair in chosen.values() for record in pair])
     return tuple(
-        Night(run, (summaries(one, fixed), summaries(other, fixed)), (spikes(one, fixed), spikes(other, fixed)))
+        SessionPair(run, (summaries(one, fixed), summaries(other, fixed)), (spikes(one, fixed), spikes(other, fixed)))
         for run, (one, other) in chosen.items()
     )
 

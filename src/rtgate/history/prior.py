@@ -14,7 +14,7 @@ from rtgate.judge.compare.pairing import Known
 from rtgate.records.record import Record
 
 
-class Lender:
+class HistoryPrior:
     """A history that lends. Its methods raise InfrastructureError when the database cannot be reached."""
 
     def __init__(self, history: History) -> None:

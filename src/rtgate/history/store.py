@@ -17,7 +17,7 @@ from rtgate.errors import ConfigError
 from rtgate.history import encoding, schema
 from rtgate.history.database import History
 from rtgate.records.record import Record
-from rtgate.validity.check import Held
+from rtgate.validity.check import CheckResult
 from rtgate.validity.checks import checks
 
 # Records of one transaction: others wait while it lasts, some 20 ms.
@@ -41,12 +41,12 @@ class Origin:
         run: names what was measured together: a gate, a night, a job. Boots of one run are neighbours in time.
         now: when they are stored.
         trusted: whether the kernels are known to be good whatever their arm. Baselines always are.
-        undeclared: by board: reasons, by validity check, why the board declares a check not applicable.
+        not_applicable: by board: reasons, by validity check, why the board declares a check not applicable.
     """
 
     run: str
     now: datetime
-    undeclared: Mapping[str, Mapping[str, str]]
+    not_applicable: Mapping[str, Mapping[str, str]]
     trusted: bool = False
 
 
@@ -94,7 +94,7 @@ def _insert(connection: Connection, table: Table, rows: list[dict[str, Any]]) ->
 
 
 def _row(record: Record, origin: Origin) -> dict[str, Any]:
-    wrong = _wrong(record, origin.undeclared.get(record.board, {}))
+    wrong = _wrong(record, origin.not_applicable.get(record.board, {}))
     measurements, rest, fields = encoding.packed(record)
     environment = encoding.environment_id(record)
     return {
@@ -129,11 +129,11 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
     }
 
 
-def _wrong(record: Record, undeclared: Mapping[str, str]) -> str:
+def _wrong(record: Record, not_applicable: Mapping[str, str]) -> str:
     """Return why a record's figures are not to be learnt from; empty when they are."""
     if record.state != "measured":
         return f"{record.state}: {record.message}" if record.message else record.state
-    failed = [check for check in checks(record, undeclared) if check.held is Held.FAILED]
+    failed = [check for check in checks(record, not_applicable) if check.held is CheckResult.FAILED]
     return "; ".join(f"{check.name}: {check.sentence}" for check in failed)
 
 

@@ -20,7 +20,7 @@ from rtgate.records.explained import Explained
 from rtgate.records.record import OTHER_BUILD, Record
 from rtgate.records.schedule import Schedule
 from rtgate.tools import Reports
-from rtgate.validity.check import Check, Held, Spoils
+from rtgate.validity.check import Check, CheckResult, Invalidates
 from rtgate.validity.checks import checks, lost_cpus
 
 _DEATHS = frozenset({"no boot", "kernel fault", "hang"})
@@ -48,7 +48,7 @@ class Subject:
     Attributes:
         baseline: the other arm's boots of the same case, empty without one; its faults are pre-existing.
         beside: records of other cases that are judged as well, of the boots that this case shares with them.
-        undeclared: reasons, by validity check, why the board declares a check not applicable.
+        not_applicable: reasons, by validity check, why the board declares a check not applicable.
         missing: boots that were planned and left no record, as people name them.
         paired: whether a baseline was to be measured on this board, too.
         unpaired: the baseline's boots that were planned and left no record.
@@ -63,7 +63,7 @@ class Subject:
     records: Sequence[Record]
     baseline: Sequence[Record] = ()
     beside: Sequence[Record] = ()
-    undeclared: Mapping[str, str] = field(default_factory=dict)
+    not_applicable: Mapping[str, str] = field(default_factory=dict)
     missing: Sequence[str] = ()
     paired: bool = False
     unpaired: Sequence[str] = ()
@@ -80,8 +80,8 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
             findings += _skipped(subject, record, limits)
     findings += _host_too_busy(subject.records)
     measured = [(one, _spoiled(subject, one, findings)) for one in subject.records if one.state == "measured"]
-    telling = [record for record, spoiled in measured if Spoils.EVERYTHING not in spoiled]
-    sound = [record for record, spoiled in measured if not spoiled & {Spoils.EVERYTHING, Spoils.FIGURES}]
+    telling = [record for record, spoiled in measured if Invalidates.EVERYTHING not in spoiled]
+    sound = [record for record, spoiled in measured if not spoiled & {Invalidates.EVERYTHING, Invalidates.FIGURES}]
     if subject.missing and subject.records:
         sentence = f"{', '.join(subject.missing)} left no record: planned, and never carried out or lost"
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
@@ -206,7 +206,7 @@ def _incomparable(subject: Subject) -> Iterator[Finding]:
         yield _finding(Status.ERROR, Kind.VALIDITY, f"baseline and candidate cannot be compared: {text}")
 
 
-def _spoiled(subject: Subject, record: Record, findings: list[Finding]) -> set[Spoils]:
+def _spoiled(subject: Subject, record: Record, findings: list[Finding]) -> set[Invalidates]:
     """Add what is wrong with a measurement to the findings, and return what that spoils."""
     bad = list(_invalid(subject, record))
     findings += [finding for _, finding in bad]
@@ -214,8 +214,8 @@ def _spoiled(subject: Subject, record: Record, findings: list[Finding]) -> set[S
 
 
 def _invalid(subject: Subject, record: Record) -> Iterator[tuple[Check, Finding]]:
-    for check in checks(record, subject.undeclared):
-        if check.held is not Held.FAILED:
+    for check in checks(record, subject.not_applicable):
+        if check.held is not CheckResult.FAILED:
             continue
         lost = check.name == "flavour" and record.environment.flavour not in {"", record.kernel.flavour}
         if check.name == "cpus" and lost_cpus(record):

@@ -26,7 +26,7 @@ from rtgate.target.plan import Plan
 from rtgate.tools import Setting, Tool, companions, loads
 from rtgate.tools.loads import Load
 from rtgate.tools.measurement import Measurement
-from rtgate.tools.needs import NEVER, Need, hopeless
+from rtgate.tools.needs import NEVER, Need, unmet_needs
 from rtgate.validity import links, readings
 
 
@@ -238,7 +238,7 @@ def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
 
 def beforehand(made: Plan, arm: Arm, number: int) -> Outcome | None:
     """Return the outcome of a plan of which the board's file says that it cannot run; None if it may. Nothing boots."""
-    reasons = hopeless(made.needs, arm.board.cpus)
+    reasons = unmet_needs(made.needs, arm.board.cpus)
     if not reasons:
         return None
     machine = {"boot": str(number), "ran": "nothing"}

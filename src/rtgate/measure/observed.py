@@ -18,7 +18,7 @@ from rtgate.records.record import FaultSeen
 from rtgate.target.outcome import Outcome
 from rtgate.target.soak import LOG_GOES_ON, LOG_LOST
 from rtgate.tools import Expected
-from rtgate.tools.threads import Seen
+from rtgate.tools.threads import ThreadScope
 from rtgate.validity import links, readings
 
 _FACT = re.compile(r"(?P<path>/sys/bus/pci/devices/[0-9a-f:.]{1,20}/[^:]*|[^:]*):(?P<content>.*)")
@@ -145,7 +145,7 @@ def _overwritten(files: Mapping[str, bytes]) -> bool:
 def suspends(files: Mapping[str, bytes]) -> tuple[str, ...] | None:
     """Return what the kernel's log tells of suspends; None if there is no log."""
     log = files.get("dmesg", b"").decode("utf-8", errors="replace")
-    return suspend.told(log) if log.strip() else None
+    return suspend.suspend_lines(log) if log.strip() else None
 
 
 def rcu_nocbs(files: Mapping[str, bytes]) -> str | None:
@@ -172,9 +172,9 @@ def threads(files: Mapping[str, bytes], moment: str, expected: Expected) -> list
     session = text(files, "tool.pid")
 
     def ours(name: str, fields: list[str]) -> bool:
-        if expected.seen is Seen.SYSTEM:
+        if expected.seen is ThreadScope.SYSTEM:
             return name.startswith(expected.name)
-        return expected.seen is Seen.OWN or (fields[3] == session and fields[0] not in {"Z", "X"})
+        return expected.seen is ThreadScope.OWN or (fields[3] == session and fields[0] not in {"Z", "X"})
 
     return [
         Thread(

@@ -72,7 +72,7 @@ class Run:
             InfrastructureError: this machine cannot measure, or the disk is full.
             KeyboardInterrupt: the user stopped; every boot that was under way is gone without a record.
         """
-        beside = Beside(self)
+        beside = BootPool(self)
         try:
             beside.begin(case)
             return beside.end(case, seen)
@@ -113,7 +113,7 @@ class Run:
         return records_file.read(directory)
 
 
-class Beside:
+class BootPool:
     """Measures the boots of several cases beside each other, as many at once as the run may have."""
 
     def __init__(self, run: Run) -> None:

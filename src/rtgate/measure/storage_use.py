@@ -10,7 +10,7 @@ from rtgate.errors import ConfigError
 from rtgate.measure import observed
 from rtgate.target import storage as on_target
 from rtgate.target.storage import Use
-from rtgate.tools import Overwriting, Setting, Tool
+from rtgate.tools import DestructiveTool, Setting, Tool
 from rtgate.tools.needs import NEVER, Need
 
 
@@ -20,7 +20,7 @@ def use(tools: Sequence[Tool], setting: Setting) -> Use | None:
     Raises:
         ConfigError: two tools want it.
     """
-    found = [tool for tool in tools if isinstance(tool, Overwriting)]
+    found = [tool for tool in tools if isinstance(tool, DestructiveTool)]
     if len(found) > 1:
         raise ConfigError(f"both {found[0].name} and {found[1].name} overwrite the board's storage: choose one")
     if not found or setting.storage is None:
@@ -31,7 +31,7 @@ def use(tools: Sequence[Tool], setting: Setting) -> Use | None:
 
 def needs(tools: Sequence[Tool], setting: Setting, board: str) -> tuple[Need, ...]:
     """Return what the target must have for its storage; if the board's file names none, what no target has."""
-    if not any(isinstance(tool, Overwriting) for tool in tools):
+    if not any(isinstance(tool, DestructiveTool) for tool in tools):
         return ()
     if setting.storage is None:
         return (Need(test=NEVER, reason=f"{board}.yaml names no NVMe storage that is free to overwrite (nvme:)"),)

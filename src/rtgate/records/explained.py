@@ -78,7 +78,7 @@ class Explained:
         return bool(self.executed) or not (self.resting or self.unknown)
 
     @property
-    def slept(self) -> str:
+    def why_not_exercised(self) -> str:
         """Why nothing can be said of what differs, in words."""
         names, of = self.resting, f"of {len(self.resting)} functions that differ"
         ran = f"{of} ({_some(names)}) none ran" if names else "no function differs"

@@ -63,7 +63,7 @@ def checked(steps: Sequence[tuple[int, float]]) -> Steps:
     return tuple(steps)
 
 
-def told(steps: Steps) -> str:
+def format_steps(steps: Steps) -> str:
     """Return steps as a command line has them: `3:0.2,6:0.3,12:0.5`."""
     return ",".join(f"{pairs}:{share:g}" for pairs, share in steps)
 

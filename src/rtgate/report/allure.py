@@ -48,7 +48,7 @@ def write(
     records: Sequence[Record],
     verdicts: Sequence[Verdict],
     directory: Path,
-    undeclared: Mapping[str, Mapping[str, str]] | None = None,
+    not_applicable: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
     """Write the results; older results in the directory are removed.
 
@@ -56,28 +56,28 @@ def write(
         records: all records of the run, of every arm.
         verdicts: what they were judged to be.
         directory: the results directory, made when missing.
-        undeclared: by board: reasons, by validity check, why it does not apply; read from the boards when None.
+        not_applicable: by board: reasons, by validity check, why it does not apply; read from the boards when None.
 
     Raises:
         InfrastructureError: the directory cannot be written.
     """
     found = cases(records, verdicts)
-    if undeclared is None:
-        undeclared = {case.board: _declared(case.board) for case in found}
+    if not_applicable is None:
+        not_applicable = {case.board: _declared(case.board) for case in found}
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for path in (path for pattern in _OURS for path in directory.glob(pattern)):
             path.unlink()
         writer = _Writer(directory)
         for case in found:
-            writer.case(case, steps(case, undeclared.get(case.board, {})))
+            writer.case(case, steps(case, not_applicable.get(case.board, {})))
         _write_run(records, found, directory)
     except OSError as error:
         raise InfrastructureError(f"the report could not be written to {directory}: {error}") from error
 
 
 def _declared(board: str) -> Mapping[str, str]:
-    return boards.board(board).undeclared if board in site.names("boards") else {}
+    return boards.board(board).not_applicable if board in site.names("boards") else {}
 
 
 class _Writer:

@@ -16,7 +16,7 @@ from rtgate.report import latency
 from rtgate.report.cases import CaseReport, figures
 from rtgate.report.categories import message
 from rtgate.report.text import plain, visible
-from rtgate.validity.check import Check, Held
+from rtgate.validity.check import Check, CheckResult
 from rtgate.validity.checks import checks
 
 _MOST_BOOTS = 8  # so many boots keep all their files in a report; of more, only those that matter
@@ -60,16 +60,16 @@ class Step:
     attachments: tuple[Attachment, ...] = ()
 
 
-def steps(case: CaseReport, undeclared: Mapping[str, str]) -> tuple[Step, ...]:
+def steps(case: CaseReport, not_applicable: Mapping[str, str]) -> tuple[Step, ...]:
     """Return what happened, in a reader's order: the verdicts, the latencies, whether they are valid, each boot.
 
     Args:
         case: the case.
-        undeclared: reasons, by validity check, why the board declares a check not applicable.
+        not_applicable: reasons, by validity check, why the board declares a check not applicable.
     """
     kept = {id(record) for record in _kept(case)}
     boots = [_boot(record, case.verdicts, files=id(record) in kept) for record in case.records]
-    looked = [_verdicts(case), *_latency(case), *_validity(case, undeclared)]
+    looked = [_verdicts(case), *_latency(case), *_validity(case, not_applicable)]
     # Looking at stored records takes no time of the board; without a time Allure writes "unknown" beside them.
     found = [_at(step, max((span[1] for span in map(times, case.records) if span), default=None)) for step in looked]
     found += boots
@@ -128,27 +128,27 @@ def _summary(records: Sequence[Record]) -> str:
     return ", ".join(parts) or "none was measured"
 
 
-def _validity(case: CaseReport, undeclared: Mapping[str, str]) -> list[Step]:
+def _validity(case: CaseReport, not_applicable: Mapping[str, str]) -> list[Step]:
     """Return one step with a step for each check, which tells the boots apart only where they differ."""
     found: dict[str, list[tuple[Record, Check]]] = {}
     for record in case.records:
         if record.state == "measured":
-            for check in checks(record, undeclared):
+            for check in checks(record, not_applicable):
                 found.setdefault(check.name, []).append((record, check))
     if not found:
         return []
     inner = tuple(_check(name, results) for name, results in found.items())
-    failed = [name for name, results in found.items() if any(check.held is Held.FAILED for _, check in results)]
+    failed = [name for name, results in found.items() if any(check.held is CheckResult.FAILED for _, check in results)]
     boots = len(next(iter(found.values())))
     summary = f"{', '.join(failed)} failed" if failed else f"every check held in {_boots(boots)}"
     return [Step(name=f"validity: {summary}", status=_worst(inner), steps=inner)]
 
 
-_HELD = {Held.OK: Status.PASS, Held.FAILED: Status.ERROR, Held.NOT_APPLICABLE: Status.SKIP}
+_HELD = {CheckResult.OK: Status.PASS, CheckResult.FAILED: Status.ERROR, CheckResult.NOT_APPLICABLE: Status.SKIP}
 
 
 def _check(name: str, results: Sequence[tuple[Record, Check]]) -> Step:
-    by_sentence: dict[tuple[Held, str], list[str]] = {}
+    by_sentence: dict[tuple[CheckResult, str], list[str]] = {}
     for record, check in results:
         by_sentence.setdefault((check.held, plain(check.sentence)), []).append(record.boot)
     if len(by_sentence) == 1:
@@ -158,7 +158,7 @@ def _check(name: str, results: Sequence[tuple[Record, Check]]) -> Step:
         Step(name=f"{held.value} in {', '.join(boots)}: {sentence}", status=_HELD[held])
         for (held, sentence), boots in by_sentence.items()
     )
-    failed = [record.boot for record, check in results if check.held is Held.FAILED]
+    failed = [record.boot for record, check in results if check.held is CheckResult.FAILED]
     name = f"{name}: failed in {', '.join(failed)}" if failed else f"{name}: ok in {_boots(len(results))}"
     return Step(name=name, status=_worst(inner), steps=inner)
 

@@ -56,7 +56,7 @@ class Known:
     seconds: Mapping[str, float]
 
 
-class KeptBoots:
+class BootCache:
     """The consoles that are kept in a directory, as one run uses them: it remembers what it has taken."""
 
     def __init__(self, directory: Path, began: float, *, again: bool = False) -> None:
@@ -76,7 +76,7 @@ class KeptBoots:
         self._lock = threading.Lock()
 
     @classmethod
-    def opened(cls, *, again: bool) -> KeptBoots | None:
+    def opened(cls, *, again: bool) -> BootCache | None:
         """Return those of this user, without what is too old or too much; None with `RTGATE_KEEP_BOOTS=no`."""
         if os.environ.get(VARIABLE) == "no":
             return None

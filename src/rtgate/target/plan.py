@@ -27,7 +27,7 @@ from rtgate.console.frames import PAYLOAD
 from rtgate.target import storage
 from rtgate.tools.loads import Load
 from rtgate.tools.needs import Need
-from rtgate.tools.threads import Seen
+from rtgate.tools.threads import ThreadScope
 
 # Printed before and after the measuring window: they tell a dead boot from a dead plan, and where host time goes.
 _START = "rtgate: plan started"
@@ -66,7 +66,7 @@ class Plan:
     load: Load
     seed: int
     duration_s: float
-    seen: Seen = Seen.SESSION
+    seen: ThreadScope = ThreadScope.SESSION
     needs: tuple[Need, ...] = ()
     writes: tuple[Write, ...] = ()
     image: str = "core"
@@ -149,8 +149,8 @@ def _filled(plan: Plan, nonce: str) -> str:
         "DEADLINE": f"{plan.tool_deadline_s:.0f}",
         "NOTES": _NOTES if plan.waits_for_load else "",
         "STILL": _STILL if plan.work_s and plan.waits_for_load else "",
-        "THREADS": "/proc/$tool/task/[0-9]*/stat" if plan.seen is Seen.OWN else "/proc/[0-9]*/task/[0-9]*/stat",
-        "END": _THREADS_END if plan.seen is Seen.OWN else _TOOL_END,
+        "THREADS": "/proc/$tool/task/[0-9]*/stat" if plan.seen is ThreadScope.OWN else "/proc/[0-9]*/task/[0-9]*/stat",
+        "END": _THREADS_END if plan.seen is ThreadScope.OWN else _TOOL_END,
         "KERNEL_LOG": plan.kernel_log,
         "PUT_BACK": PUT_BACK,
         "PREPARE": f"{storage.prepare(plan.storage)}[ -s skip ] || prepare_storage\n" if plan.storage else "",

@@ -45,7 +45,7 @@ class PowerCycle:
 
 
 @dataclass(slots=True, kw_only=True)
-class Revived:
+class PowerCycledTarget:
     """A target on which plans go on after a kernel's death.
 
     Attributes:

@@ -28,7 +28,7 @@ from rtgate.deadline import Deadline
 from rtgate.errors import ChangedError, InfrastructureError, Interrupted, ParseError
 from rtgate.rootfs.images import RootfsImage, overlay
 from rtgate.target import boot_cache, boot_digests, cores, host
-from rtgate.target.boot_cache import KeptBoots, Known
+from rtgate.target.boot_cache import BootCache, Known
 from rtgate.target.host import cpu_seconds
 from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
 from rtgate.target.plan import Plan, measured, script, started
@@ -71,7 +71,7 @@ class VirtualBoard:
     rootfs: Callable[[Plan], RootfsImage]
     stop: threading.Event = field(default_factory=threading.Event)
     plugin: str = ""
-    kept: KeptBoots | None = None
+    kept: BootCache | None = None
     shared: SharedBoots | None = None
     image_sha256: str = ""
     qemu_sha256: str = ""

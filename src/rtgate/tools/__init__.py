@@ -20,7 +20,7 @@ from rtgate.board.storage import Storage
 from rtgate.board.tuning import Write
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.threads import Seen, Threads
+from rtgate.tools.threads import Threads, ThreadScope
 from rtgate.units import Quantity, Unit
 
 
@@ -77,7 +77,7 @@ class Expected:
     threads: tuple[Threads, ...]
     duration_s: float
     work_s: float = 0
-    seen: Seen = Seen.OWN
+    seen: ThreadScope = ThreadScope.OWN
     name: str = ""
     interval_us: int = 0
     counts: tuple[Count, ...] = ()
@@ -236,7 +236,7 @@ class Tool(Protocol):
         """Return the measurements. Raises ParseError."""
 
 
-class Overwriting(Tool):
+class DestructiveTool(Tool):
     """A tool that overwrites the board's storage."""
 
     @abstractmethod

@@ -26,7 +26,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
-from rtgate.tools.threads import SCHED_DEADLINE, Seen, Threads
+from rtgate.tools.threads import SCHED_DEADLINE, Threads, ThreadScope
 
 JSON = "cyclicdeadline.json"
 _FAILED = re.compile(r"Thread [0-9]+ failed:")
@@ -95,7 +95,7 @@ class Cyclicdeadline(Tool):
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_DEADLINE, priority=0),),
             duration_s=math.ceil(setting.duration_s),
-            seen=Seen.OWN,
+            seen=ThreadScope.OWN,
             interval_us=self.interval_us if alike else 0,
             counts=() if alike else counted,
         )

@@ -20,7 +20,7 @@ from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kept_on, time
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import Document, document, ended
-from rtgate.tools.threads import SCHED_FIFO, SCHED_RR, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, SCHED_RR, Threads, ThreadScope
 from rtgate.units import Unit
 
 JSON = "cyclictest.json"
@@ -122,7 +122,7 @@ class Cyclictest(Tool):
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=policy, priority=self.priority),),
             duration_s=seconds,
-            seen=Seen.OWN,
+            seen=ThreadScope.OWN,
             interval_us=self.interval_us if self._range(setting) else 0,
             counts=() if self._range(setting) else (counted,),
             clock=self.clock == "realtime",

@@ -27,7 +27,7 @@ from rtgate.tools.cyclicdeadline import HRTICK, LEAST_RUNTIME_US
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
-from rtgate.tools.threads import SCHED_DEADLINE, Seen, Threads
+from rtgate.tools.threads import SCHED_DEADLINE, Threads, ThreadScope
 
 _SECONDS = 10
 _SETUP_PERIODS = 1
@@ -103,7 +103,7 @@ class DeadlineTest(Tool):
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_DEADLINE, priority=0),),
             duration_s=_SECONDS,
-            seen=Seen.OWN,
+            seen=ThreadScope.OWN,
             counts=(Count(measurement="periods", least=0.95 * _SECONDS * 1_000_000 / longest),),
         )
 

@@ -22,7 +22,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
-from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.units import Unit
 
 DEVICE = "edu"
@@ -105,7 +105,7 @@ class EduDma(Tool):
         return Expected(
             threads=(),
             duration_s=self._seconds(setting),
-            seen=Seen.SESSION,
+            seen=ThreadScope.SESSION,
             counts=(Count(measurement="transfers", least=max(least, self._round())),),
         )
 

@@ -26,12 +26,12 @@ from typing import ClassVar
 
 from rtgate.board.storage import ENGINES, RESERVED, FileSystem, Overwrite, Storage
 from rtgate.errors import ParseError
-from rtgate.tools import Count, Expected, Output, Overwriting, Reports, Setting, count, frequency, rate, time
+from rtgate.tools import Count, DestructiveTool, Expected, Output, Reports, Setting, count, frequency, rate, time
 from rtgate.tools import disk_health as health
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
-from rtgate.tools.threads import Seen
+from rtgate.tools.threads import ThreadScope
 from rtgate.units import Quantity, Unit
 
 ROUNDS = 10
@@ -52,7 +52,7 @@ _FIGURES: Mapping[str, Reports] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fio(Overwriting):
+class Fio(DestructiveTool):
     """One of the guide's jobs.
 
     Attributes:
@@ -123,7 +123,7 @@ class Fio(Overwriting):
         return Expected(
             threads=(),
             duration_s=setting.duration_s,
-            seen=Seen.SESSION,
+            seen=ThreadScope.SESSION,
             counts=(Count(measurement="time", least=whole),),
             steady="" if setting.beside else f"{_prefix(setting)}bandwidth",
             health=health.PREFIX,

@@ -26,7 +26,7 @@ from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
-from rtgate.tools.threads import SCHED_OTHER, Seen, Threads
+from rtgate.tools.threads import SCHED_OTHER, Threads, ThreadScope
 
 _NUMBER = "[0-9]{1,15}"
 _REPORT = re.compile(
@@ -95,7 +95,7 @@ class Hwlatdetect(Tool):
         return Expected(
             threads=(Threads(count=2, policy=SCHED_OTHER, priority=0),),
             duration_s=self._seconds(setting),
-            seen=Seen.SYSTEM,
+            seen=ThreadScope.SYSTEM,
             name="hwlatd",
         )
 

@@ -26,6 +26,6 @@ NEVER = "false"
 """The test of a need that no target meets: the board's file, or the tuning, says so before anything boots."""
 
 
-def hopeless(needs: Iterable[Need], cpus: int) -> tuple[str, ...]:
+def unmet_needs(needs: Iterable[Need], cpus: int) -> tuple[str, ...]:
     """Return the reasons that are known before a boot of a board with so many CPUs; empty if it may run the case."""
     return tuple(need.reason for need in needs if need.test == NEVER or need.cpus > cpus)

@@ -27,7 +27,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import Document, document, ended
-from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.units import Unit
 
 _SHARE = 0.95  # of the samples that a pair must have at least
@@ -100,7 +100,7 @@ class Pairs(Tool):
         return Expected(
             threads=self._threads(setting),
             duration_s=seconds,
-            seen=Seen.OWN,
+            seen=ThreadScope.OWN,
             counts=(Count(measurement="samples", least=least),),
             clock=True,
             processors=min(self._pairs(setting), setting.cpus) if self.affinity or self._smp else 0,

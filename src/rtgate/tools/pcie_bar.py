@@ -20,7 +20,7 @@ from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, rate
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
-from rtgate.tools.threads import Seen
+from rtgate.tools.threads import ThreadScope
 from rtgate.units import Quantity, Unit
 
 DEVICE = "endpoint"
@@ -77,7 +77,7 @@ class PcieBar(Tool):
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: its threads have no real-time policy."""
         seconds = self._seconds(setting) * len(OPERATIONS) * len(_threads(setting))
-        return Expected(threads=(), duration_s=seconds, seen=Seen.SESSION)
+        return Expected(threads=(), duration_s=seconds, seen=ThreadScope.SESSION)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `NAME.rate` of each operation, `NAME.rate.threads` of all threads together, and `bytes.wrong`.

@@ -20,7 +20,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import document, ended
-from rtgate.tools.threads import SCHED_FIFO, SCHED_RR, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, SCHED_RR, Threads, ThreadScope
 
 JSON = "pi_stress.json"
 _PRIORITIES = (1, 2, 3)  # low, medium and high thread of each group; the main thread has 4 (setup_sched_config)
@@ -67,7 +67,7 @@ class PiStress(Tool):
         return Expected(
             threads=tuple(Threads(count=groups, policy=policy, priority=priority) for priority in _PRIORITIES),
             duration_s=seconds,
-            seen=Seen.OWN,
+            seen=ThreadScope.OWN,
             counts=(Count(measurement="inversions", least=_LEAST_PER_S * seconds),),
             clock=True,
         )

@@ -31,7 +31,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
-from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.units import Quantity, Unit
 
 _FIRST = ("nice", "-n", "-20", "rtla")
@@ -135,7 +135,7 @@ class RtlaTimerlat(Tool):
         return Expected(
             threads=(Threads(count=setting.cpus, policy=SCHED_FIFO, priority=self.priority),),
             duration_s=seconds,
-            seen=Seen.SESSION if self.user_threads else Seen.SYSTEM,
+            seen=ThreadScope.SESSION if self.user_threads else ThreadScope.SYSTEM,
             name="timerlat/",
             counts=(Count(measurement="periods", least=0.99 * self._periods(setting)),),
         )
@@ -342,7 +342,7 @@ class RtlaOsnoise(Tool):
         return Expected(
             threads=(Threads(count=setting.cpus, policy=SCHED_FIFO, priority=self.priority),),
             duration_s=seconds,
-            seen=Seen.SYSTEM,
+            seen=ThreadScope.SYSTEM,
             name="osnoise/",
             counts=(Count(measurement="periods", least=0.95 * seconds * 1_000_000 / self.period_us),),
         )

@@ -23,7 +23,7 @@ from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kept_on, time
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import Document, document, ended
-from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 
 JSON = "signaltest.json"
 _FIRST = 0
@@ -95,7 +95,7 @@ class Signaltest(Tool):
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_FIFO, priority=self.priority),),
             duration_s=seconds,
-            seen=Seen.OWN,
+            seen=ThreadScope.OWN,
             counts=(Count(measurement="samples", least=least),),
             cpus=tuning.cpus(self.taskset) if self.taskset else (),
             processors=min(self._threads(setting), setting.cpus) if self.affinity and not self.taskset else 0,

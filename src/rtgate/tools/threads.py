@@ -11,7 +11,7 @@ SCHED_OTHER, SCHED_FIFO, SCHED_RR, SCHED_DEADLINE = 0, 1, 2, 6
 POLICIES = {0: "SCHED_OTHER", 1: "SCHED_FIFO", 2: "SCHED_RR", 3: "SCHED_BATCH", 5: "SCHED_IDLE", 6: "SCHED_DEADLINE"}
 
 
-class Seen(Enum):
+class ThreadScope(Enum):
     """Where a tool's measuring threads are found while it runs."""
 
     OWN = "own"  # threads of its process, beside its main one, which end with the measurement

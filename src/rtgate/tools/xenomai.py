@@ -26,7 +26,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
-from rtgate.tools.threads import SCHED_FIFO, Seen, Threads
+from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 
 _PROGRAMS = ("env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin")
 COBALT = (Need(test="[ -e /proc/xenomai/version ]", reason="no Cobalt core (/proc/xenomai is missing)"),)
@@ -112,7 +112,7 @@ class XenomaiLatency(Tool):
         return Expected(
             threads=(task,) if self.mode == "user" else (),
             duration_s=seconds,
-            seen=Seen.SESSION,
+            seen=ThreadScope.SESSION,
             counts=(Count(measurement="wakeups", least=0.95 * seconds * 1_000_000 / self.period_us),),
         )
 
@@ -202,7 +202,7 @@ class XenomaiSwitchtest(Tool):
         return Expected(
             threads=(Threads(count=6 * setting.cpus, policy=SCHED_FIFO, priority=1),),
             duration_s=math.ceil(setting.duration_s),
-            seen=Seen.SESSION,
+            seen=ThreadScope.SESSION,
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
@@ -285,7 +285,7 @@ class XenomaiSmokey(Tool):
         return Expected(
             threads=(),
             duration_s=self.seconds,
-            seen=Seen.SESSION,
+            seen=ThreadScope.SESSION,
             counts=(Count(measurement="tests.passed", least=1),),
         )
 

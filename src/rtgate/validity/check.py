@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Held(Enum):
+class CheckResult(Enum):
     """How a check came out."""
 
     OK = "ok"
@@ -15,7 +15,7 @@ class Held(Enum):
     NOT_APPLICABLE = "not applicable"
 
 
-class Spoils(Enum):
+class Invalidates(Enum):
     """What a failed check takes away."""
 
     EVERYTHING = "everything"
@@ -28,16 +28,18 @@ class Check:
     """One validity check of one record."""
 
     name: str
-    held: Held
-    spoils: Spoils
+    held: CheckResult
+    spoils: Invalidates
     sentence: str
 
 
-def judged(name: str, spoils: Spoils, problem: str, fine: str) -> Check:
+def judged(name: str, spoils: Invalidates, problem: str, fine: str) -> Check:
     """Return a check that failed if there is a problem."""
-    return Check(name=name, held=Held.FAILED if problem else Held.OK, spoils=spoils, sentence=problem or fine)
+    return Check(
+        name=name, held=CheckResult.FAILED if problem else CheckResult.OK, spoils=spoils, sentence=problem or fine
+    )
 
 
-def undeclared(name: str, spoils: Spoils, why: str) -> Check:
+def not_applicable(name: str, spoils: Invalidates, why: str) -> Check:
     """Return a check that does not apply."""
-    return Check(name=name, held=Held.NOT_APPLICABLE, spoils=spoils, sentence=why)
+    return Check(name=name, held=CheckResult.NOT_APPLICABLE, spoils=spoils, sentence=why)

@@ -29,7 +29,7 @@ from rtgate.validity.board_checks import (
     suspend_check,
     temperature_check,
 )
-from rtgate.validity.check import Check, Held, Spoils, judged
+from rtgate.validity.check import Check, CheckResult, Invalidates, judged
 from rtgate.validity.measuring_threads import measuring_threads
 from rtgate.validity.page_faults import page_fault_check
 from rtgate.validity.record_checks import figures_check, record_check
@@ -54,25 +54,27 @@ _CLOCK_KEEPERS = frozenset(
 _EDGE_CYCLES = 3  # the first wake-up comes one interval late, and the signal that ends the run comes at any time
 
 
-def checks(record: Record, undeclared: Mapping[str, str]) -> tuple[Check, ...]:
+def checks(record: Record, not_applicable: Mapping[str, str]) -> tuple[Check, ...]:
     """Return every check of a record that was measured.
 
     Args:
         record: the record.
-        undeclared: reasons, by check, why the board declares a check not applicable.
+        not_applicable: reasons, by check, why the board declares a check not applicable.
     """
     made = (
         *(_flavour, _kernel, _cpus, _log, _threads, _affinity, _cycles, _counts, _duration, _clock, _load, _settings),
         *(isolation_check, suspend_check, temperature_check, firmware_check, _steady, health_check, aer_check),
     )
     found = tuple(check(record) for check in made)
-    failed = {one.name for one in found if one.held is Held.FAILED} - undeclared.keys()
+    failed = {one.name for one in found if one.held is CheckResult.FAILED} - not_applicable.keys()
     found += (page_fault_check(record, lacking="threads" in failed),)
     # No board may declare these not applicable.
-    edited = tuple(check for check in (record_check(record), figures_check(record)) if check.held is Held.FAILED)
+    edited = tuple(check for check in (record_check(record), figures_check(record)) if check.held is CheckResult.FAILED)
     return edited + tuple(
-        Check(name=check.name, held=Held.NOT_APPLICABLE, spoils=check.spoils, sentence=undeclared[check.name])
-        if check.name in undeclared
+        Check(
+            name=check.name, held=CheckResult.NOT_APPLICABLE, spoils=check.spoils, sentence=not_applicable[check.name]
+        )
+        if check.name in not_applicable
         else check
         for check in found
     )
@@ -87,7 +89,7 @@ def _flavour(record: Record) -> Check:
         problem = "nobody said which flavour the kernel should be"
     elif asked != ran:
         problem = f"the kernel should be {asked} and is {ran}: uname -v says {record.environment.kernel_version!r}"
-    return judged("flavour", Spoils.EVERYTHING, problem, f"{ran} by uname -v")
+    return judged("flavour", Invalidates.EVERYTHING, problem, f"{ran} by uname -v")
 
 
 def _kernel(record: Record) -> Check:
@@ -105,16 +107,16 @@ def _kernel(record: Record) -> Check:
         for what, named, there in told
         if named and there and named != there
     )
-    return judged("kernel", Spoils.EVERYTHING, problem, ran or "its release is not known")
+    return judged("kernel", Invalidates.EVERYTHING, problem, ran or "its release is not known")
 
 
 def _cpus(record: Record) -> Check:
     """Check that the CPUs that are online are as many as the board has."""
     online, there = record.environment.online, record.environment.cpus
     if not online:
-        return judged("cpus", Spoils.GOOD_NEWS, "which CPUs were online was not read", "")
+        return judged("cpus", Invalidates.GOOD_NEWS, "which CPUs were online was not read", "")
     problem = f"CPUs {online} were online, and the board has {there}" if str(_count(online)) != there else ""
-    return judged("cpus", Spoils.EVERYTHING, problem, f"CPUs {online} were online")
+    return judged("cpus", Invalidates.EVERYTHING, problem, f"CPUs {online} were online")
 
 
 def lost_cpus(record: Record) -> bool:
@@ -132,14 +134,14 @@ def _log(record: Record) -> Check:
     """Check that the kernel's log was read: most faults stand nowhere else while the console is silent."""
     problems = {"": "the kernel's log was not read", "late": "the kernel's log has lost its beginning"}
     problem = problems.get(record.evidence.log, "")
-    return judged("log", Spoils.GOOD_NEWS, problem, f"{record.evidence.log} kernel log")
+    return judged("log", Invalidates.GOOD_NEWS, problem, f"{record.evidence.log} kernel log")
 
 
 def _threads(record: Record) -> Check:
     asked = record.evidence.asked
     groups = [(int(group["count"]), (int(group["policy"]), int(group["priority"]))) for group in asked["threads"]]
     if not groups:
-        return judged("threads", Spoils.EVERYTHING, "", "the tool has no real-time thread of its own")
+        return judged("threads", Invalidates.EVERYTHING, "", "the tool has no real-time thread of its own")
     seen: dict[str, list[Thread]] = {}
     for thread in record.evidence.threads:
         seen.setdefault(thread.moment, []).append(thread)
@@ -162,8 +164,8 @@ def _threads(record: Record) -> Check:
     text = ", ".join(f"{count} measuring threads at {_policy(wanted)}" for count, wanted in groups)
     if unseen and not problem:
         # A stress test ends with the first failure of the kernel, before anybody looks.
-        return judged("threads", Spoils.FIGURES, unseen, "")
-    return judged("threads", Spoils.EVERYTHING, problem, f"{text}, at {len(seen)} moments")
+        return judged("threads", Invalidates.FIGURES, unseen, "")
+    return judged("threads", Invalidates.EVERYTHING, problem, f"{text}, at {len(seen)} moments")
 
 
 def _with(wanted: tuple[int, int], threads: Sequence[Thread]) -> int:
@@ -180,7 +182,7 @@ def _affinity(record: Record) -> Check:
     if allowed and astray:
         problem = f"measuring threads ran on CPU {', '.join(map(str, astray))}, not only on {text}"
     fine = f"on CPU {text}" if allowed else "on all CPUs"
-    return judged("affinity", Spoils.EVERYTHING, problem or _crowded(record, ours), fine)
+    return judged("affinity", Invalidates.EVERYTHING, problem or _crowded(record, ours), fine)
 
 
 def _crowded(record: Record, ours: Sequence[Thread]) -> str:
@@ -213,7 +215,7 @@ def _cycles(record: Record) -> Check:
     asked = record.evidence.asked
     interval = int(asked["interval_us"])
     if not interval:
-        return judged("cycles", Spoils.GOOD_NEWS, "", "the tool has no period to account for")
+        return judged("cycles", Invalidates.GOOD_NEWS, "", "the tool has no period to account for")
     problem = ""
     for measurement in record.measurements:
         if measurement.histogram is None:
@@ -228,7 +230,7 @@ def _cycles(record: Record) -> Check:
             )
     if not any(measurement.histogram for measurement in record.measurements):
         problem = "no histogram was measured"
-    return judged("cycles", Spoils.GOOD_NEWS, problem, "every wake-up is accounted for")
+    return judged("cycles", Invalidates.GOOD_NEWS, problem, "every wake-up is accounted for")
 
 
 def _explained(histogram: Histogram, interval_us: int, maximum: Quantity) -> int:
@@ -252,7 +254,7 @@ def _duration(record: Record) -> Check:
         problem = "the length of the run was not read"
     elif took < asked * 0.99 and not _ended_early(record):
         problem = f"the run took {took:g} s of the {asked:g} s asked for"
-    return judged("duration", Spoils.GOOD_NEWS, problem, f"{took} s for {asked:g} s asked")
+    return judged("duration", Invalidates.GOOD_NEWS, problem, f"{took} s for {asked:g} s asked")
 
 
 def _ended_early(record: Record) -> bool:
@@ -272,13 +274,13 @@ def _counts(record: Record) -> Check:
         elif min(values) < least and not _ended_early(record):
             problem = f"{name} was {min(values):g}, at least {least:g} are needed"
         fine.append(f"{name} at least {least:g}")
-    return judged("counts", Spoils.GOOD_NEWS, problem, ", ".join(fine) or "the tool has nothing to count")
+    return judged("counts", Invalidates.GOOD_NEWS, problem, ", ".join(fine) or "the tool has nothing to count")
 
 
 def _clock(record: Record) -> Check:
     """Check that nothing moved the wall clock of a tool that measures with it."""
     if not record.evidence.asked["clock"]:
-        return judged("clock", Spoils.GOOD_NEWS, "", "the tool does not measure with the wall clock")
+        return judged("clock", Invalidates.GOOD_NEWS, "", "the tool does not measure with the wall clock")
     names = record.evidence.processes
     problem = "" if names else "the target's processes were not read, so nobody knows whether its clock was set"
     found = sorted({name for name in names if name in _CLOCK_KEEPERS})
@@ -286,17 +288,19 @@ def _clock(record: Record) -> Check:
         problem = (
             f"the tool measures with the wall clock, and {', '.join(found)} may have set it: stop it on the target"
         )
-    return judged("clock", Spoils.GOOD_NEWS, problem, "no time synchronisation was running")
+    return judged("clock", Invalidates.GOOD_NEWS, problem, "no time synchronisation was running")
 
 
 def _load(record: Record) -> Check:
     name = record.evidence.load
     if name == "idle":
-        return judged("load", Spoils.GOOD_NEWS, "", "no load was asked for")
+        return judged("load", Invalidates.GOOD_NEWS, "", "no load was asked for")
     seen = {entry.moment: entry for entry in record.evidence.load_seen}
     problem = _load_problem(record, seen)
     ticks = max(entry.ticks for entry in seen.values()) - seen["start"].ticks if not problem else 0
-    return judged("load", Spoils.GOOD_NEWS, problem, f"{name} ran all the time and used {ticks} clock ticks of CPU")
+    return judged(
+        "load", Invalidates.GOOD_NEWS, problem, f"{name} ran all the time and used {ticks} clock ticks of CPU"
+    )
 
 
 def _load_problem(record: Record, seen: Mapping[str, LoadSeen]) -> str:
@@ -334,12 +338,12 @@ def _steady(record: Record) -> Check:
     """Check that what was measured in rounds had become steady."""
     name = str(record.evidence.asked.get("steady", ""))
     if not name:
-        return judged("steady", Spoils.GOOD_NEWS, "", "the tool does not measure in rounds")
+        return judged("steady", Invalidates.GOOD_NEWS, "", "the tool does not measure in rounds")
     found = [one for one in record.measurements if one.name == f"round.{name}" and one.quantity is not None]
     rounds = [one.quantity.value for one in sorted(found, key=lambda one: one.labels["round"]) if one.quantity]
     measured = [one.quantity.value for one in record.measurements if one.name == name and one.quantity is not None]
     problem = unsteady(rounds, measured[0]) if measured else f"{name} was not measured"
-    return judged("steady", Spoils.FIGURES, problem, f"the last {WINDOW} of {len(rounds)} rounds were steady")
+    return judged("steady", Invalidates.FIGURES, problem, f"the last {WINDOW} of {len(rounds)} rounds were steady")
 
 
 def _settings(record: Record) -> Check:
@@ -364,7 +368,7 @@ def _settings(record: Record) -> Check:
         if word not in words
     ]
     problems += _priorities(record)
-    return judged("settings", Spoils.GOOD_NEWS, "; ".join(problems), "as asked, and unchanged")
+    return judged("settings", Invalidates.GOOD_NEWS, "; ".join(problems), "as asked, and unchanged")
 
 
 def _priorities(record: Record) -> list[str]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from rtgate.records.record import Record
-from rtgate.validity.check import Check, Spoils, judged, undeclared
+from rtgate.validity.check import Check, Invalidates, judged, not_applicable
 from rtgate.validity.measuring_threads import measuring_threads
 
 _LOCKING = "--mlockall"
@@ -19,12 +19,12 @@ def page_fault_check(record: Record, *, lacking: bool = False) -> Check:
     another check says already that the measuring threads were not there.
     """
     if _LOCKING not in record.argv:
-        return judged(_NAME, Spoils.GOOD_NEWS, "", "the tool does not lock its memory")
+        return judged(_NAME, Invalidates.GOOD_NEWS, "", "the tool does not lock its memory")
     if not record.evidence.asked["threads"]:
-        return judged(_NAME, Spoils.GOOD_NEWS, "", "the tool has no real-time thread of its own")
+        return judged(_NAME, Invalidates.GOOD_NEWS, "", "the tool has no real-time thread of its own")
     before, after = measuring_threads(record, "middle"), measuring_threads(record, "late")
     if any(thread.minor_faults is None for thread in (*before, *after)):
-        return undeclared(_NAME, Spoils.GOOD_NEWS, "the record is older than this check")
+        return not_applicable(_NAME, Invalidates.GOOD_NEWS, "the record is older than this check")
     if len(before) != len(after) or not before:
         unequal = (
             f"{len(before)} measuring threads were there at half of the run and {len(after)} at nine tenths: their "
@@ -32,8 +32,8 @@ def page_fault_check(record: Record, *, lacking: bool = False) -> Check:
         )
         if lacking or record.environment.time == "host":
             # A busy host looks late, when they have ended, and no figure is judged there.
-            return undeclared(_NAME, Spoils.GOOD_NEWS, unequal)
-        return judged(_NAME, Spoils.GOOD_NEWS, f"{unequal}: measure again", "")
+            return not_applicable(_NAME, Invalidates.GOOD_NEWS, unequal)
+        return judged(_NAME, Invalidates.GOOD_NEWS, f"{unequal}: measure again", "")
     minor = sum(one.minor_faults or 0 for one in after) - sum(one.minor_faults or 0 for one in before)
     major = sum(one.major_faults or 0 for one in after) - sum(one.major_faults or 0 for one in before)
     problem = (
@@ -42,4 +42,4 @@ def page_fault_check(record: Record, *, lacking: bool = False) -> Check:
         if minor or major
         else ""
     )
-    return judged(_NAME, Spoils.GOOD_NEWS, problem, f"no page fault of {len(before)} measuring threads")
+    return judged(_NAME, Invalidates.GOOD_NEWS, problem, f"no page fault of {len(before)} measuring threads")

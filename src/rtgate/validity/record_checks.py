@@ -6,7 +6,7 @@ from __future__ import annotations
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity
-from rtgate.validity.check import Check, Spoils, judged
+from rtgate.validity.check import Check, Invalidates, judged
 
 _EXIT_CODE = "raw/tool.rc"  # every plan that measured leaves it
 
@@ -16,7 +16,7 @@ def record_check(record: Record) -> Check:
     problems = list(record.discrepancies)
     if _EXIT_CODE not in record.sources and not record.unproven and not problems:
         problems = [f"record.json does not name the raw output that it was made from (`sources` has no {_EXIT_CODE})"]
-    return judged("record", Spoils.EVERYTHING, "; ".join(problems), "the files say the same")
+    return judged("record", Invalidates.EVERYTHING, "; ".join(problems), "the files say the same")
 
 
 def figures_check(record: Record) -> Check:
@@ -38,7 +38,7 @@ def figures_check(record: Record) -> Check:
                 f"{Quantity(least, one.unit)}"
             )
     # A maximum over its limit stands: the histogram only says that there was more.
-    return judged("figures", Spoils.GOOD_NEWS, "; ".join(problems), "no maximum is below its histogram")
+    return judged("figures", Invalidates.GOOD_NEWS, "; ".join(problems), "no maximum is below its histogram")
 
 
 def _highest_bucket(histogram: Histogram) -> int:

@@ -43,8 +43,10 @@ def keep(url: str | None, directory: Path) -> str:
 def store_now(url: str, records: Sequence[Record], run_name: str, *, trusted: bool = False) -> Stored:
     """Store records with the time of now and what their boards declare. Raises as `history.store.store`."""
     known = set(site.names("boards"))
-    undeclared = {name: boards.board(name).undeclared for name in {one.board for one in records} & known}
-    return store(url, records, Origin(run=run_name, now=datetime.now(UTC), undeclared=undeclared, trusted=trusted))
+    not_applicable = {name: boards.board(name).not_applicable for name in {one.board for one in records} & known}
+    return store(
+        url, records, Origin(run=run_name, now=datetime.now(UTC), not_applicable=not_applicable, trusted=trusted)
+    )
 
 
 def run_name(directory: Path, records: Sequence[Record]) -> str:

@@ -24,10 +24,10 @@ from rtgate.report.progress import spoken
 from rtgate.rootfs import images as rootfs
 from rtgate.rootfs.images import RootfsImage
 from rtgate.target import boot_digests
-from rtgate.target.boot_cache import KeptBoots
+from rtgate.target.boot_cache import BootCache
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
-from rtgate.target.power import PowerCycle, Revived
+from rtgate.target.power import PowerCycle, PowerCycledTarget
 from rtgate.target.qemu import version
 from rtgate.target.shared_boots import SharedBoots
 from rtgate.target.virtual import VirtualBoard
@@ -52,7 +52,7 @@ class ArmRequest:
     tuning: str = "default"
     flavour: str | None = None
     power_cycle: str | None = None
-    kept: KeptBoots | None = None
+    kept: BootCache | None = None
 
 
 def make_arms(request: ArmRequest, stop: threading.Event | None = None) -> tuple[tuple[Arm, ...], threading.Event]:
@@ -164,7 +164,7 @@ def _attached(request: ArmRequest, board: Board, console: str, stop: threading.E
         tuning=board.tuning(request.tuning),
         time=time_of(board),
         attached=True,
-        target=Revived(
+        target=PowerCycledTarget(
             live=LiveTarget.attached(board, console, stop),
             cycle=PowerCycle(request.power_cycle) if request.power_cycle else None,
         ),

@@ -24,7 +24,7 @@ from rtgate.workflow.verdicts import compared, ended, limits, planned_in, subjec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class JudgeRequest:
     """What was to be measured.
 
     Attributes:
@@ -42,7 +42,7 @@ class Asked:
     history: str | None = None
 
 
-def conclude(output: Path, asked: Asked, others: Sequence[Verdict] = ()) -> int:
+def conclude(output: Path, asked: JudgeRequest, others: Sequence[Verdict] = ()) -> int:
     """Judge what `output`/records holds, write what came of it (see `finish`), and return the exit code.
 
     `others` are verdicts that are not about a case that was asked for.

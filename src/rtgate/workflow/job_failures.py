@@ -14,13 +14,13 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.judging import judge
 from rtgate.judge.verdict import Status
 from rtgate.lava.client.submission import Attempt
-from rtgate.lava.job.request import Order
+from rtgate.lava.job.request import MeasurementRequest
 from rtgate.lava.results.fetch import Ended, fetch
 from rtgate.measure import run
 from rtgate.workflow.verdicts import limits, subjects
 
 
-def in_attempt(order: Order, attempt: Attempt, thresholds: Path | None) -> str:
+def in_attempt(order: MeasurementRequest, attempt: Attempt, thresholds: Path | None) -> str:
     """Return why what an attempt measured is a failure; empty if it is none. As `in_records`."""
     try:
         with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
@@ -31,7 +31,7 @@ def in_attempt(order: Order, attempt: Attempt, thresholds: Path | None) -> str:
         return _cannot(error)
 
 
-def in_records(order: Order, records: Path, thresholds: Path | None) -> str:
+def in_records(order: MeasurementRequest, records: Path, thresholds: Path | None) -> str:
     """Return why records of a job are a failure of the kernel that is judged; empty if they are none.
 
     What cannot be judged counts as one: whoever judges it in the end says what is wrong, and has all of it.
@@ -51,7 +51,7 @@ def _cannot(error: Exception) -> str:
     return f"what was measured cannot be judged: {error}"
 
 
-def _failure(order: Order, records: Path, thresholds: Path | None) -> str:
+def _failure(order: MeasurementRequest, records: Path, thresholds: Path | None) -> str:
     known, arms = limits(thresholds), {order.board: set(order.kernels)}
     for case, found in sorted(run.stored(records, order.board).items()):
         for subject in subjects(case, found, arms, lambda _board, _arm, _records: ()):

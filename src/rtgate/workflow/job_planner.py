@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rtgate.judge.compare.procedures import SCREEN_BOOTS, Measure
-from rtgate.lava.job.request import Order, in_turns
+from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.workflow.budget import Budget
 from rtgate.workflow.job_results import Carried
 from rtgate.workflow.job_watch import JobWatch
@@ -18,7 +18,7 @@ _BOOT_S = 90.0  # power, boot loader, kernel, LAVA's own steps
 
 
 @dataclass(slots=True, kw_only=True)
-class Further:
+class JobPlanner:
     """The jobs of one comparison.
 
     Attributes:
@@ -26,20 +26,20 @@ class Further:
         stored: where the records of its jobs lie.
     """
 
-    whole: Order
+    whole: MeasurementRequest
     stored: Stored
     budget: Budget
     watch: JobWatch
     _last: Measure | None = None
 
-    def first(self) -> Order:
+    def first(self) -> MeasurementRequest:
         """Return the first job: the pairs of the first look, or boots of the candidate for the screen."""
         if self.whole.looks != CONFIRMED:
             return self.whole
         kernels = {"candidate": self.whole.kernels["candidate"]}
         return replace(self.whole, kernels=kernels, boots=in_turns(("candidate",), SCREEN_BOOTS), screen=True)
 
-    def order(self) -> Order | None:
+    def order(self) -> MeasurementRequest | None:
         """Return what is to be measured next; None if all is clear, nothing helps, or the budget is spent.
 
         Raises:
@@ -71,7 +71,7 @@ class Further:
                 self.budget.spent += max(0.0, took)
 
 
-def _minutes(order: Order) -> float:
+def _minutes(order: MeasurementRequest) -> float:
     return len(order.boots) * (order.usual_s + _BOOT_S) / 60
 
 

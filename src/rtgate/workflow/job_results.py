@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rtgate.errors import InfrastructureError
 from rtgate.lava.client.submission import Attempt
-from rtgate.lava.job.request import Order
+from rtgate.lava.job.request import MeasurementRequest
 from rtgate.lava.results import log, verdicts
 from rtgate.lava.results.classify import Blame
 from rtgate.lava.results.expected import marked, missed, without_broken_pairs
@@ -21,12 +21,16 @@ from rtgate.records import planned
 from rtgate.records.record import Place
 from rtgate.workflow import job_failures
 from rtgate.workflow.archive import history_url
-from rtgate.workflow.conclusion import Asked, conclude
+from rtgate.workflow.conclusion import JudgeRequest, conclude
 from rtgate.workflow.job_watch import JobWatch
 
 
 def keep(
-    order: Order, attempts: Sequence[Attempt], output: Path, watch: JobWatch, thresholds: Path | None = None
+    order: MeasurementRequest,
+    attempts: Sequence[Attempt],
+    output: Path,
+    watch: JobWatch,
+    thresholds: Path | None = None,
 ) -> None:
     """Keep the log of each attempt, and of jobs that told whose fault it was, and the records of the last attempt.
 
@@ -68,7 +72,7 @@ def keep(
     )
 
 
-def owed(order: Order, output: Path) -> None:
+def mark_missing(order: MeasurementRequest, output: Path) -> None:
     """Write down what a job was to bring that was never submitted, so that it is missed. Raises as `keep`."""
     part = output / ".part"
     shutil.rmtree(part, ignore_errors=True)
@@ -80,7 +84,7 @@ def owed(order: Order, output: Path) -> None:
 class Carried:
     """A job, or several that follow each other, with its attempts; none if nothing came to it."""
 
-    order: Order
+    order: MeasurementRequest
     attempts: Sequence[Attempt]
 
     @property
@@ -100,16 +104,16 @@ def look(jobs: Sequence[Carried], output: Path) -> None:
                 planned.looked(place, job.order.looks, screened if arm == "candidate" else 0)
 
 
-def judge(jobs: Sequence[Carried], output: Path, asked: Asked) -> int:
+def judge(jobs: Sequence[Carried], output: Path, asked: JudgeRequest) -> int:
     """Judge what was kept, write verdicts and report, and return the exit code. Raises as `conclude`."""
     look(jobs, output)
     said = [one for job in jobs if job.attempts for one in verdicts.verdicts(job.order, job.attempts)]
     return conclude(output, asked, said)
 
 
-def asked(order: Order, arguments: argparse.Namespace) -> Asked:
+def asked(order: MeasurementRequest, arguments: argparse.Namespace) -> JudgeRequest:
     """Return what is judged, and by what, as the command line of `rtgate submit` or `rtgate fetch` says."""
-    return Asked(
+    return JudgeRequest(
         cases=[case.name for case in order.cases],
         arms={order.board: set(order.kernels)},
         thresholds=arguments.thresholds,

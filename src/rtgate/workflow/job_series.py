@@ -21,10 +21,10 @@ from rtgate.lava.client.submission import Submission
 from rtgate.lava.in_job import on_board
 from rtgate.lava.in_job.target import time_of
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, lava_of, render
-from rtgate.lava.job.request import NONCE, Order
+from rtgate.lava.job.request import NONCE, MeasurementRequest
 from rtgate.workflow import job_failures, job_results
 from rtgate.workflow.budget import Budget, minutes
-from rtgate.workflow.job_planner import Further
+from rtgate.workflow.job_planner import JobPlanner
 from rtgate.workflow.job_results import Carried
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.sequential import Stored
@@ -46,7 +46,7 @@ class Series:
 
     asked: argparse.Namespace
     board: Board
-    order: Order
+    order: MeasurementRequest
     lava: Lava
     lab: Lab
     tags: tuple[str, ...]
@@ -55,7 +55,7 @@ class Series:
     watch: JobWatch
     kept: bool = False
 
-    def submission(self, order: Order) -> Submission:
+    def submission(self, order: MeasurementRequest) -> Submission:
         """Return the submission of a part of the order."""
         return Submission(
             lava=self.lava,
@@ -72,7 +72,7 @@ class Series:
             failure=lambda attempt: job_failures.in_attempt(order, attempt, self.asked.thresholds),
         )
 
-    def _request(self, order: Order, nonce: str, tags: tuple[str, ...]) -> JobRequest:
+    def _request(self, order: MeasurementRequest, nonce: str, tags: tuple[str, ...]) -> JobRequest:
         asked = self.asked
         named = ", ".join(kernel.name for kernel in order.kernels.values())
         return JobRequest(
@@ -100,7 +100,7 @@ class Series:
             cases=tuple(case.name for case in order.cases) if asked.cases or order.cases != self.order.cases else (),
         )
 
-    def _proof(self, order: Order, arms: tuple[str, ...], nonce: str, tags: tuple[str, ...]) -> JobRequest:
+    def _proof(self, order: MeasurementRequest, arms: tuple[str, ...], nonce: str, tags: tuple[str, ...]) -> JobRequest:
         """Return a job that boots these arms, one after the other, and measures nothing."""
         request = self._request(order, nonce, tags)
         return replace(
@@ -116,7 +116,7 @@ class Series:
             steps=(("echo booted",),) * len(arms),
         )
 
-    def _steps(self, order: Order) -> tuple[tuple[str, ...], ...]:
+    def _steps(self, order: MeasurementRequest) -> tuple[tuple[str, ...], ...]:
         """Return what each boot's own shell carries out, for the transport that needs nothing else."""
         if order.transport != "board":
             return ()
@@ -124,10 +124,10 @@ class Series:
         return tuple(on_board.steps(expected, number) for number in range(1, len(order.boots) + 1))
 
 
-def carried_out(series: Series, output: Path) -> int:
+def run_jobs(series: Series, output: Path) -> int:
     """Carry out the order, and what a comparison needs beyond it, on the same board; judge all of it."""
     asked = job_results.asked(series.order, series.asked)
-    further = Further(
+    further = JobPlanner(
         whole=series.order,
         stored=Stored(
             records=output / "records", board=series.board.name, history=asked.history, thresholds=asked.thresholds
@@ -136,7 +136,7 @@ def carried_out(series: Series, output: Path) -> int:
         watch=series.watch,
     )
     done: list[Carried] = []
-    order: Order | None = further.first()
+    order: MeasurementRequest | None = further.first()
     while order is not None:
         jobs = _parts(series, order, output)
         done += jobs
@@ -153,12 +153,12 @@ def carried_out(series: Series, output: Path) -> int:
     return job_results.judge(done, output, asked)
 
 
-def _parts(series: Series, order: Order, output: Path) -> list[Carried]:
+def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[Carried]:
     """Carry out every part of an order, one after the other on the same board; a part that none came to has nothing."""
     done: list[Carried] = []
     for part in order.parts():
         if done and not done[-1].whole:
-            job_results.owed(part, output)
+            job_results.mark_missing(part, output)
             done.append(Carried(part, ()))
             continue
         try:

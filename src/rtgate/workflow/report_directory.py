@@ -35,7 +35,7 @@ def check_ours(output: Path) -> None:
 
 
 @contextlib.contextmanager
-def ours_alone(output: Path) -> Iterator[None]:
+def locked(output: Path) -> Iterator[None]:
     """Hold the report directory: two gates in one would take each other's records away."""
     with contextlib.ExitStack() as stack:
         try:
@@ -47,7 +47,7 @@ def ours_alone(output: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def replaced(output: Path) -> Iterator[None]:
+def replacing(output: Path) -> Iterator[None]:
     """Empty the parts of a report directory that are ours; what trends are made from stays.
 
     They come back, but for the log, if the block ends before anything was measured: a mistake must not take an older

@@ -107,7 +107,7 @@ def _arms(records: Sequence[Record]) -> dict[str, set[str]]:
     return {one.board: {each.arm for each in records} for one in records}
 
 
-def carried_out(suites: Suites, budget: Budget) -> bool:
+def run_comparison(suites: Suites, budget: Budget) -> bool:
     """Measure and judge as far as it has to go; return whether every boot of every case was carried out.
 
     Raises:

@@ -98,7 +98,7 @@ class Suites:
             options += [f"--{option}", value] if value else []
         options += [word for case in batch.cases for word in ("--case", case)]
         options += ["--screen"] if batch.screen else []
-        options += ["--looks", schedule.told(batch.looks)] if batch.looks else []
+        options += ["--looks", schedule.format_steps(batch.looks)] if batch.looks else []
         return options
 
     def _boots(self, batch: Batch) -> list[str]:

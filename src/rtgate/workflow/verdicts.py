@@ -13,9 +13,9 @@ from rtgate import site
 from rtgate.board import boards
 from rtgate.errors import InfrastructureError
 from rtgate.history.database import History
-from rtgate.history.prior import Lender
+from rtgate.history.prior import HistoryPrior
 from rtgate.judge.compare.comparing import compare
-from rtgate.judge.compare.inputs import Grounds
+from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.compare.placebos import Placebos, load_placebos
 from rtgate.judge.judging import Subject
 from rtgate.judge.thresholds import Thresholds, load_thresholds
@@ -55,7 +55,7 @@ def compared(subjects: Sequence[Subject], history: str | None) -> tuple[Verdict,
 
 
 @contextmanager
-def grounds(history: str | None) -> Iterator[Grounds]:
+def grounds(history: str | None) -> Iterator[ComparisonInputs]:
     """Yield what comparisons rest on: placebos, and the history of this URL while it is open; None for none.
 
     Raises:
@@ -64,10 +64,10 @@ def grounds(history: str | None) -> Iterator[Grounds]:
     """
     placebos = harmless()
     if history is None:
-        yield Grounds(placebos=placebos)
+        yield ComparisonInputs(placebos=placebos)
         return
     with History.open(history, create=True) as opened:
-        yield Grounds(placebos=placebos, past=Lender(opened))
+        yield ComparisonInputs(placebos=placebos, past=HistoryPrior(opened))
 
 
 def subjects(
@@ -104,7 +104,7 @@ def subjects(
             records=mine,
             baseline=base,
             beside=[record for record in telling if record.boot_id in boots],
-            undeclared=_undeclared(board),
+            not_applicable=_not_applicable(board),
             missing=missing(board, judged, mine),
             paired=paired,
             unpaired=missing(board, "baseline", base) if paired else (),
@@ -136,8 +136,8 @@ def planned_in(directory: Path, case: str) -> Missing:
     return missing
 
 
-def _undeclared(board: str) -> dict[str, str]:
-    return boards.board(board).undeclared if board in site.names("boards") else {}
+def _not_applicable(board: str) -> dict[str, str]:
+    return boards.board(board).not_applicable if board in site.names("boards") else {}
 
 
 def _outcome(verdicts: Sequence[Verdict]) -> Status:

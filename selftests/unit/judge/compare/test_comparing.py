@@ -14,9 +14,9 @@ from selftests.unit.report.conftest import Boot, make
 from rtgate.judge.compare import on_virtual_time
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.exercise import run_exercise
-from rtgate.judge.compare.inputs import Grounds, NoPast, Past
+from rtgate.judge.compare.inputs import ComparisonInputs, HistoryProvider, NoPast
 from rtgate.judge.compare.phases import Placebo
-from rtgate.judge.compare.placebos import Learnt, Placebos
+from rtgate.judge.compare.placebos import PlaceboModel, Placebos
 from rtgate.judge.compare.triage import Wanted, Why, choose
 from rtgate.judge.judging import Subject
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
@@ -31,7 +31,7 @@ FIGURES = (*(f"latency {name}" for name in ("mean", "p50", "p90", "p99", "maximu
 COMMAND = " ".join(record().argv)
 PLACEBOS = Placebos(
     {
-        (BOARD, FLAVOUR, CASE): Learnt(
+        (BOARD, FLAVOUR, CASE): PlaceboModel(
             command=COMMAND,
             source="30 kernels",
             figures=dict.fromkeys(FIGURES, Placebo(move=0.01, spike=1.5, kernels=30, boots=12)),
@@ -71,7 +71,7 @@ def told(
         records=candidate,
         baseline=arm("baseline") if baseline is None else baseline,
     )
-    return list(compare([subject], Grounds(placebos=placebos)))
+    return list(compare([subject], ComparisonInputs(placebos=placebos)))
 
 
 def test_a_harmless_kernel_is_no_worse_and_says_what_is_ruled_out() -> None:
@@ -164,7 +164,7 @@ def on_a_board(name: str, *, slower: float = 1.0, boots: int = 12) -> list[Recor
     return found
 
 
-def told_of_a_board(candidate: list[Record], past: Past) -> list[Verdict]:
+def told_of_a_board(candidate: list[Record], past: HistoryProvider) -> list[Verdict]:
     subject = Subject(
         case=CASE,
         board="rk3568-evb1",
@@ -172,9 +172,9 @@ def told_of_a_board(candidate: list[Record], past: Past) -> list[Verdict]:
         flavour=FLAVOUR,
         records=candidate,
         baseline=on_a_board("baseline"),
-        undeclared=dict.fromkeys(("counts", "cycles", "duration"), "synthetic"),
+        not_applicable=dict.fromkeys(("counts", "cycles", "duration"), "synthetic"),
     )
-    return list(compare([subject], Grounds(past=past)))
+    return list(compare([subject], ComparisonInputs(past=past)))
 
 
 @pytest.mark.parametrize(("slower", "kind"), [(1.0, Kind.NO_WORSE), (1.15, Kind.REGRESSION)])
@@ -238,7 +238,7 @@ def with_trace(candidate: list[Record], explained: Explained, placebos: Placebos
         baseline=arm("baseline"),
         explained=explained,
     )
-    return list(compare([subject], Grounds(placebos=placebos)))
+    return list(compare([subject], ComparisonInputs(placebos=placebos)))
 
 
 def test_a_change_that_did_not_run_is_never_good() -> None:
@@ -276,7 +276,7 @@ def test_a_warning_of_another_function_is_not_the_cause() -> None:
 def test_what_ran_on_one_board_of_a_run_counts_on_all_of_them() -> None:
     """A change of the timer's path does not run in signals between two CPUs: that leaves the run no less good."""
     ran = replace(AWAKE, changes=(Change(function="hrtimer_wakeup", instructions=9, times=400),))
-    slept = replace(ASLEEP, changes=(Change(function="hrtimer_wakeup", instructions=9, times=0),))
+    why_not_exercised = replace(ASLEEP, changes=(Change(function="hrtimer_wakeup", instructions=9, times=0),))
     one = Subject(
         case=CASE,
         board=BOARD,
@@ -287,12 +287,12 @@ def test_what_ran_on_one_board_of_a_run_counts_on_all_of_them() -> None:
         explained=ran,
     )
     known = {**PLACEBOS.cases, ("another", FLAVOUR, CASE): next(iter(PLACEBOS.cases.values()))}
-    both = [one, replace(one, board="another", explained=slept)]
-    here, there = compare(both, Grounds(placebos=Placebos(known)))
+    both = [one, replace(one, board="another", explained=why_not_exercised)]
+    here, there = compare(both, ComparisonInputs(placebos=Placebos(known)))
     assert (here.status, here.kind) == (Status.PASS, Kind.NO_WORSE)
     assert (there.status, there.kind) == (Status.DONE, Kind.NO_WORSE)
     assert "nothing of it ran in this case" in there.sentence
-    (alone,) = compare(both[1:], Grounds(placebos=Placebos(known)))
+    (alone,) = compare(both[1:], ComparisonInputs(placebos=Placebos(known)))
     assert (alone.status, alone.kind) == (Status.SKIP, Kind.NOT_EXERCISED)
 
 
@@ -315,13 +315,17 @@ def test_what_ran_of_a_change_is_told_by_instruction() -> None:
 
 def test_where_nobody_knows_harmless_kernels_a_change_that_did_not_run_is_said_too() -> None:
     """As on virt-x86_64, of which placebos.yaml says nothing."""
-    unknown, slept = with_trace(
+    unknown, why_not_exercised = with_trace(
         arm("candidate"), replace(AWAKE, changes=(replace(HELD, slow=HELD.missed),)), Placebos()
     )
     assert (unknown.status, unknown.kind) == (Status.DONE, Kind.NOT_COMPARED)
     assert unknown.sentence.endswith("changed instructions: 8 of 9 ran, 400 times (idle 400)")
-    assert (slept.status, slept.kind, exit_code([unknown, slept])) == (Status.SKIP, Kind.NOT_EXERCISED, 5)
-    assert "the new code at hrtimer_wakeup+0x24" in slept.sentence
+    assert (why_not_exercised.status, why_not_exercised.kind, exit_code([unknown, why_not_exercised])) == (
+        Status.SKIP,
+        Kind.NOT_EXERCISED,
+        5,
+    )
+    assert "the new code at hrtimer_wakeup+0x24" in why_not_exercised.sentence
     (ran,) = with_trace(arm("candidate"), replace(AWAKE, changes=(HELD,)), Placebos())
     assert ran.kind is Kind.NOT_COMPARED
 
@@ -461,13 +465,13 @@ def test_a_baseline_that_never_measured_is_missed() -> None:
 
 def test_a_baseline_without_a_record_is_missed() -> None:
     alone = Subject(case=CASE, board=BOARD, arm="candidate", flavour=FLAVOUR, records=arm("candidate"))
-    assert compare([alone], Grounds(placebos=PLACEBOS)) == ()
+    assert compare([alone], ComparisonInputs(placebos=PLACEBOS)) == ()
     for unpaired, said in (
         ((), "there is no record of it"),
         (("seed 1", "seed 2"), "seed 1 left no record, seed 2 left"),
     ):
         lost = replace(alone, paired=True, unpaired=unpaired)
-        (verdict,) = compare([lost], Grounds(placebos=PLACEBOS))
+        (verdict,) = compare([lost], ComparisonInputs(placebos=PLACEBOS))
         assert (verdict.status, verdict.kind) == (Status.MISS, Kind.MISSING)
         assert f"no boot of the baseline measured ({said}" in verdict.sentence
 
@@ -483,7 +487,7 @@ def test_a_screened_candidate_needs_no_baseline() -> None:
         paired=True,
         unpaired=("1 of 3",),
     )
-    assert Kind.MISSING not in {verdict.kind for verdict in compare([screened], Grounds(past=Qualified()))}
+    assert Kind.MISSING not in {verdict.kind for verdict in compare([screened], ComparisonInputs(past=Qualified()))}
 
 
 def test_a_baseline_of_another_board_or_tuning_is_refused_by_name() -> None:
@@ -495,7 +499,7 @@ def test_a_baseline_of_another_board_or_tuning_is_refused_by_name() -> None:
         ([mine, board], "board: 'virt-arm64-smp2' against 'virt-arm64'"),
         ([replace(mine, paired=True), tuned], "tuning: 'isolated' against 'default'"),
     ):
-        (verdict,) = compare(subjects, Grounds(placebos=PLACEBOS))
+        (verdict,) = compare(subjects, ComparisonInputs(placebos=PLACEBOS))
         assert (verdict.status, verdict.kind) == (Status.ERROR, Kind.VALIDITY)
         assert verdict.sentence == f"baseline and candidate cannot be compared: {difference}"
 
@@ -528,11 +532,11 @@ def test_a_change_that_did_not_run_and_shows_is_a_regression_all_the_same() -> N
 
 
 def test_another_qemu_than_the_placebos_is_told_and_takes_good_news_away() -> None:
-    strange = Placebos({key: replace(one, qemu="1.0") for key, one in PLACEBOS.cases.items()})
-    (verdict,) = with_trace(arm("candidate"), AWAKE, strange)
+    mismatch = Placebos({key: replace(one, qemu="1.0") for key, one in PLACEBOS.cases.items()})
+    (verdict,) = with_trace(arm("candidate"), AWAKE, mismatch)
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NO_WORSE)
     assert verdict.sentence.endswith(", placebos were on 1.0")
-    worse = with_trace(arm("candidate", slower=1.1), AWAKE, strange)
+    worse = with_trace(arm("candidate", slower=1.1), AWAKE, mismatch)
     assert any(one.status is Status.FAIL for one in worse)
     assert all("measured with QEMU " in one.sentence for one in worse)
 
@@ -561,7 +565,7 @@ def test_a_third_look_on_virtual_time_is_refused() -> None:
             baseline=arm("baseline"),
             schedule=Schedule(taken=taken),
         )
-        return compare([subject], Grounds(placebos=PLACEBOS))[0]
+        return compare([subject], ComparisonInputs(placebos=PLACEBOS))[0]
 
     assert looked(6, 12).status is Status.FAIL
     third = looked(4, 8, 12)

@@ -8,7 +8,7 @@ from selftests.unit.judge.compare.test_comparing import on_a_board
 from selftests.unit.judge.conftest import CASE, FLAVOUR
 
 from rtgate.judge.compare.comparing import compare
-from rtgate.judge.compare.inputs import Grounds, NoPast
+from rtgate.judge.compare.inputs import ComparisonInputs, NoPast
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.judge.compare.on_boards import following
 from rtgate.judge.compare.pairing import Known
@@ -58,13 +58,13 @@ def subject(
         flavour=FLAVOUR,
         records=candidate,
         baseline=baseline,
-        undeclared=dict.fromkeys(("counts", "cycles", "duration"), "synthetic"),
+        not_applicable=dict.fromkeys(("counts", "cycles", "duration"), "synthetic"),
         schedule=schedule,
     )
 
 
 def told(one: Subject, past: NoPast | None = None) -> Verdict:
-    (verdict,) = compare([one], Grounds(past=past or Qualified()))
+    (verdict,) = compare([one], ComparisonInputs(past=past or Qualified()))
     return verdict
 
 

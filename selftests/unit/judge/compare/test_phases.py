@@ -245,7 +245,7 @@ def test_what_placebos_move_counts_where_the_median_is_zero_too() -> None:
 def test_placebos_that_move_too_much_leave_a_figure_blind() -> None:
     noisy = {"latency p50": replace(PLACEBO, move=0.06)}  # 9 % with the factor; 8 % must not be missed
     found = decided(shifts(boots(ordinary()), boots(ordinary(seed=2)), noisy))[0]
-    assert found.blind
+    assert found.noise_exceeds_margin
     assert found.must_see < found.practical
     assert found.outcome is Outcome.INCONCLUSIVE
     assert outcomes(boots(ordinary()), boots(ordinary(factor=1.2)), noisy)["latency p50"] is Outcome.REGRESSION

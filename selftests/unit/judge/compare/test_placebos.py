@@ -45,12 +45,12 @@ def test_what_was_learnt_is_for_one_command(tmp_path: Path) -> None:
 def test_another_qemu_or_another_series_is_strange(tmp_path: Path) -> None:
     learnt = load_placebos([written(tmp_path, GOOD)], BOARDS).of(*CASE, "cyclictest -D 10")
     qemu, linux = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)", "6.12.117-rt14"
-    assert learnt.strange(Environment(emulator=qemu, kernel_release=linux)) == ""
-    assert learnt.strange(Environment(emulator="QEMU emulator version 8.2.0", kernel_release=linux)) == (
+    assert learnt.mismatch(Environment(emulator=qemu, kernel_release=linux)) == ""
+    assert learnt.mismatch(Environment(emulator="QEMU emulator version 8.2.0", kernel_release=linux)) == (
         "QEMU 8.2, placebos were on 7.2"
     )
-    assert learnt.strange(Environment(emulator=qemu, kernel_release="6.1.0")) == "Linux 6.1, placebos were on 6.12"
-    assert "QEMU of an unknown version" in learnt.strange(Environment(kernel_release=linux))
+    assert learnt.mismatch(Environment(emulator=qemu, kernel_release="6.1.0")) == "Linux 6.1, placebos were on 6.12"
+    assert "QEMU of an unknown version" in learnt.mismatch(Environment(kernel_release=linux))
 
 
 def test_shifts_of_what_is_zero_have_no_share(tmp_path: Path) -> None:

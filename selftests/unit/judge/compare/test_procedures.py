@@ -14,10 +14,10 @@ from rtgate.judge.compare.procedures import (
     Done,
     Measure,
     MergeRequestState,
-    Past,
     ReleaseState,
     Screen,
     Screening,
+    SessionHistory,
     flagged,
     next_step,
     screen,
@@ -145,7 +145,7 @@ def test_no_history_or_a_missing_figure_is_suspicious() -> None:
     assert screen([0.0], sessions(4)) == 0
     assert screen([0.0, None], sessions()) == 0
     assert screen([], sessions()) == 0
-    past = Past(sessions={"body": sessions(), "tail rate": sessions()})
+    past = SessionHistory(sessions={"body": sessions(), "tail rate": sessions()})
     found = suspicions([{"body": 0.0, "new": 1.0}] * 3, [None] * 3, past)
     assert found["tail rate"] == found["new"] == 0
     assert found["body"] > 0.2
@@ -157,7 +157,7 @@ def test_identical_history_and_boots_are_not_suspicious() -> None:
 
 
 def test_spikes_are_screened_by_the_predictive_law() -> None:
-    past = Past(spikes=tuple(Spikes(n % 2, 3.0) for n in range(20)))
+    past = SessionHistory(spikes=tuple(Spikes(n % 2, 3.0) for n in range(20)))
     quiet = suspicions([{}] * 3, [Spikes(0, 3.0)] * 3, past)
     loud = suspicions([{}] * 3, [Spikes(4, 3.0)] * 3, past)
     assert quiet["spikes"] == 1

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate.judge.compare.triage import Wanted, Why, choose, hopeless
+from rtgate.judge.compare.triage import Wanted, Why, choose, fatal_verdicts
 from rtgate.judge.verdict import Kind, Status, Verdict
 
 CASES = ("latency/a:idle", "latency/b:idle", "latency/c:idle", "nvme/d:idle")
@@ -68,4 +68,4 @@ def test_no_more_is_spent_than_there_is(budget: float, minutes: list[float]) -> 
     ("kind", "blocks"), [(Kind.HANG, True), (Kind.BOOT, True), (Kind.REGRESSION, False), (Kind.LIMIT, False)]
 )
 def test_only_a_kernel_that_dies_needs_no_board_to_say_so(kind: Kind, blocks: bool) -> None:
-    assert bool(hopeless([verdict(CASES[0], Status.FAIL, kind)])) is blocks
+    assert bool(fatal_verdicts([verdict(CASES[0], Status.FAIL, kind)])) is blocks

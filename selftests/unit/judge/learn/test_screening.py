@@ -4,16 +4,16 @@ from __future__ import annotations
 import random
 
 from rtgate.judge.compare.summaries import Spikes
-from rtgate.judge.learn.screening import LEVELS, Night, propose_screen, replay
+from rtgate.judge.learn.screening import LEVELS, SessionPair, propose_screen, replay
 
 
-def nights(count: int, drift: float = 0.02, seed: int = 1) -> list[Night]:
+def nights(count: int, drift: float = 0.02, seed: int = 1) -> list[SessionPair]:
     chance = random.Random(seed)
     found = []
     for number in range(count):
         centre = {name: chance.gauss(3, drift) for name in ("body", "hour level", "tail rate")}
         first, second = ({name: chance.gauss(value, 0.05) for name, value in centre.items()} for _ in range(2))
-        found.append(Night(f"night-{number}", (first, second), (Spikes(0, 3.0), Spikes(0, 3.0))))
+        found.append(SessionPair(f"night-{number}", (first, second), (Spikes(0, 3.0), Spikes(0, 3.0))))
     return found
 
 
@@ -32,9 +32,9 @@ def test_p_values_of_good_sessions_are_spread_evenly() -> None:
 
 
 def test_a_session_is_compared_with_the_others_only() -> None:
-    bad = Night("bad", ({"body": 9.0}, {"body": 9.0}), (None, None))
+    bad = SessionPair("bad", ({"body": 9.0}, {"body": 9.0}), (None, None))
     good = [
-        Night(one.name, ({"body": one.boots[0]["body"]}, {"body": one.boots[1]["body"]}), (None, None))
+        SessionPair(one.name, ({"body": one.boots[0]["body"]}, {"body": one.boots[1]["body"]}), (None, None))
         for one in nights(12)
     ]
     assert replay([*good, bad])[-1] < 1e-6

@@ -12,7 +12,7 @@ from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.lava.in_job.cooling import LONGEST_S
 from rtgate.lava.job import request as orders
-from rtgate.lava.job.request import Order, in_turns
+from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.measure.case import Case
 from rtgate.records.record import KernelIdentity
 from rtgate.tools.cyclictest import Cyclictest
@@ -20,7 +20,7 @@ from rtgate.tools.cyclictest import Cyclictest
 KERNEL = KernelIdentity(
     name="k", flavour="preempt_rt", release="6.12", image_sha256="a" * 64, source="debian", provenance="rtgate"
 )
-ORDER = Order(
+ORDER = MeasurementRequest(
     board="virt-arm64",
     kernels={"baseline": KERNEL, "candidate": KERNEL},
     boots=("baseline", "candidate", "candidate", "baseline"),

@@ -28,7 +28,7 @@ from rtgate.console.transport import ProgramTransport, Transport
 from rtgate.deadline import Deadline
 from rtgate.errors import InfrastructureError
 from rtgate.lava.lab import boot_media
-from rtgate.lava.lab.health_result import Proved
+from rtgate.lava.lab.health_result import HealthResult
 
 BUSYBOX = shutil.which("busybox")
 KIB = 1024
@@ -134,7 +134,7 @@ class Target:
         finally:
             transport.close()
 
-    def proved(self, *regions: Region, **environment: str) -> list[Proved]:
+    def proved(self, *regions: Region, **environment: str) -> list[HealthResult]:
         with self.media(**environment) as media:
             return list(boot_media.proved(media, regions))
 
@@ -201,7 +201,7 @@ def changed(target: Target, at: int = 1000, data: bytes = b"an untrusted kernel 
 def test_a_medium_as_it_was_is_good_and_left_alone(target: Target) -> None:
     before = target.medium.stat().st_mtime_ns
     (found,) = target.proved(target.region(size=SIZE, model="BJTD4R"))
-    assert found == Proved(
+    assert found == HealthResult(
         "media.loader", True, float(LENGTH), "bytes", f"{target.medium} has {HASH[:12]}, must have {HASH[:12]}"
     )
     assert target.medium.stat().st_mtime_ns == before

@@ -12,7 +12,7 @@ from selftests.fake_target import FakeTarget, arm
 
 from rtgate.board import boards
 from rtgate.lava.results import boot_log, expected
-from rtgate.lava.results.boot_log import Told
+from rtgate.lava.results.boot_log import BootLog
 from rtgate.lava.results.expected import Expected
 from rtgate.lava.results.log import LogLine
 from rtgate.lava.results.phases import boots
@@ -88,8 +88,8 @@ def job(*boots: str, ends: str = "test") -> list[LogLine]:
     return [*log, lava(f"start: {number + 1} finalize (timeout 00:00:30) [common]"), *board(PANIC)]
 
 
-def told(log: Sequence[LogLine]) -> tuple[Told, ...]:
-    return tuple(boot_log.told(boot) for boot in boots(log))
+def told(log: Sequence[LogLine]) -> tuple[BootLog, ...]:
+    return tuple(boot_log.parse_boot_log(boot) for boot in boots(log))
 
 
 def test_firmware_and_faults_of_each_boot_are_told_apart() -> None:

@@ -9,7 +9,7 @@ from selftests.unit.lava.results.test_classify import job
 
 from rtgate.judge.verdict import Kind, Status, exit_code
 from rtgate.lava.client.submission import Attempt
-from rtgate.lava.job.request import Order
+from rtgate.lava.job.request import MeasurementRequest
 from rtgate.lava.results.classify import Blame, Ending, Panic
 from rtgate.lava.results.verdicts import CASE, verdicts
 
@@ -21,7 +21,7 @@ def ending(blame: Blame, **more: object) -> Attempt:
     return Attempt(job=job(), lines=(), ending=found)
 
 
-def statuses(order: Order, *attempts: Attempt) -> list[tuple[Status, Kind]]:
+def statuses(order: MeasurementRequest, *attempts: Attempt) -> list[tuple[Status, Kind]]:
     return [(verdict.status, verdict.kind) for verdict in verdicts(order, attempts)]
 
 

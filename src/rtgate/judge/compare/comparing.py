@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from rtgate.judge.booted import mixed
 from rtgate.judge.compare.comparable import differences, reported
-from rtgate.judge.compare.inputs import Grounds
+from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.compare.on_boards import pairs, screened
 from rtgate.judge.compare.on_virtual_time import phases
 from rtgate.judge.compare.repetition import unrepeated
@@ -23,7 +23,7 @@ from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
 
 
-def compare(subjects: Sequence[Subject], grounds: Grounds) -> tuple[Verdict, ...]:
+def compare(subjects: Sequence[Subject], grounds: ComparisonInputs) -> tuple[Verdict, ...]:
     """Return what the comparison of candidate and baseline says, for each case that has both.
 
     A case whose two kernels must not be compared has its verdict already (`judging`); here it is passed over. A

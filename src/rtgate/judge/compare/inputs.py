@@ -12,7 +12,7 @@ from rtgate.judge.compare.placebos import Placebos
 from rtgate.records.record import Record
 
 
-class Past(Protocol):
+class HistoryProvider(Protocol):
     """What earlier runs know of boards."""
 
     def known(self, like: Record, judged: Sequence[Record]) -> Known:
@@ -40,7 +40,7 @@ class NoPast:
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class ComparisonInputs:
     """What a comparison rests on beside the records.
 
     Attributes:
@@ -49,4 +49,4 @@ class Grounds:
     """
 
     placebos: Placebos = field(default_factory=Placebos)
-    past: Past = field(default_factory=NoPast)
+    past: HistoryProvider = field(default_factory=NoPast)

@@ -18,7 +18,7 @@ class Margin:
     """Ratios that matter: the smallest worth blocking a change, and the one that must not be missed."""
 
     worth: float
-    unmissable: float
+    must_detect: float
 
 
 _BODY = Margin(1.02, 1.08)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import mean
 
 from rtgate.judge.compare import looks, pairing, summaries
-from rtgate.judge.compare.inputs import Past
+from rtgate.judge.compare.inputs import HistoryProvider
 from rtgate.judge.compare.looks import Comparison, Looks
 from rtgate.judge.compare.pairing import BoardRecords
 from rtgate.judge.compare.procedures import (
@@ -28,7 +28,7 @@ from rtgate.judge.compare.procedures import (
     next_step,
     suspicions,
 )
-from rtgate.judge.compare.procedures import Past as Sessions
+from rtgate.judge.compare.procedures import SessionHistory as Sessions
 from rtgate.judge.compare.usable import usable
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
@@ -54,7 +54,7 @@ class _Case:
     screening: Screening | None
 
 
-def pairs(subjects: Sequence[Subject], past: Past) -> Iterator[tuple[Subject, Finding]]:
+def pairs(subjects: Sequence[Subject], past: HistoryProvider) -> Iterator[tuple[Subject, Finding]]:
     """Yield what pairs of boots say, of every case.
 
     Boards of different kinds are different families; each may err as often as its share allows.
@@ -68,7 +68,7 @@ def pairs(subjects: Sequence[Subject], past: Past) -> Iterator[tuple[Subject, Fi
             yield case.subject, _judged(case, told.get(case.subject.case), state, past)
 
 
-def following(subjects: Sequence[Subject], past: Past) -> Done | Screen | Measure:
+def following(subjects: Sequence[Subject], past: HistoryProvider) -> Done | Screen | Measure:
     """Return what a board, the only one, has to measure next; by the records' own schedule."""
     return next_step(_state([_case(subject, past) for subject in subjects], 1.0))
 
@@ -78,7 +78,7 @@ def screened(subject: Subject) -> bool:
     return any(record.screening for record in subject.records)
 
 
-def _case(subject: Subject, past: Past) -> _Case:
+def _case(subject: Subject, past: HistoryProvider) -> _Case:
     numbered = [_numbered(records) for records in (subject.baseline, subject.records)]
     numbers = sorted({number for records in numbered for number in records})
     couples = [(numbered[0].get(number), numbered[1].get(number)) for number in numbers]
@@ -86,7 +86,7 @@ def _case(subject: Subject, past: Past) -> _Case:
         (old, new)
         for old, new in couples
         if old is not None and new is not None
-        if usable(old, subject.undeclared) and usable(new, subject.undeclared)
+        if usable(old, subject.not_applicable) and usable(new, subject.not_applicable)
     ]
     everything = (*subject.baseline, *subject.records)
     board = BoardRecords(board=subject.board, pairs=good, known=past.known(_telling(subject), everything))
@@ -116,7 +116,7 @@ def _screening(subject: Subject, board: BoardRecords) -> Screening | None:
     boots = [record for record in subject.records if record.screening]
     if not boots:
         return None
-    known, good = board.known, [record if usable(record, subject.undeclared) else None for record in boots]
+    known, good = board.known, [record if usable(record, subject.not_applicable) else None for record in boots]
     return Screening(
         case=subject.case,
         boots=len(boots),
@@ -161,7 +161,7 @@ def _looks(cases: Sequence[_Case], alpha: float) -> Looks:
     return looks.unplanned([*(boots for boots in taken[:-1] if boots < count), count], alpha)
 
 
-def _judged(case: _Case, comparison: Comparison | None, state: State, past: Past) -> Finding:
+def _judged(case: _Case, comparison: Comparison | None, state: State, past: HistoryProvider) -> Finding:
     found = _found(case, comparison, state)
     why = past.unqualified(_telling(case.subject))
     if why:

@@ -86,7 +86,7 @@ def _overspent(subject: Subject) -> Finding | None:
 
 def _compared(subject: Subject, placebos: Placebos) -> Compared:
     before, after = valid(subject.baseline, subject), valid(subject.records, subject)
-    lost = sum(flawed(record, subject.undeclared) for record in (*subject.baseline, *subject.records))
+    lost = sum(flawed(record, subject.not_applicable) for record in (*subject.baseline, *subject.records))
     one = next(record for record in (*subject.records, *subject.baseline) if record.state == "measured")
     # What harmless changes of the baseline do: of another flavour the candidate is a change of it, too.
     flavour = next((record.kernel.flavour for record in subject.baseline), one.kernel.flavour)
@@ -107,8 +107,8 @@ def _compared(subject: Subject, placebos: Placebos) -> Compared:
         instruction_ns=one.environment.instruction_ns,
         explained=subject.explained,
         warning=warning_of(subject.explained.warning_function, subject.records) if subject.explained else "",
-        strange=" and ".join(
-            filter(None, (learnt.strange(one.environment), other if one.kernel.flavour != flavour else ""))
+        mismatch=" and ".join(
+            filter(None, (learnt.mismatch(one.environment), other if one.kernel.flavour != flavour else ""))
         ),
         same=_one_image((*before, *after)) and not outside,
         outside=outside,

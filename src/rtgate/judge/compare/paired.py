@@ -211,7 +211,7 @@ class Series:
             ),
             large=worst.mean >= math.log(ratios.worth),
             # A boot without the figure may be the bad one.
-            small=complete and max(whole.beyond(BETA), worst.mean) < math.log(ratios.unmissable),
+            small=complete and max(whole.beyond(BETA), worst.mean) < math.log(ratios.must_detect),
         )
 
     def smallest(self, pairs: int, alpha: float) -> float | None:
@@ -236,7 +236,7 @@ class Series:
         if whole.mean >= math.log(ratios.worth):
             needed = (_points(alpha, whole.degrees) * spread / whole.mean) ** 2
         else:
-            room = math.log(ratios.unmissable) - whole.mean
+            room = math.log(ratios.must_detect) - whole.mean
             needed = (distributions.t_point(BETA, whole.degrees) * spread / room) ** 2
         return max(pairs + 1, math.ceil(needed)) if needed < 1e6 else None
 

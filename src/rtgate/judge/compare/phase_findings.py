@@ -66,7 +66,7 @@ class Compared:
     same: bool = False
     outside: str = ""
     once: bool = False
-    strange: str = ""
+    mismatch: str = ""
     not_looked_at: tuple[str, ...] = ()
     baseline: Boots = ()
     candidate: Boots = ()
@@ -79,8 +79,8 @@ def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
     alone = _outside(case) if case.outside else _once(case, found) if case.once else None
     for one in (alone,) if alone else _findings(case, found):
         # How much harmless kernels move there nobody knows: a regression stands, good news does not.
-        status = Status.DONE if case.strange and one.status is Status.PASS else one.status
-        sentence = f"{one.sentence}; measured with {case.strange}" if case.strange else one.sentence
+        status = Status.DONE if case.mismatch and one.status is Status.PASS else one.status
+        sentence = f"{one.sentence}; measured with {case.mismatch}" if case.mismatch else one.sentence
         yield replace(one, status=status, sentence=sentence)
 
 
@@ -91,41 +91,41 @@ def _findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
     for number, one in enumerate(of[Outcome.REGRESSION]):
         yield _explained(case, _regression(case, one)) if number == 0 else _regression(case, one)
     slower = [] if of[Outcome.REGRESSION] else [one for one in judged if one.slower and one.shift > one.harmless]
-    blind = [one for one in of[Outcome.INCONCLUSIVE] if one.blind]
-    if blind:
-        yield _blind(blind)
-    if len(blind) < len(of[Outcome.INCONCLUSIVE]):
-        yield _open(case, [one for one in of[Outcome.INCONCLUSIVE] if not one.blind])
+    noise_exceeds_margin = [one for one in of[Outcome.INCONCLUSIVE] if one.noise_exceeds_margin]
+    if noise_exceeds_margin:
+        yield _blind(noise_exceeds_margin)
+    if len(noise_exceeds_margin) < len(of[Outcome.INCONCLUSIVE]):
+        yield _open(case, [one for one in of[Outcome.INCONCLUSIVE] if not one.noise_exceeds_margin])
     if case.absent:
         sentence = f"not compared: not every boot has {', '.join(case.absent)}"
         yield Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     if len(judged) < len(found) or not found:
         yield _unknown(case, [one for one in found if not one.learnt])
-        slept = "" if case.same or of[Outcome.REGRESSION] else _slept(case)
-        if slept:
-            yield _not_exercised(case, slept)
+        why = "" if case.same or of[Outcome.REGRESSION] else _why_not_exercised(case)
+        if why:
+            yield _not_exercised(case, why)
     elif len(of[Outcome.NO_WORSE]) == len(found) and not case.absent:
-        slept = "" if case.same else _slept(case)
-        yield _not_exercised(case, slept) if slept else _no_worse(case, found)
+        why = "" if case.same else _why_not_exercised(case)
+        yield _not_exercised(case, why) if why else _no_worse(case, found)
     elif slower:
         yield Finding(
             status=Status.DONE, kind=Kind.SLOWER, sentence=slower_sentence(slower), measurement=clearest(slower).figure
         )
 
 
-def _not_exercised(case: Compared, slept: str) -> Finding:
+def _not_exercised(case: Compared, why: str) -> Finding:
     """Return that equal figures say nothing about a change that did not run."""
-    sentence = f"not exercised here, boards or other loads needed: while {case.board} measured, {slept}"
+    sentence = f"not exercised here, boards or other loads needed: while {case.board} measured, {why}"
     return Finding(status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
 
 
-def _slept(case: Compared) -> str:
+def _why_not_exercised(case: Compared) -> str:
     """Return what of the change ran in no case of the run, in words; empty if all that matters ran."""
     if case.explained is None:
         return ""
     run = case.exercise
     if run is None:
-        return "" if case.explained.exercised else case.explained.slept
+        return "" if case.explained.exercised else case.explained.why_not_exercised
     if run.missing:
         others = f" and {len(run.missing) - 3} more" if len(run.missing) > 3 else ""
         return "; ".join(filter(None, (f"in no case ran {', '.join(run.missing[:3])}{others}", run.told)))
@@ -205,7 +205,7 @@ def _explained(case: Compared, finding: Finding) -> Finding:
 
 def _open(case: Compared, found: Sequence[Shift]) -> Finding:
     wide = [one for one in found if one.ruled_out > one.must_see]
-    leaning = [one for one in found if one.leans]
+    leaning = [one for one in found if one.over_threshold]
     if not wide and not leaning:
         return _spiked(found)
     if wide:

@@ -125,12 +125,12 @@ class Shift:
         return self.certain and self.shift < -self.harmless
 
     @property
-    def blind(self) -> bool:
+    def noise_exceeds_margin(self) -> bool:
         """Whether harmless kernels move the figure by more than must not be missed: no boots can say "no worse"."""
         return self.practical > self.must_see
 
     @property
-    def leans(self) -> bool:
+    def over_threshold(self) -> bool:
         """Whether it lies so far above the baseline that it would be a regression, were it sure."""
         return 0 < self.practical <= self.shift
 
@@ -213,7 +213,7 @@ def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: P
         p=ranks.worse(old, new),
         practical=practical,
         # Placebos that move more than that must not make it grow: then nothing is ruled out.
-        must_see=(margin.unmissable - 1) * abs(middle) or practical,
+        must_see=(margin.must_detect - 1) * abs(middle) or practical,
         ruled_out=math.inf,
         learnt=placebo is not None,
         better=one.better,
@@ -285,7 +285,7 @@ def _decided(one: Shift, index: int, significant: set[tuple[float, int]], level:
     moved = (one.p, index) in significant and one.shift >= one.practical
     spiked = bool(one.spikes) and (one.spike_p, index) in significant
     # What may be a regression, for all that is known, is not called no worse for want of boots.
-    suspicious = one.leans or (bool(one.spikes) and one.spike_p <= _SUSPICIOUS)
+    suspicious = one.over_threshold or (bool(one.spikes) and one.spike_p <= _SUSPICIOUS)
     if moved or spiked:
         outcome = Outcome.REGRESSION
     elif ruled_out <= one.must_see and not suspicious:
@@ -341,7 +341,7 @@ def boots_needed(one: Shift) -> int | None:
         return one.fewest
     times = math.inf
     room = one.must_see - one.shift
-    if room > 0 and not one.leans:  # what leans is narrow enough, and not sure
+    if room > 0 and not one.over_threshold:  # what leans is narrow enough, and not sure
         times = ((one.most - one.shift) / room) ** 2
     if one.shift >= one.practical and one.p < 0.5:
         # By Holm it may take less than the level that the fewest boots reach.

@@ -15,7 +15,7 @@ from rtgate.strict_yaml import Value, load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
+class PlaceboModel:
     """What was learnt of one case.
 
     Attributes:
@@ -32,7 +32,7 @@ class Learnt:
     qemu: str = ""
     linux: str = ""
 
-    def strange(self, environment: Environment) -> str:
+    def mismatch(self, environment: Environment) -> str:
         """Return what these boots were measured with that placebos were not, in words; empty if nothing."""
         pairs = (
             ("QEMU", self.qemu, version(environment.emulator)),
@@ -55,13 +55,15 @@ def version(text: str) -> str:
 class Placebos:
     """What was learnt, by board, flavour and case."""
 
-    cases: Mapping[tuple[str, str, str], Learnt] = field(default_factory=dict)
+    cases: Mapping[tuple[str, str, str], PlaceboModel] = field(default_factory=dict)
 
-    def of(self, board: str, flavour: str, case: str, command: str) -> Learnt:
+    def of(self, board: str, flavour: str, case: str, command: str) -> PlaceboModel:
         """Return what was learnt of a case; nothing if the tool was told something else then."""
         found = self.cases.get((board, flavour, case))
         return (
-            found if found is not None and found.command == command else Learnt(command=command, source="", figures={})
+            found
+            if found is not None and found.command == command
+            else PlaceboModel(command=command, source="", figures={})
         )
 
 
@@ -72,7 +74,7 @@ def load_placebos(paths: Iterable[Path], boards: Iterable[str]) -> Placebos:
         ConfigError: a file is wrong: unknown boards, flavours or keys, numbers out of range.
     """
     known = frozenset(boards)
-    found: dict[str, dict[tuple[str, str, str], Learnt]] = {}
+    found: dict[str, dict[tuple[str, str, str], PlaceboModel]] = {}
     for path in paths:
         for board, entry in load(path).entries().items():
             if board not in known:
@@ -81,7 +83,7 @@ def load_placebos(paths: Iterable[Path], boards: Iterable[str]) -> Placebos:
     return Placebos({key: learnt for entries in found.values() for key, learnt in entries.items()})
 
 
-def _board(board: str, value: Value) -> dict[tuple[str, str, str], Learnt]:
+def _board(board: str, value: Value) -> dict[tuple[str, str, str], PlaceboModel]:
     found = {}
     for flavour, by_case in value.entries().items():
         if flavour not in FLAVOURS:
@@ -91,12 +93,12 @@ def _board(board: str, value: Value) -> dict[tuple[str, str, str], Learnt]:
     return found
 
 
-def _learnt(value: Value) -> Learnt:
+def _learnt(value: Value) -> PlaceboModel:
     data = value.mapping(("command", "source", "qemu", "linux", "kernels", "boots", "figures"), ())
     # None, where no placebo has data of its own: then nothing can be told of rare spikes.
     kernels, boots = data["kernels"].integer(minimum=0), data["boots"].integer(minimum=1)
     figures = {name: _placebo(entry.value, kernels, boots) for name, entry in data["figures"].entries().items()}
-    return Learnt(
+    return PlaceboModel(
         command=data["command"].text(),
         source=data["source"].text(),
         figures=figures,

@@ -52,7 +52,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class SessionHistory:
     """What the history of good kernels knows of one case on one board.
 
     Attributes:
@@ -165,7 +165,7 @@ def _looked(found: Sequence[Evidence], looks: Looks) -> Done | Measure:
 
 
 def suspicions(
-    boots: Sequence[Mapping[str, float]], spikes: Sequence[Spikes | None], past: Past
+    boots: Sequence[Mapping[str, float]], spikes: Sequence[Spikes | None], past: SessionHistory
 ) -> Mapping[str, float]:
     """Return by metric how likely a kernel like those of the history gives boots as bad as these.
 

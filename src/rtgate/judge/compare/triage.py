@@ -72,7 +72,7 @@ def choose(
     return tuple(choices)
 
 
-def hopeless(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+def fatal_verdicts(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     """Return the failures that no board has to confirm: a kernel that dies or breaks a promise does so anywhere."""
     return tuple(one for one in verdicts if one.status is Status.FAIL and one.kind in _DEAD)
 

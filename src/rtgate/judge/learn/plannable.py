@@ -85,9 +85,9 @@ def _case(name: str, records: Sequence[Record], placebos: Placebos) -> Plannable
         )
     if not learnt.figures:
         remarks.append(f"{name}: placebos.yaml does not say how much harmless kernels move it with this command")
-    strange = learnt.strange(one.environment)
-    if strange:
-        remarks.append(f"{name}: measured with {strange}")
+    mismatch = learnt.mismatch(one.environment)
+    if mismatch:
+        remarks.append(f"{name}: measured with {mismatch}")
     boots = [boot_figures(record) for record in valid]
     boot_s = mean(record.seconds.get("total", 0.0) for record in valid)
     figures = []

@@ -84,7 +84,7 @@ def standing(case: str, boots: int, series: Mapping[str, Sequence[float]], prior
             pairs=prior.degrees,
             boot_sd=math.sqrt(prior.variance / 2),
             smallest=smallest_change(prior),
-            wanted=margin(metric).unmissable,
+            wanted=margin(metric).must_detect,
         )
         for metric, prior in sorted(priors.items())
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rtgate.judge.compare.procedures import Past, suspicions
+from rtgate.judge.compare.procedures import SessionHistory, suspicions
 from rtgate.judge.compare.summaries import Spikes
 from rtgate.judge.distributions import share_bounds
 from rtgate.judge.learn.calibration import FEWEST_SESSIONS
@@ -20,7 +20,7 @@ FLAGGED = 0.10  # of the cases of a harmless merge request
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class SessionPair:
     """Two boots of one good kernel, neighbours in time, of one session."""
 
     name: str
@@ -46,13 +46,13 @@ class ScreenProposal:
     problem: str
 
 
-def replay(nights: Sequence[Night]) -> tuple[float, ...]:
+def replay(nights: Sequence[SessionPair]) -> tuple[float, ...]:
     """Return of each session how suspicious its most suspicious metric is against all other sessions."""
     found = []
     for held_out in nights:
         others = [night for night in nights if night is not held_out]
         metrics = {metric for night in others for boot in night.boots for metric in boot}
-        past = Past(
+        past = SessionHistory(
             sessions={
                 metric: [
                     (night.boots[0][metric], night.boots[1][metric])
@@ -67,7 +67,7 @@ def replay(nights: Sequence[Night]) -> tuple[float, ...]:
     return tuple(found)
 
 
-def propose_screen(nights: Sequence[Night], share: float = FLAGGED) -> ScreenProposal:
+def propose_screen(nights: Sequence[SessionPair], share: float = FLAGGED) -> ScreenProposal:
     """Return the largest level that flags at most `share` of the sessions of good kernels when they are held out."""
     smallest = replay(nights)
     count = len(smallest)

@@ -21,7 +21,7 @@ from rtgate.measure.profiles import Profile
 from rtgate.target.live import NO_SHELL, LiveTarget, waits_of
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
-from rtgate.target.power import Revived, death
+from rtgate.target.power import PowerCycledTarget, death
 
 # An emulated board gets what its host has left: minutes of silence say nothing about its kernel.
 _PATIENT = Waits(target=2.0, hang=90.0)
@@ -69,11 +69,11 @@ class JobTarget:
     live: LiveTarget
     job: InJob
     profile: Profile
-    _board: Revived = field(init=False)
+    _board: PowerCycledTarget = field(init=False)
     _hot: str | None = None  # why the board is too hot to be measured; None before somebody looked
 
     def __post_init__(self) -> None:
-        self._board = Revived(live=self.live, cycle=self._reset)
+        self._board = PowerCycledTarget(live=self.live, cycle=self._reset)
 
     @classmethod
     def of(cls, board: Board, job: InJob, profile: Profile, stop: threading.Event) -> JobTarget:

@@ -22,7 +22,7 @@ from rtgate.lava.results.expected import Expected
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
 from rtgate.records.record import KernelIdentity
-from rtgate.records.schedule import Steps, parsed, told
+from rtgate.records.schedule import Steps, format_steps, parsed
 from rtgate.tools.registry import TOOLS
 
 NONCE = "rtgate.nonce"
@@ -36,7 +36,7 @@ _PART = 1500  # characters: a value of metadata stays below what templates and d
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class MeasurementRequest:
     """What was asked for.
 
     Attributes:
@@ -88,7 +88,7 @@ class Order:
         chosen = profile(self.profile, TOOLS)
         return [chosen.of(case.tool.name, case.suite, case.load).duration_s for case in self.cases]
 
-    def parts(self, longest_s: float = 3600.0) -> tuple[Order, ...]:
+    def parts(self, longest_s: float = 3600.0) -> tuple[MeasurementRequest, ...]:
         """Return the order in parts of one job each, so that no job holds a board longer than about an hour.
 
         Boots that belong together, one of each arm, stay together.
@@ -112,7 +112,7 @@ class Order:
             "format": _FORMAT,
             **{name: getattr(self, name) for name in ("board", "boots", "suites", "profile", "tuning", "transport")},
             **({"before": self.before} if self.before else {}),
-            **({"looks": told(self.looks)} if self.looks else {}),
+            **({"looks": format_steps(self.looks)} if self.looks else {}),
             **({"screen": True} if self.screen else {}),
             "kernels": {arm: asdict(kernel) for arm, kernel in self.kernels.items()},
             "cases": [cases_file.as_json(case) for case in self.cases],
@@ -139,7 +139,7 @@ def metadata(definition: str) -> dict[str, str]:
     return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
-def read(definition: str, what: str) -> Order:
+def read(definition: str, what: str) -> MeasurementRequest:
     """Return what a job was to measure. `what` names it in the message of a ConfigError: it is no job of rtgate's."""
     found = metadata(definition)
     parts = [found[f"{_KEY}.{number}"] for number in range(1, len(found) + 1) if f"{_KEY}.{number}" in found]
@@ -151,7 +151,7 @@ def read(definition: str, what: str) -> Order:
         raise ConfigError(f"{what}: its metadata are damaged: {type(error).__name__} {error}") from error
 
 
-def _decoded(data: dict[str, Any], what: str) -> Order:
+def _decoded(data: dict[str, Any], what: str) -> MeasurementRequest:
     if data["format"] != _FORMAT:
         raise ConfigError(f"{what}: order format {data['format']}, this rtgate reads {_FORMAT}")
     cases = tuple(cases_file.from_json(entry) for entry in data["cases"])
@@ -160,7 +160,7 @@ def _decoded(data: dict[str, Any], what: str) -> Order:
         if not _NAME.fullmatch(str(name)):
             raise ConfigError(f"{what}: {str(name)[:60]!r} is no name of a board or a case")
     boots = _boots(data, what)
-    return Order(
+    return MeasurementRequest(
         board=str(data["board"]),
         kernels={str(arm): KernelIdentity(**kernel) for arm, kernel in data["kernels"].items()},
         boots=boots,

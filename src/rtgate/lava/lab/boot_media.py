@@ -23,7 +23,7 @@ from rtgate.console.frames import cksum
 from rtgate.console.shell import UNKNOWN, Shell
 from rtgate.deadline import Deadline
 from rtgate.errors import InfrastructureError, TargetError
-from rtgate.lava.lab.health_result import Proved
+from rtgate.lava.lab.health_result import HealthResult
 from rtgate.lava.results.plain import phrase
 
 _SCRIPT = Path(__file__).with_name("boot_media.sh")
@@ -212,7 +212,7 @@ def hashed(media: Media, regions: Sequence[Region]) -> tuple[Region, ...]:
     return tuple(found)
 
 
-def proved(media: Media, regions: Sequence[Region]) -> Iterator[Proved]:
+def proved(media: Media, regions: Sequence[Region]) -> Iterator[HealthResult]:
     """Compare regions with what must be there, and restore those that have an image and differ.
 
     One after the other, and none after one that could not be restored: of two copies of a boot loader one stays.
@@ -229,7 +229,7 @@ def proved(media: Media, regions: Sequence[Region]) -> Iterator[Proved]:
         yield found
 
 
-def _proved(media: Media, region: Region, broken: str) -> Proved:
+def _proved(media: Media, region: Region, broken: str) -> HealthResult:
     try:
         before = media.hashed(region).sha256
     except _NotDoneError as error:
@@ -245,7 +245,7 @@ def _proved(media: Media, region: Region, broken: str) -> Proved:
     return _restored(media, region, text)
 
 
-def _restored(media: Media, region: Region, text: str) -> Proved:
+def _restored(media: Media, region: Region, text: str) -> HealthResult:
     try:
         written = media.restored(region)
     except _NotDoneError as error:
@@ -262,8 +262,8 @@ def _restored(media: Media, region: Region, text: str) -> Proved:
     return _result(region, f"{text}: restored, {written} bytes written", good=True)
 
 
-def _result(region: Region, sentence: str, *, good: bool) -> Proved:
-    return Proved(f"media.{region.name}", good, float(region.length), "bytes", sentence)
+def _result(region: Region, sentence: str, *, good: bool) -> HealthResult:
+    return HealthResult(f"media.{region.name}", good, float(region.length), "bytes", sentence)
 
 
 def on_board(regions: Sequence[Region]) -> tuple[str, ...]:

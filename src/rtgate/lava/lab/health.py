@@ -25,7 +25,7 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.job import template
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, lava_of, render
 from rtgate.lava.lab import boot_media
-from rtgate.lava.lab.health_result import Proved
+from rtgate.lava.lab.health_result import HealthResult
 from rtgate.strict_yaml import dump
 
 LINES = 2000
@@ -130,7 +130,7 @@ def probe(device_type: str, image: str = "") -> tuple[str, str]:
     return dump(data), nonce
 
 
-def proved(shell: Shell) -> Iterator[Proved]:
+def proved(shell: Shell) -> Iterator[HealthResult]:
     """Look at a board whose plain shell was found.
 
     Raises:
@@ -141,13 +141,15 @@ def proved(shell: Shell) -> Iterator[Proved]:
     yield compared(shell)
 
 
-def _power(shell: Shell) -> Proved:
+def _power(shell: Shell) -> HealthResult:
     up = _uptime(shell)[1]
     text = f"the board has been running for {up:.0f} s"
-    return Proved("power", up < _BOOT_S, up, "s", text if up < _BOOT_S else f"{text}: this job did not switch it off")
+    return HealthResult(
+        "power", up < _BOOT_S, up, "s", text if up < _BOOT_S else f"{text}: this job did not switch it off"
+    )
 
 
-def _line(shell: Shell) -> Proved:
+def _line(shell: Shell) -> HealthResult:
     """Have many known lines printed, and count those that arrive."""
     command = f'i=0; while [ $i -lt {LINES} ]; do echo "$i:{_LINE}:$i"; i=$((i+1)); done'
     start = len(shell.log)
@@ -157,7 +159,7 @@ def _line(shell: Shell) -> Proved:
     damaged = LINES - intact(bytes(shell.log[start:]))
     rate = len(shell.log[start:]) / max(seconds, 0.001)
     text = f"{damaged} of {LINES} lines arrived damaged, at {rate:.0f} bytes/s"
-    return Proved("line", damaged == 0, float(damaged), "lines", text)
+    return HealthResult("line", damaged == 0, float(damaged), "lines", text)
 
 
 def intact(said: bytes) -> int:
@@ -166,7 +168,7 @@ def intact(said: bytes) -> int:
     return len({first for first, last in found if first == last and int(first) < LINES})
 
 
-def compared(shell: Shell) -> Proved:
+def compared(shell: Shell) -> HealthResult:
     """Compare both clocks, and again over a longer time when they differ: a busy worker asks late."""
     before = _uptime(shell)
     for _ in range(_CLOCK_TURNS):
@@ -177,12 +179,12 @@ def compared(shell: Shell) -> Proved:
     return found
 
 
-def clock(before: tuple[float, float], after: tuple[float, float]) -> Proved:
+def clock(before: tuple[float, float], after: tuple[float, float]) -> HealthResult:
     """Compare two clocks by what both showed, ours first, at two moments; in seconds."""
     here, there = after[0] - before[0], after[1] - before[1]
     ppm = (there / here - 1) * 1e6
     text = f"the board's clock counted {there:.2f} s in {here:.2f} s"
-    return Proved("clock", abs(ppm) <= _CLOCK_PPM, round(ppm), "ppm", text)
+    return HealthResult("clock", abs(ppm) <= _CLOCK_PPM, round(ppm), "ppm", text)
 
 
 def _uptime(shell: Shell) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Proved:
+class HealthResult:
     """One thing that a health check looked at; `value` is in `unit`."""
 
     name: str

@@ -24,7 +24,7 @@ _MOST_STRINGS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class BootLog:
     """What one boot of a job told before its test, all its attempts together, and after it.
 
     Attributes:
@@ -66,11 +66,11 @@ _STAMP = re.compile(r"^\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? ")
 _KERNEL = re.compile(r"^(?:\[ *0\.\d{6}\](?:\[ *[TC]\d+\])? )?Linux version \d+\.\d+")
 
 
-def told(boot: Boot) -> Told:
+def parse_boot_log(boot: Boot) -> BootLog:
     """Return what a boot told."""
     console = boot.booting[:_LONGEST]
     lines = console.split("\n")
-    return Told(
+    return BootLog(
         number=boot.number,
         attempts=sum(_KERNEL.match(line) is not None for line in lines),
         firmware=firmware(lines),
@@ -91,7 +91,7 @@ def firmware(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)[:_MOST_STRINGS]
 
 
-def merged(record: Record, boot: Told, device: str) -> Record:
+def merged(record: Record, boot: BootLog, device: str) -> Record:
     """Return a record with what LAVA saw of its boot, made on this device of the lab."""
     environment = replace(record.environment, firmware=SEPARATOR.join(boot.firmware), device=plain(device))
     return replace(

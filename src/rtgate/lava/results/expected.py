@@ -17,7 +17,7 @@ from pathlib import Path
 from rtgate.board.boards import Board
 from rtgate.lava.in_job.target import time_of
 from rtgate.lava.results import boot_log
-from rtgate.lava.results.boot_log import Told
+from rtgate.lava.results.boot_log import BootLog
 from rtgate.measure.case import Arm, Case, plan, recorded
 from rtgate.measure.profiles import Profile
 from rtgate.records import planned
@@ -99,7 +99,7 @@ def marked(records: Path, mark: Callable[[int], Mapping[str, str]]) -> None:
             records_file.rewrite(replace(record, machine={**record.machine, **mark(int(number))}), {})
 
 
-def died(expected: Expected, boot: Told, state: State, message: str, records: Path) -> tuple[Record, ...]:
+def died(expected: Expected, boot: BootLog, state: State, message: str, records: Path) -> tuple[Record, ...]:
     """Write a record of each case of a boot that never came to its test, and return them.
 
     Args:
@@ -125,7 +125,7 @@ def died(expected: Expected, boot: Told, state: State, message: str, records: Pa
     return tuple(found)
 
 
-def with_boots(records: Path, boots: tuple[Told, ...], device: str = "") -> None:
+def with_boots(records: Path, boots: tuple[BootLog, ...], device: str = "") -> None:
     """Put what LAVA saw of each boot into the records of that boot, its console beside them.
 
     Raises:
@@ -140,7 +140,7 @@ def with_boots(records: Path, boots: tuple[Told, ...], device: str = "") -> None
             records_file.rewrite(boot_log.merged(record, boot, device), {"boot.log": boot.console.encode()})
 
 
-def _with_late(boot: Told, records: Sequence[Record]) -> Told:
+def _with_late(boot: BootLog, records: Sequence[Record]) -> BootLog:
     """Return a boot with what its kernel complained of last among its faults, but for what a case of it has seen."""
     mine = [record for record in records if record.machine.get("boot") == str(boot.number)]
     known = {fault.line for record in mine for fault in record.faults}

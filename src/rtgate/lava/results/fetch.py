@@ -69,7 +69,7 @@ def fetch(expected: Expected, job: Ended, into: Path) -> Fetched:
         notes += [f"boot {boot.number} ({arm}): {note}" for note in said]
         if boot.number == job.ending.boot and job.ending.state:
             broken += _broken(expected, job.ending, boot, came, into)
-    with_boots(into, tuple(boot_log.told(boot) for boot in found), job.device)
+    with_boots(into, tuple(boot_log.parse_boot_log(boot) for boot in found), job.device)
     return Fetched(measured=measured, broken=broken, notes=tuple(notes))
 
 
@@ -95,7 +95,7 @@ def _broken(expected: Expected, ending: Ending, boot: Boot, came: Sequence[Recor
     lacking = tuple(case for case in expected.cases if case.name not in there)
     # A silent boot is not yet anybody's fault: it counts for the lab until a known-good kernel has booted there.
     state = State.LAB if ending.blame is Blame.SILENT else State(ending.state)
-    told = replace(boot_log.told(boot), faults=ending.faults, console=boot.console)
+    told = replace(boot_log.parse_boot_log(boot), faults=ending.faults, console=boot.console)
     return len(died(replace(expected, cases=lacking), told, state, ending.sentence, into))
 
 

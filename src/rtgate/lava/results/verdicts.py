@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.lava.client.submission import Attempt
-from rtgate.lava.job.request import Order
+from rtgate.lava.job.request import MeasurementRequest
 from rtgate.lava.results.classify import Blame, Panic
 
 CASE = "lab/lava:job"
@@ -27,12 +27,12 @@ _MEANINGS = {
 _KINDS = {"kernel fault": Kind.FAULT, "hang": Kind.HANG}
 
 
-def verdicts(order: Order, attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
+def verdicts(order: MeasurementRequest, attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
     """Return what the jobs say by themselves; nothing for jobs that came to their end."""
     return tuple(_verdicts(order, attempts))
 
 
-def _verdicts(order: Order, attempts: Sequence[Attempt]) -> Iterator[Verdict]:
+def _verdicts(order: MeasurementRequest, attempts: Sequence[Attempt]) -> Iterator[Verdict]:
     arms = dict(enumerate(order.boots, 1))
     last = attempts[-1]
     told = last.ending.line, last.job.number
@@ -51,19 +51,19 @@ def _verdicts(order: Order, attempts: Sequence[Attempt]) -> Iterator[Verdict]:
         yield _verdict(order, status, kind, f"{last.ending.told}{tried}; {where}")
 
 
-def _death(order: Order, attempt: Attempt, panic: Panic, arm: str) -> Verdict:
+def _death(order: MeasurementRequest, attempt: Attempt, panic: Panic, arm: str) -> Verdict:
     sentence = f"boot {panic.boot} of job {attempt.job.number} died in an attempt: {panic.kind}: {panic.line}"
     if _judged(order, arm):
         return _verdict(order, Status.FAIL, Kind.FAULT, sentence)
     return _verdict(order, Status.MISS, Kind.FAULT, f"the baseline: {sentence}")
 
 
-def _judged(order: Order, arm: str) -> bool:
+def _judged(order: MeasurementRequest, arm: str) -> bool:
     """Return whether an arm is the one that is judged; the only one always is."""
     return arm != "baseline" or len(order.kernels) == 1
 
 
-def _verdict(order: Order, status: Status, kind: Kind, sentence: str) -> Verdict:
+def _verdict(order: MeasurementRequest, status: Status, kind: Kind, sentence: str) -> Verdict:
     arm = "candidate" if "candidate" in order.kernels else min(order.kernels)
     flavour = order.kernels[arm].flavour
     return Verdict(status=status, kind=kind, sentence=sentence, board=order.board, arm=arm, flavour=flavour, case=CASE)

@@ -13,7 +13,7 @@ from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import Chunk, Place, Record
 from rtgate.target.outcome import Outcome, State
-from rtgate.workflow.soak.spec import Order, forget
+from rtgate.workflow.soak.spec import SoakSpec, forget
 
 # States of records that say how the target seemed to end; what is fetched after all takes their place.
 _DEATHS = frozenset(state.value for state in (State.NO_BOOT, State.FAULT, State.HANG, State.LAB))
@@ -26,7 +26,7 @@ class Chunks:
     Methods raise ConfigError for a damaged record, and InfrastructureError when the disk is full.
     """
 
-    order: Order
+    order: SoakSpec
     case: Case
     arm: Arm
     records: Path

@@ -20,7 +20,7 @@ from rtgate.target.session import Session
 from rtgate.target.soak import COMPLETE, SKIPPED, STOPPED, Phase, Soak, Status
 from rtgate.workflow.soak.chunks import Chunks
 from rtgate.workflow.soak.connection import Connection
-from rtgate.workflow.soak.spec import Order, forget, write
+from rtgate.workflow.soak.spec import SoakSpec, forget, write
 
 _ASK_AGAIN_S = (1.0, 10.0)  # at first and at most; the target's pause is longer
 _FETCHES = 3  # of one chunk over lines that lose too much, before it is recorded as unreadable
@@ -42,7 +42,7 @@ class Following:
         open_again_s: between two attempts to open a lost console.
     """
 
-    order: Order
+    order: SoakSpec
     case: Case
     arm: Arm
     target: LiveTarget

@@ -13,10 +13,10 @@ from rtgate.records.record import Record
 from rtgate.report.progress import headline
 from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity
-from rtgate.workflow.soak.spec import Order
+from rtgate.workflow.soak.spec import SoakSpec
 
 
-class Running:
+class SoakProgress:
     """Adds up the chunks of a soak.
 
     Args:
@@ -24,7 +24,7 @@ class Running:
         levels: measurement and level of each share that is limited.
     """
 
-    def __init__(self, order: Order, levels: Sequence[tuple[str, Quantity]]) -> None:
+    def __init__(self, order: SoakSpec, levels: Sequence[tuple[str, Quantity]]) -> None:
         self._order = order
         self._levels = levels
         self._console = Console(file=None, stderr=True, highlight=False)

@@ -22,7 +22,7 @@ _FILE = "soak.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class SoakSpec:
     """What a soak was asked for, and what tells it from others.
 
     Attributes:
@@ -62,7 +62,7 @@ def exists(records: Path) -> bool:
     return (records / _FILE).exists() and read(records).detached
 
 
-def read(records: Path) -> Order:
+def read(records: Path) -> SoakSpec:
     """Return the soak of a directory of records.
 
     Raises:
@@ -73,14 +73,14 @@ def read(records: Path) -> Order:
         data = json.loads(files.read_text(path, files.JSON_LIMIT))
         if data.pop("format") != FORMAT:
             raise ConfigError(f"{path}: this rtgate reads format {FORMAT}")
-        return Order(**{**data, "kernel": KernelIdentity(**data["kernel"])})
+        return SoakSpec(**{**data, "kernel": KernelIdentity(**data["kernel"])})
     except FileNotFoundError:
         raise ConfigError(f"{records} has no soak under way: begin one with `rtgate soak --board B --case C`") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path}: damaged: {files.damage(error)}: remove it and begin a soak anew") from error
 
 
-def write(order: Order, records: Path) -> None:
+def write(order: SoakSpec, records: Path) -> None:
     """Write `soak.json`, whole or not at all. Raises InfrastructureError."""
     staged = records / f".{_FILE}.writing"
     try:
@@ -91,7 +91,7 @@ def write(order: Order, records: Path) -> None:
         raise InfrastructureError(f"{records} cannot be written: {error}") from error
 
 
-def begin(case: Case, arm: Arm, console: str, chunks: int, records: Path) -> Order:
+def begin(case: Case, arm: Arm, console: str, chunks: int, records: Path) -> SoakSpec:
     """Return a new soak, written down with the chunks that it is going to have.
 
     Its chunks are counted on from what the directory holds of the case, so that a chunk's number names one record.
@@ -105,7 +105,7 @@ def begin(case: Case, arm: Arm, console: str, chunks: int, records: Path) -> Ord
     files.require_free_space(records)
     place = Place(records=records, board=arm.board.name, arm=arm.name, case=case.name)
     first = max(planned.measured(place), default=0) + 1
-    order = Order(
+    order = SoakSpec(
         nonce=f"S{secrets.token_hex(4)}",
         board=arm.board.name,
         case=case.name,
