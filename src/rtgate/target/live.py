@@ -9,8 +9,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -339,7 +339,7 @@ def _pty_opener(machine: Callable[[Plan], Machine]) -> Opener:
         device = _pty_device(log, Deadline.after(20))
         transport = _OfProcess(SerialTransport(device, made.board.console.baud), child)
         stack.callback(transport.close)
-        with _monitor(monitor) as asked:
+        with closing(Monitor(monitor)) as asked:
             _continue(asked, Deadline.after(20))
         return transport
 
@@ -382,15 +382,6 @@ class _OfProcess:
     def close(self) -> None:
         """Close the line."""
         self.inner.close()
-
-
-@contextmanager
-def _monitor(path: Path) -> Iterator[Monitor]:
-    monitor = Monitor(path)
-    try:
-        yield monitor
-    finally:
-        monitor.close()
 
 
 def _pty_device(log: Path, deadline: Deadline) -> str:
