@@ -110,17 +110,17 @@ def test_without_a_regression_it_is_seen_of_every_case_what_ran(boots: Boots, tm
 
 
 def test_cases_of_two_boards_are_traced_together_each_with_its_own_arms(boots: Boots, tmp_path: Path) -> None:
-    signals = replace(verdict(OTHER, Kind.NO_WORSE), board="virt-arm64-smp2")
+    signals = replace(verdict(SIGNALS, Kind.NO_WORSE), board="virt-arm64-smp2")
     elsewhere = replace(verdict(LOADED, Kind.NO_WORSE), board="rk3568-evb1")
     seen = traced(tmp_path, verdict(IDLE, Kind.NO_WORSE), signals, elsewhere)
-    assert boots.exercised == [stored(IDLE), stored(OTHER)]
-    assert set(seen) == {stored(IDLE), stored(OTHER)}
-    assert (tmp_path / "virt-arm64-smp2" / "candidate" / stored(OTHER) / "explained.json").is_file()
+    assert boots.exercised == [stored(IDLE), stored(SIGNALS)]
+    assert set(seen) == {stored(IDLE), stored(SIGNALS)}
+    assert (tmp_path / "virt-arm64-smp2" / "candidate" / stored(SIGNALS) / "explained.json").is_file()
 
 
-def test_a_regression_of_signals_is_not_explained_and_nothing_else_is_traced(boots: Boots, tmp_path: Path) -> None:
-    signals = replace(verdict(OTHER, Kind.REGRESSION), board="virt-arm64-smp2")
-    assert traced(tmp_path, verdict(IDLE, Kind.NO_WORSE), signals) == {}
+def test_a_tool_whose_intervals_no_trace_shows_is_not_traced(boots: Boots, tmp_path: Path) -> None:
+    inversion = replace(verdict(OTHER, Kind.REGRESSION), board="virt-arm64-smp2")
+    assert traced(tmp_path, inversion) == {}
     assert (boots.exercised, boots.explained) == ([], [])
 
 
