@@ -129,9 +129,12 @@ def _outline() -> argparse.ArgumentParser:
 
 
 def _check_boards(outline: argparse.Namespace) -> None:
-    """Refuse a mistyped board before its command is loaded. Raises ConfigError."""
+    """Refuse a mistyped board before its command is loaded. Raises ConfigError.
+
+    A history may hold boards that nobody has any more: its commands look for what is stored.
+    """
     named = [name for name in outline.boards if name and not outline.help]
-    if named:
+    if named and outline.command not in _GROUPS["history"]:
         # Not above: help and version need no boards, and to load them takes as long as all else here.
         from rtgate.board import boards  # noqa: PLC0415
 
