@@ -91,7 +91,7 @@ def test_a_change_from_a_standard_deviation(capsys: pytest.CaptureFixture[str]) 
         (["--detect", "+20%", "--sd", "0.1", "--power", "2"], "a power lies between 0 and 1"),
         (["--detect", "+20%", "--records", "nowhere"], "there is no such directory"),
         (["--detect", "+20%", "--records", "nowhere", "--sd", "1"], "leave one out"),
-        (["--detect", "+20%", "--sd", "0.1", "--boot", "long"], "not a length of time"),
+        (["--detect", "+20%", "--sd", "0.1", "--boot", "long"], "not a duration"),
     ],
 )
 def test_mistakes(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,7 +246,7 @@ def test_every_option_belongs_to_a_question() -> None:
         ("--share 1e-6 --over 70us --board virt-arm64 --rate=", "--board would do nothing"),
         ("--share 1e-6 --over 70us --rate=", "rtgate: "),
         ("--share 1e-6 --over=", "rtgate: "),
-        ("--share 1e-6 --over 70us --board virt-arm64 --measured=", "--measured : not a length of time"),
+        ("--share 1e-6 --over 70us --board virt-arm64 --measured=", "--measured: '' is not a duration"),
     ],
 )
 def test_what_says_nothing_is_not_passed_over(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

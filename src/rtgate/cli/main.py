@@ -28,7 +28,6 @@ _GROUPS = {
         "gate": "build, measure, judge, report",
         "demo": "gate a kernel that is slow on purpose",
         "soak": "measure for hours, in chunks",
-        "plan": "say how much must be measured for an answer",
         "repeat": "prove that a virtual-time board repeats itself",
         "console": "a shell on a virtual board",
         "hub": "share a console among clients",
@@ -52,6 +51,7 @@ _GROUPS = {
     },
     "history": {
         "history": "keep measured boots in a database, show what is there",
+        "plan": "say how much must be measured for an answer",
         "trend": "show how a board's figures went, and where they changed",
         "calibrate": "propose limits from past good runs",
         "qualify": "say how good a judge a board is",
