@@ -17,7 +17,7 @@ from rtgate.records import record as records_file
 
 def test_a_fifo_as_a_record_ends_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "record.json")
-    code = "import sys; from pathlib import Path; from rtgate import record; record.read(Path(sys.argv[1]))"
+    code = "import sys; from pathlib import Path; from rtgate.records import record; record.read(Path(sys.argv[1]))"
     done = subprocess.run(
         [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, timeout=60, check=False
     )

