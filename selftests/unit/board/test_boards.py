@@ -98,7 +98,7 @@ def test_a_board_may_say_how_long_its_silence_is_no_hang(directory: Path) -> Non
     (directory / "rk.yaml").write_text(GOOD.replace("baud: 1500000", "baud: 1500000, silence: 20 s"))
     assert boards.board("rk").console.silence_s == 20
     (directory / "rk.yaml").write_text(GOOD.replace("baud: 1500000", "baud: 1500000, silence: 1 s"))
-    with pytest.raises(ConfigError, match=r"1 s of silence is too short or too long \(allowed: 5 s to 600 s\)"):
+    with pytest.raises(ConfigError, match=r"6:50: '1 s' is too short or too long \(allowed: 5 s to 10 min\)"):
         boards.board("rk")
 
 
