@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,9 +25,11 @@ from rtgate.errors import Location
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.measure import raw_output
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.measure.observed import uname_flavour
 from rtgate.measure.profiles import profile
+from rtgate.records import record as record_file
 from rtgate.records.record import KernelIdentity, Record
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
@@ -153,7 +156,11 @@ def carried_out(trial: Trial, stage: Stage) -> Result:
     )
     arm = Arm(name="candidate", board=board, kernel=kernel, profile=profile("smoke"), time="real", target=live)
     case = Case(suite="latency", tool=Quick(), load="idle")
-    record, outcome = measure(case, arm, trial.seed)
+    measured, outcome = measure(case, arm, trial.seed)
+    # As a run does: what is judged was written, read again and held against its raw output.
+    with tempfile.TemporaryDirectory(dir=stage.path) as records:
+        place = record_file.write(measured, outcome.files, outcome.console, Path(records))
+        record = raw_output.verified(record_file.read(place))
     limit = Threshold(
         board=BOARD,
         flavour=ran,

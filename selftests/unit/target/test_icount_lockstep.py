@@ -42,7 +42,7 @@ def test_the_library_is_made_once_and_can_be_loaded(
 
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
-    source = Path(icount_lockstep.__file__).with_name("turns.c")
+    source = Path(icount_lockstep.__file__).with_name("icount_lockstep.c")
     argv = [
         str(COMPILER),
         "-O2",
@@ -61,7 +61,7 @@ def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
 
 def test_a_compiler_that_fails_leaves_nothing(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler(tmp_path / "bin", "echo 'no space left' >&2; exit 1", monkeypatch)
-    with pytest.raises(InfrastructureError, match=r"turns\.c does not compile: .* no space left"):
+    with pytest.raises(InfrastructureError, match=r"icount_lockstep\.c does not compile: .* no space left"):
         icount_lockstep.library()
     assert list(cache.iterdir()) == []
 
