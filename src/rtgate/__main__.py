@@ -32,7 +32,7 @@ def lava_tool() -> int:
 
 
 def _run(module: str, program: str) -> int:
-    code = INTERRUPTED
+    code, ended = INTERRUPTED, False
 
     def leave(_signal: int, _frame: FrameType | None) -> NoReturn:
         if code == INTERRUPTED:
@@ -42,9 +42,17 @@ def _run(module: str, program: str) -> int:
     def loading(_signal: int, _frame: FrameType | None) -> None:
         os.write(2, f"{program}: loading\n".encode())
 
+    def end() -> None:
+        # Python puts the default back when it ends, and the code of what was done would be lost.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if ended and code == INTERRUPTED:
+            # Python kills itself with SIGINT instead when a Ctrl-C went through a text that it ran (a dataclass that is
+            # made while a module loads), although it was caught (CPython 3.11, Py_RunMain, exit_sigint).
+            os._exit(code)
+
     signal.signal(signal.SIGINT, leave)
-    # Python puts the default back when it ends, and the code of what was done would be lost.
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    # Registered first, so called last: what others have registered was done by then.
+    atexit.register(end)
     # Until the command begins, which ends the timer: on a busy machine to load takes many seconds.
     signal.signal(signal.SIGALRM, loading)
     signal.setitimer(signal.ITIMER_REAL, _SILENCE_S, _SILENCE_S)
@@ -66,6 +74,7 @@ def _run(module: str, program: str) -> int:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    ended = True
     return code
 
 

@@ -20,6 +20,17 @@ def main():
     return 0
 """
 
+_INTERRUPTED = """
+import atexit
+
+def main():
+    atexit.register(print, "the last words of a library")
+    try:
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        return 130
+"""
+
 
 def test_to_load_for_long_is_said_until_the_command_begins(tmp_path: Path) -> None:
     (tmp_path / "slow_to_load.py").write_text(_SLOW)
@@ -27,3 +38,13 @@ def test_to_load_for_long_is_said_until_the_command_begins(tmp_path: Path) -> No
         [sys.executable, "-c", _PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "rtgate: loading\nrtgate: loading\n")
+
+
+def test_an_interruption_in_a_dataclass_that_is_made_ends_with_130(tmp_path: Path) -> None:
+    (tmp_path / "slow_to_load.py").write_text(_INTERRUPTED)
+    (tmp_path / "program.py").write_text(_PROGRAM)
+    # As a module: a script's SystemExit ends Python at another place, which does not look.
+    done = subprocess.run(
+        [sys.executable, "-m", "program"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "the last words of a library\n", "")

@@ -147,11 +147,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     outline, _ = _outline().parse_known_args(argv)
     if outline.site:
         os.environ["RTGATE_SITE"] = outline.site
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
     try:
         _check_boards(outline)
         arguments = parser((outline.command,)).parse_args(argv)
+        # Not before: what loads has nothing to put in order, and ends at once.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _stop)
         signal.setitimer(signal.ITIMER_REAL, 0)  # everything is loaded
         code = int(_module(outline.command).run(arguments))
         sys.stdout.flush()
