@@ -42,7 +42,7 @@ def _run(module: str, program: str) -> int:
     def loading(_signal: int, _frame: FrameType | None) -> None:
         os.write(2, f"{program}: loading\n".encode())
 
-    def end() -> None:
+    def finish() -> None:
         # Python puts the default back when it ends, and the code of what was done would be lost.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if ended and code == INTERRUPTED:
@@ -52,7 +52,7 @@ def _run(module: str, program: str) -> int:
 
     signal.signal(signal.SIGINT, leave)
     # Registered first, so called last: what others have registered was done by then.
-    atexit.register(end)
+    atexit.register(finish)
     # Until the command begins, which ends the timer: on a busy machine to load takes many seconds.
     signal.signal(signal.SIGALRM, loading)
     signal.setitimer(signal.ITIMER_REAL, _SILENCE_S, _SILENCE_S)

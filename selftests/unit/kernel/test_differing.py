@@ -80,6 +80,21 @@ def test_another_callee_is_a_difference_even_where_the_distance_is_the_same(arch
     assert differing(one, two).changed == ("caller",)
 
 
+@ARCHES
+def test_the_end_of_a_table_that_grew_is_the_same_end(arch: str, tmp_path: Path) -> None:
+    """As with `orc_unwind` of x86: its end is the begin of the next table in one kernel, in a gap in the other."""
+    source = """
+        __attribute__((section("its_lookup"), aligned(4))) const int lookup[4] = {{1}};
+        __attribute__((section("its_entries"))) const char entries[{}] = {{1}};
+        extern const char __stop_its_entries[];
+        long within(const char *at) {{ return at < __stop_its_entries; }}
+        int look(int at) {{ return lookup[at & 3]; }}
+    """
+    one, two = (kernel(arch, tmp_path, f"k{size}", top=source.format(size)) for size in (40, 50))
+    assert [each.address_of("__stop_its_entries") == each.address_of("lookup") for each in (one, two)] == [True, False]
+    assert differing(one, two).changed == ()
+
+
 def test_kernels_of_two_architectures_are_refused(tmp_path: Path) -> None:
     one = kernel("arm64", tmp_path, "one", bottom=BOTTOM)
     two = kernel("x86_64", tmp_path, "two", bottom=BOTTOM)

@@ -49,12 +49,14 @@ class Code:
         made: the register and the page of each `adrp`, by number of the instruction.
         used: the `adrp` whose page is known where some low half is added to it.
         tokens: its instructions, with addresses replaced by what they mean.
+        places: what an instruction does with an address and this address, by number of the instruction.
     """
 
     def __init__(self, kernel: Vmlinux, symbol: Symbol) -> None:
         self.kernel = kernel
         self.words = _instructions(kernel, symbol)
         self.used: set[int] = set()
+        self.places: dict[int, tuple[tuple[int, ...], int]] = {}
         addresses = range(symbol.address, symbol.address + 4 * len(self.words), 4)
         self.made = {
             number: (word & 31, page)
@@ -64,31 +66,34 @@ class Code:
         none: list[Mapping[int, Held]] = [{}] * len(self.words)
         held = pages.pages_before(self.words, symbol.address) if self.made else none
         self.tokens = [
-            self._token(symbol, (pc, word), known) for pc, word, known in zip(addresses, self.words, held, strict=True)
+            self._token(symbol, number, known) for number, known in zip(range(len(self.words)), held, strict=True)
         ]
 
-    def _token(self, symbol: Symbol, at: tuple[int, int], held: Mapping[int, Held]) -> Token:
-        """Return what an instruction (its address and word) does, with the pages that registers hold."""
-        pc, word = at
+    def _token(self, symbol: Symbol, number: int, held: Mapping[int, Held]) -> Token:
+        """Return what an instruction does, with the pages that registers hold."""
+        pc, word = symbol.address + 4 * number, self.words[number]
         if word >> 26 & 31 == _BRANCH:
-            return self._to(symbol, word, pc + 4 * arm64.signed(word, 26), (word >> 26,))
+            return self._to(symbol, number, pc + 4 * arm64.signed(word, 26), (word >> 26,))
         if word & ADR_BITS == ADRP:
             return (ADRP, word & 31)
         near = arm64.near(word, pc)
         if near is not None:
-            return self._to(symbol, word, near, (ADR, word & 31))
+            return self._to(symbol, number, near, (ADR, word & 31))
         known = held.get(word >> 5 & 31)
         scale = None if known is None else arm64.scale_of(word)
         if scale is None or known is None:
             return word
         self.used.add(known.made)
-        meant = target(self.kernel, known.page + arm64.low_half(word, scale))
-        return (word & ~(0xFFF << 10), *_as_tuple(meant))
+        return self._at(number, known.page + arm64.low_half(word, scale), (word & ~(0xFFF << 10),))
 
-    def _to(self, symbol: Symbol, word: int, there: int, kind: tuple[int, ...]) -> Token:
+    def _to(self, symbol: Symbol, number: int, there: int, kind: tuple[int, ...]) -> Token:
         """Return an instruction that names an address: as it is within the function, with what it means outside."""
         if symbol.address <= there < symbol.address + symbol.size:
-            return word
+            return self.words[number]
+        return self._at(number, there, kind)
+
+    def _at(self, number: int, there: int, kind: tuple[int, ...]) -> Token:
+        self.places[number] = (kind, there)
         return (*kind, *_as_tuple(target(self.kernel, there)))
 
     def meant(self, number: int, page: int) -> Token | None:
@@ -101,8 +106,12 @@ class Code:
 
 
 def _fits(both: tuple[Code, Code], number: int) -> bool:
-    """Return whether a low half whose page is not known means the same with a page that the function makes."""
+    """Return whether an address has a name in common in both kernels, or means the same with a page that is made."""
     a, b = (code.words[number] for code in both)
+    if all(number in code.places for code in both):
+        (kind, there), (kind_there, there_too) = (code.places[number] for code in both)
+        # The end of a table is often the begin of the next, and then has two names.
+        return kind == kind_there and bool(both[0].kernel.names_at(there) & both[1].kernel.names_at(there_too))
     if not all(isinstance(code.tokens[number], int) for code in both) or (a ^ b) & ~(0xFFF << 10):
         return False
     return any(register == a >> 5 & 31 and _same(both, number, made) for made, (register, _) in both[0].made.items())
@@ -240,5 +249,8 @@ def _same_field(  # noqa: PLR0913, PLR0917 - two kernels, two addresses, two cod
 
 
 def _meets(one: Vmlinux, left: int, other: Vmlinux, right: int) -> bool:
+    # The end of a table is often the begin of the next, and then has two names.
+    if one.names_at(left) & other.names_at(right):
+        return True
     meant = target(one, left)
     return meant == target(other, right) and not (isinstance(meant, tuple) and meant[0] == "nowhere")

@@ -9,6 +9,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
@@ -141,6 +142,17 @@ class Vmlinux:
         symbol = self._preferred[place]
         offset = address - symbol.address
         return (symbol, offset) if offset < symbol.size or offset == 0 else None
+
+    def names_at(self, address: int) -> frozenset[str]:
+        """Return the names of all symbols that begin at an address."""
+        return self._names_at.get(address, frozenset())
+
+    @functools.cached_property
+    def _names_at(self) -> dict[int, frozenset[str]]:
+        return {
+            address: frozenset(plain_name(symbol.name) for symbol in there)
+            for address, there in groupby(self.symbols, key=lambda symbol: symbol.address)
+        }
 
     def section_at(self, address: int) -> Section | None:
         """Return the section that an address lies in."""
