@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -229,7 +229,8 @@ def _wait_for_prompt(console: str, prompt: bytes) -> None:
 
 
 def failures(record: Record) -> list[str]:
-    subject = Subject(case=record.case, board=record.board, arm=record.arm, flavour="preempt_rt", records=(record,))
+    taken = (replace(record, unproven=True),)  # never written, so no file names its raw output
+    subject = Subject(case=record.case, board=record.board, arm=record.arm, flavour="preempt_rt", records=taken)
     return [verdict.sentence for verdict in judge(subject, Thresholds()) if verdict.status is Status.FAIL]
 
 
