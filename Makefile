@@ -11,7 +11,7 @@ tell := || { code=$$?; echo "rtgate ended with exit code $$code"; exit $$code; }
 # Not every shell expands ~ in TREE=~/linux.
 option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
 
-.PHONY: help gate demo test test-lab check docs fuzz bench bench-kernels bench-concurrency lab lab-down lab-status clean bootstrap bootstrap-dev
+.PHONY: help gate demo test test-all check docs fuzz bench bench-kernels bench-concurrency lab lab-down lab-status clean bootstrap bootstrap-dev
 
 help: ## list these targets
 	@echo 'make gate [TREE=DIR [BASE=REF] [CANDIDATE=REF]] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
@@ -25,11 +25,11 @@ gate: bootstrap ## build a kernel (of TREE, or Debian's), measure it on BOARD, j
 demo: bootstrap ## gate a kernel that delays one timer wake-up in a thousand: it must FAIL
 	@$(run) demo $(tell)
 
-test: bootstrap-dev ## rtgate's own tests: unit tests, then real builds and boots
+test: bootstrap-dev ## rtgate's own tests, some of each kind: units, faults, real builds and boots, LAVA jobs
 	@ci/test
 
-test-lab: bootstrap-dev ## every test on a real LAVA server, also the long ones: half an hour
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" pytest --durations=15 selftests/lab
+test-all: bootstrap-dev ## every test of rtgate's own: before an issue is called resolved
+	@ci/test all
 
 check: bootstrap-dev ## linters, types, layers, YAML files, shell scripts, documentation, project rules
 	@ci/check

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +13,13 @@ from hypothesis import settings
 
 GOLDEN = Path(__file__).with_name("golden")
 Golden = Callable[[str, str], None]
+_WORTH_A_TABLE_S = 20
+_FILES = 15
 
-# Another program on the machine must not fail a test.
-# In CI the same examples every time: a merge request is not to blame for what chance finds. `pytest
-# --hypothesis-profile=deep` looks further than `make test` does.
 # Tests are about boots that are made; those of boots that were made before unset it.
 os.environ["RTGATE_KEEP_BOOTS"] = "no"
+# No deadline: another program on the machine must not fail a test. In CI the same examples every time: a merge request
+# is not to blame for what chance finds. `pytest --hypothesis-profile=deep` looks further than `make test` does.
 settings.register_profile("rtgate", deadline=None, derandomize="RTGATE_CI_RUN" in os.environ)
 settings.register_profile("deep", deadline=None, max_examples=3000)
 settings.load_profile("rtgate")
@@ -25,6 +27,30 @@ settings.load_profile("rtgate")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew; review the difference")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a long test that does not say why. Raises pytest.UsageError."""
+    for item in items:
+        for mark in item.iter_markers("long"):
+            if not (len(mark.args) == 1 and isinstance(mark.args[0], str) and mark.args[0].strip()):
+                raise pytest.UsageError(f'{item.nodeid}: pytest.mark.long needs a reason: long("why, in one line")')
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in which files the time went, when it was more than a moment."""
+    seconds: dict[str, float] = defaultdict(float)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.split("::")[0]] += report.duration
+    total = sum(seconds.values())
+    if total < _WORTH_A_TABLE_S:
+        return
+    terminalreporter.section("where the time went")
+    for name, spent in sorted(seconds.items(), key=lambda item: -item[1])[:_FILES]:
+        terminalreporter.write_line(f"{spent:7.0f} s  {100 * spent / total:3.0f} %  {name}")
+    terminalreporter.write_line(f"{total:7.0f} s  in all, of every worker")
 
 
 @pytest.fixture

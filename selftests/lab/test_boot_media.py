@@ -22,7 +22,7 @@ from selftests.lab.lab import PROGRAM, Lab
 from rtgate.cli.main import main
 from rtgate.rootfs import images
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long("a boot medium is written and read back job by job; test_submit has one job of each kind")
 
 MEDIUM = "/var/lib/rtgate-boards/lab-virt-arm64.medium"
 DEVICE = "lab-virt-arm64-01"

@@ -19,7 +19,7 @@ import pytest
 from selftests.lab.jobs import boot, deploy, in_container, job
 from selftests.lab.lab import PORT, ROOT, STATE, Lab
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long("megabytes over a serial line")
 
 BOARD = "lab-virt-arm64"
 MIB = int(os.environ.get("RTGATE_LAB_FLOOD_MIB", "4"))

@@ -17,7 +17,7 @@ from rtgate.cli.main import main
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long("jobs of minutes; test_submit has the same suites in one job")
 
 BOARD = "lab-virt-arm64"
 

@@ -11,7 +11,7 @@ from selftests.lab.lab import Lab
 
 from rtgate.cli.main import main
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long("each case starts and stops services of the lab")
 
 
 @pytest.fixture

@@ -152,7 +152,7 @@ def test_a_kernel_that_panics_at_boot(submit: Callable[..., Run], tmp_path: Path
     assert all("Kernel panic - not syncing: VFS" in one["sentence"] for one in run.verdicts())
 
 
-@pytest.mark.long
+@pytest.mark.long("a silent boot is waited for, twice: 8 minutes")
 def test_a_kernel_that_says_nothing_is_blamed_by_boots_that_come_after_it(
     submit: Callable[..., Run], kernel: Path, tmp_path: Path
 ) -> None:

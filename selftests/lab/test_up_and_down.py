@@ -16,7 +16,10 @@ from selftests.lab.lab import PROGRAM, Lab, why_not
 PORT = 29000
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-pytestmark = [pytest.mark.skipif(bool(why_not()), reason=why_not()), pytest.mark.long]
+pytestmark = [
+    pytest.mark.skipif(bool(why_not()), reason=why_not()),
+    pytest.mark.long("a lab is made and removed, twice"),
+]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from rtgate.cli.main import main
 from rtgate.lava.job import cases as cases_file
 from rtgate.workflow import suites
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long("one job for each way of booting; test_submit has the usual one")
 
 BOARD = "lab-virt-arm64"
 PUT_TOKEN = "put-token-of-a-test"
