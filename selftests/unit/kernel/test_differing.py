@@ -95,6 +95,16 @@ def test_the_end_of_a_table_that_grew_is_the_same_end(arch: str, tmp_path: Path)
     assert differing(one, two).changed == ()
 
 
+@ARCHES
+def test_another_name_of_one_function_is_another_callee_once_they_are_two(arch: str, tmp_path: Path) -> None:
+    same = 'int b(void) { return 1; } int a(void) __attribute__((alias("b")));'
+    two = "int a(void) { return 1; } int b(void) { return 1; }"
+    caller = "int {0}(void); int caller(void) {{ return {0}() + 1; }}"
+    one = kernel(arch, tmp_path, "one", top=caller.format("a"), bottom=same)
+    other = kernel(arch, tmp_path, "two", top=caller.format("b"), bottom=two)
+    assert "caller" in differing(one, other).changed
+
+
 def test_kernels_of_two_architectures_are_refused(tmp_path: Path) -> None:
     one = kernel("arm64", tmp_path, "one", bottom=BOTTOM)
     two = kernel("x86_64", tmp_path, "two", bottom=BOTTOM)

@@ -65,9 +65,7 @@ class Code:
         }
         none: list[Mapping[int, Held]] = [{}] * len(self.words)
         held = pages.pages_before(self.words, symbol.address) if self.made else none
-        self.tokens = [
-            self._token(symbol, number, known) for number, known in zip(range(len(self.words)), held, strict=True)
-        ]
+        self.tokens = [self._token(symbol, number, known) for number, known in enumerate(held)]
 
     def _token(self, symbol: Symbol, number: int, held: Mapping[int, Held]) -> Token:
         """Return what an instruction does, with the pages that registers hold."""
@@ -106,12 +104,12 @@ class Code:
 
 
 def _fits(both: tuple[Code, Code], number: int) -> bool:
-    """Return whether an address has a name in common in both kernels, or means the same with a page that is made."""
+    """Return whether an address is the same mark of the linker, or means the same with a page that is made."""
     a, b = (code.words[number] for code in both)
     if all(number in code.places for code in both):
         (kind, there), (kind_there, there_too) = (code.places[number] for code in both)
         # The end of a table is often the begin of the next, and then has two names.
-        return kind == kind_there and bool(both[0].kernel.names_at(there) & both[1].kernel.names_at(there_too))
+        return kind == kind_there and bool(both[0].kernel.marks_at(there) & both[1].kernel.marks_at(there_too))
     if not all(isinstance(code.tokens[number], int) for code in both) or (a ^ b) & ~(0xFFF << 10):
         return False
     return any(register == a >> 5 & 31 and _same(both, number, made) for made, (register, _) in both[0].made.items())
@@ -250,7 +248,7 @@ def _same_field(  # noqa: PLR0913, PLR0917 - two kernels, two addresses, two cod
 
 def _meets(one: Vmlinux, left: int, other: Vmlinux, right: int) -> bool:
     # The end of a table is often the begin of the next, and then has two names.
-    if one.names_at(left) & other.names_at(right):
+    if one.marks_at(left) & other.marks_at(right):
         return True
     meant = target(one, left)
     return meant == target(other, right) and not (isinstance(meant, tuple) and meant[0] == "nowhere")

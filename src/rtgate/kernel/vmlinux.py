@@ -143,15 +143,16 @@ class Vmlinux:
         offset = address - symbol.address
         return (symbol, offset) if offset < symbol.size or offset == 0 else None
 
-    def names_at(self, address: int) -> frozenset[str]:
-        """Return the names of all symbols that begin at an address."""
-        return self._names_at.get(address, frozenset())
+    def marks_at(self, address: int) -> frozenset[str]:
+        """Return the names that the linker or assembler gave an address: symbols that are no function and no data."""
+        return self._marks_at.get(address, frozenset())
 
     @functools.cached_property
-    def _names_at(self) -> dict[int, frozenset[str]]:
+    def _marks_at(self) -> dict[int, frozenset[str]]:
+        marks = (symbol for symbol in self.symbols if not (symbol.function or symbol.data))
         return {
             address: frozenset(plain_name(symbol.name) for symbol in there)
-            for address, there in groupby(self.symbols, key=lambda symbol: symbol.address)
+            for address, there in groupby(marks, key=lambda symbol: symbol.address)
         }
 
     def section_at(self, address: int) -> Section | None:
