@@ -18,13 +18,15 @@ def page_fault_check(record: Record, *, lacking: bool = False) -> Check:
     or a kernel whose mlockall(2) does not hold; a limit that was broken is broken all the same. `lacking` is whether
     another check says already that the measuring threads were not there.
     """
-    if _LOCKING not in record.argv:
-        return judged(_NAME, Invalidates.GOOD_NEWS, "", "the tool does not lock its memory")
-    if not record.evidence.asked["threads"]:
-        return judged(_NAME, Invalidates.GOOD_NEWS, "", "the tool has no real-time thread of its own")
+    exempt = _exempt(record)
+    if exempt:
+        return judged(_NAME, Invalidates.GOOD_NEWS, "", exempt)
     before, after = measuring_threads(record, "middle"), measuring_threads(record, "late")
     if any(thread.minor_faults is None for thread in (*before, *after)):
-        return not_applicable(_NAME, Invalidates.GOOD_NEWS, "the record is older than this check")
+        unread = "the page faults of its measuring threads were not read"
+        if record.unproven:
+            return not_applicable(_NAME, Invalidates.GOOD_NEWS, unread)
+        return judged(_NAME, Invalidates.GOOD_NEWS, f"{unread}: measure again", "")
     if len(before) != len(after) or not before:
         unequal = (
             f"{len(before)} measuring threads were there at half of the run and {len(after)} at nine tenths: their "
@@ -43,3 +45,10 @@ def page_fault_check(record: Record, *, lacking: bool = False) -> Check:
         else ""
     )
     return judged(_NAME, Invalidates.GOOD_NEWS, problem, f"no page fault of {len(before)} measuring threads")
+
+
+def _exempt(record: Record) -> str:
+    """Return why no page fault can make this measurement invalid; empty if one can."""
+    if _LOCKING not in record.argv:
+        return "the tool does not lock its memory"
+    return "" if record.evidence.asked["threads"] else "the tool has no real-time thread of its own"
