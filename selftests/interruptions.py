@@ -22,26 +22,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from selftests.concurrency import KINDS, World
-from selftests.lava_server import TOKEN, LavaServer, Story, lava_server
+from selftests.lava_server import BOARD, SITE_BOARD, TOKEN, LavaServer, Story, lava_server
 
 RTGATE = (sys.executable, "-m", "rtgate")
 LAVA_TOOL = (sys.executable, "-c", "from rtgate.__main__ import lava_tool; raise SystemExit(lava_tool())")
-BOARD = "one-cpu"
 _QUICK_S = 3.0
 _LONGEST_S = 12.0  # a command that does not end by itself is interrupted within so long
 _END_S = 60.0
 _FRAME = re.compile(r'File "([^"]*)", line \d+, in (\S+)')
-_SITE_BOARD = """\
-description: a board of a lab
-soc: none
-arch: arm64
-cpus: 1
-memory: 512 MiB
-console: {device: ttyS0, baud: 115200}
-lava:
-  device_type: one-cpu
-  boot: uboot-ramdisk
-"""
 _ALLURE = "#!/bin/sh\nmkdir -p page\necho '<html><head></head></html>' >page/index.html\n"
 _JOB = """\
 job_name: a job
@@ -249,7 +237,7 @@ def interrupted(directory: Path, seed: int, *, exact: bool = True) -> Iterator[I
     allure.write_text(_ALLURE)
     allure.chmod(0o755)
     (directory / "site" / "boards").mkdir()
-    (directory / "site" / "boards" / f"{BOARD}.yaml").write_text(_SITE_BOARD)
+    (directory / "site" / "boards" / f"{BOARD}.yaml").write_text(SITE_BOARD)
     kernel = directory / "kernel"
     kernel.mkdir()
     (kernel / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(8))

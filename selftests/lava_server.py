@@ -23,6 +23,20 @@ from rtgate import strict_yaml
 from rtgate.errors import ConfigError
 
 TOKEN = "stand-in-token-0123456789"
+BOARD = "one-cpu"
+SITE_BOARD = """\
+description: a board of a lab that the captured target fits
+soc: none
+arch: arm64
+cpus: 1
+memory: 512 MiB
+console: {device: ttyS0, baud: 115200}
+lava:
+  device_type: one-cpu
+  boot: uboot-ramdisk
+  unconfirmed:
+    - {what: load addresses, reason: nobody has this board}
+"""
 _REQUIRED = ("job_name", "timeouts", "visibility", "actions", "device_type")
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from selftests.lava_log import boot, deploy, ended
-from selftests.lava_server import LavaServer, Story
-from selftests.unit.cli.test_submit import BOARD, WAIT, server, story, verdicts
+from selftests.lava_server import BOARD, LavaServer, Story
+from selftests.unit.cli.test_submit import WAIT, server, story, verdicts
 from selftests.unit.lava.client.test_server import job
 
 from rtgate import strict_yaml

@@ -18,7 +18,7 @@ from selftests import lava_log
 from selftests.fake_target import measured
 from selftests.lava_log import KERNEL, boot, booted, deploy, ended, result
 from selftests.lava_records import printed
-from selftests.lava_server import TOKEN, LavaServer, Story, lava_server
+from selftests.lava_server import BOARD, SITE_BOARD, TOKEN, LavaServer, Story, lava_server
 from selftests.unit.lava.results.test_classify import PANIC
 
 from rtgate import strict_yaml
@@ -37,20 +37,6 @@ from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow import suites
 from rtgate.workflow.sequential import Stored
 
-BOARD = "one-cpu"
-SITE_BOARD = """\
-description: a board of a lab that the captured target fits
-soc: none
-arch: arm64
-cpus: 1
-memory: 512 MiB
-console: {device: ttyS0, baud: 115200}
-lava:
-  device_type: one-cpu
-  boot: uboot-ramdisk
-  unconfirmed:
-    - {what: load addresses, reason: nobody has this board}
-"""
 CASES = (Case(suite="latency", tool=Cyclictest(), load="idle"),)
 ROOT = Path(__file__).resolve().parents[3]
 
