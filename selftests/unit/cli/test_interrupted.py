@@ -13,7 +13,7 @@ from selftests.interruptions import COMMANDS, LAVA_COMMANDS, Interrupted, interr
 
 from rtgate.cli.main import _COMMANDS
 
-# `make test-all` and people set more moments per command; a seed that failed can be given again.
+# Set by hand for more moments per command; a seed that failed can be given again.
 MOMENTS = int(os.environ.get("RTGATE_INTERRUPTIONS", "1"))
 SEED = int(os.environ.get("RTGATE_INTERRUPTION_SEED", "0")) or random.randrange(1, 10**9)
 
