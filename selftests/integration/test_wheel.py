@@ -268,7 +268,9 @@ def test_a_job_for_a_shipped_board(installed: Installed) -> None:
     assert done.returncode == 0
     job = strict_yaml.data(done.stdout)
     assert job["device_type"] == "lab-virt-arm64"
-    assert "rtgate in-job --board lab-virt-arm64" in done.stdout
+    (test,) = (action["test"] for action in job["actions"] if "test" in action)
+    (step,) = test["definitions"][0]["repository"]["run"]["steps"]
+    assert "rtgate in-job --board lab-virt-arm64" in step
 
 
 def test_the_page_names_what_pip_does_not_install() -> None:
