@@ -51,7 +51,12 @@ class Run:
             time.sleep(0.2)
 
     def code(self) -> int:
-        return self.child.wait(timeout=LIMIT_S)
+        """Wait for its end and return its exit code; pytest shows what it said where a test fails."""
+        code = self.child.wait(timeout=LIMIT_S)
+        print(self.said.read_text())
+        verdict = self.output / "verdict.json"
+        print(verdict.read_text() if verdict.exists() else "no verdict.json")
+        return code
 
     def verdicts(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads((self.output / "verdict.json").read_text())["verdicts"]
