@@ -36,6 +36,7 @@ check: bootstrap-dev ## linters, types, layers, YAML files, shell scripts, docum
 
 docs: bootstrap-dev ## the documentation site, into site/index.html; makes the pages anew that come from the code
 	@.venv/bin/python ci/docs/commands.py
+	@.venv/bin/python ci/docs/checks.py
 	@.venv/bin/python ci/docs/picture.py
 	@ci/docs/build
 

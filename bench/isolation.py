@@ -21,7 +21,7 @@ from rtgate.measure.case import Case, measure
 from rtgate.records.record import Record
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.validity.check import CheckResult
-from rtgate.validity.checks import checks
+from rtgate.validity.registry import checks
 from rtgate.workflow.arms import ArmRequest, make_arms
 
 ROOT = Path(__file__).resolve().parents[1]

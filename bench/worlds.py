@@ -31,14 +31,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare
 from rtgate.judge.compare.paired import BoardPairs, Evidence, Prior, Series, SpikeSeries
 from rtgate.judge.compare.pairing import BoardRecords, Known, evidence, finding
 from rtgate.judge.compare.procedures import Done, MergeRequestState, Screening, SessionHistory, next_step, suspicions
 from rtgate.judge.compare.summaries import BODY, HOUR_LEVEL, TAIL_RATE, Spikes, levels
+from rtgate.records import evidence as evidence_module
 from rtgate.records import record as records_file
 from rtgate.records.environment import Environment
-from rtgate.records.record import Evidence as Seen
+from rtgate.records.expectation import Expectation
 from rtgate.records.record import KernelIdentity, Record
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Unit
@@ -248,16 +250,16 @@ def _record(counts: dict[int, int], overflow: int, names: tuple[str, str]) -> Re
     return Record(
         case=case,
         board="lab",
-        arm=arm,
+        arm=ArmName(arm),
         profile="bench",
         seed=None,
         boot_id="",
-        state="measured",
+        state=State.MEASURED,
         message="",
         argv=(),
         kernel=KernelIdentity(name=arm, flavour="", release="", image_sha256="", source="", provenance=""),
-        environment=Environment(board="lab", time="real"),
-        evidence=Seen(asked={"duration_s": MINUTES * 60}),
+        environment=Environment(board="lab", time=TimeBase.REAL),
+        evidence=evidence_module.Evidence(expectation=Expectation(threads=(), duration_s=MINUTES * 60)),
         measurements=(Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels={"cpu": "0"}),),
         faults=(),
         line={},

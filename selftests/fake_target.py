@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate.board import boards
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.measure.case import Arm
 from rtgate.measure.profiles import profile
 from rtgate.records.record import KernelIdentity
@@ -130,7 +131,7 @@ class FakeTarget:
 def arm(target: FakeTarget, name: str = "candidate", time: str = "virtual", board: str = "virt-arm64") -> Arm:
     """Return an arm of a board of the project whose boots are faked."""
     return Arm(
-        name=name,
+        name=ArmName(name),
         board=boards.board(board),
         kernel=KernelIdentity(
             name=f"kernel-{name}",
@@ -141,7 +142,7 @@ def arm(target: FakeTarget, name: str = "candidate", time: str = "virtual", boar
             provenance="rtgate",
         ),
         profile=profile("smoke"),
-        time=time,
+        time=TimeBase(time),
         target=target,
     )
 

@@ -15,6 +15,7 @@ from selftests.comparisons import BUILD, UNPATCHED, Place, builds, changes
 from selftests.kernels import Boots, Kernels, measured, placebos_of
 from selftests.teaching import Teachers
 
+from rtgate.board.boot import ArmName
 from rtgate.judge.compare.boot_figures import boot_figures
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.inputs import ComparisonInputs
@@ -59,7 +60,9 @@ def _quiet(place: Place, kernels: Kernels) -> Subject:
         board=place[0],
         arm="candidate",
         flavour=records[0].kernel.flavour,
-        records=[replace(one, arm="candidate", kernel=replace(one.kernel, image_sha256="quiet")) for one in records],
+        records=[
+            replace(one, arm=ArmName.CANDIDATE, kernel=replace(one.kernel, image_sha256="quiet")) for one in records
+        ],
         baseline=list(records),
     )
 
@@ -184,14 +187,14 @@ def _complete(places: Mapping[Place, Kernels], boots: int) -> dict[Place, Kernel
 def _as_candidate(record: Record, baseline: Record) -> Record:
     """Return a record whose command line is the baseline's: inert words are a placebo here, and no other board."""
     if record.environment.command_line == baseline.environment.command_line:
-        return replace(record, arm="candidate")
+        return replace(record, arm=ArmName.CANDIDATE)
     environment = replace(record.environment, command_line=baseline.environment.command_line)
     # Records of today say beside it what was booted, which must agree.
     booted = {name: "words" for name in ("image_sha256",) if name in record.machine}
     return replace(
         record,
         environment=environment,
-        arm="candidate",
+        arm=ArmName.CANDIDATE,
         kernel=replace(record.kernel, image_sha256="words"),
         machine={**record.machine, **booted},
     )

@@ -19,6 +19,7 @@ from selftests.faults.table import FAULTS, Fault, Truth
 from selftests.faults.targets import LIMIT_US, WORK, Stage
 
 from rtgate.board import boards
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.console.shell import Waits
 from rtgate.console.transport import Transport
 from rtgate.errors import Location
@@ -155,7 +156,9 @@ def carried_out(trial: Trial, stage: Stage) -> Result:
     kernel = KernelIdentity(
         name="kernel", flavour=ran, release=os.uname().release, image_sha256="", source="", provenance="unknown"
     )
-    arm = Arm(name="candidate", board=board, kernel=kernel, profile=profile("smoke"), time="real", target=live)
+    arm = Arm(
+        name=ArmName.CANDIDATE, board=board, kernel=kernel, profile=profile("smoke"), time=TimeBase.REAL, target=live
+    )
     case = Case(suite="latency", tool=Quick(), load="idle")
     measured, outcome = measure(case, arm, trial.seed)
     # As a run does: what is judged was written, read again and held against its raw output.

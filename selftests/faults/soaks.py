@@ -17,6 +17,7 @@ from selftests.faults.carried import BOARD, WAITS, Quick
 from selftests.faults.targets import LIMIT_US, WORK, Blow, Machine, Stage, Target
 
 from rtgate.board import boards
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.console.transport import Transport
 from rtgate.errors import Location, TransportError
 from rtgate.judge.judging import judge
@@ -148,13 +149,13 @@ class Bench:
         lengths = Lengths(duration_s=0.2, seeds=(1,), boots=1)
         release, ran = os.uname().release, uname_flavour(os.uname().version)
         return Arm(
-            name="candidate",
+            name=ArmName.CANDIDATE,
             board=board,
             kernel=KernelIdentity(
                 name="kernel", flavour=ran, release=release, image_sha256="", source="", provenance="unknown"
             ),
             profile=Profile(name="soak", description="", lengths=lengths),
-            time="real",
+            time=TimeBase.REAL,
             target=LiveTarget(
                 board=board,
                 open=self._opened,

@@ -21,6 +21,7 @@ import pytest
 from selftests.integration.conftest import ROOT
 
 from rtgate.board import boards
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.console.shell import Waits
 from rtgate.console.transport import Transport, attached
 from rtgate.judge.judging import Subject, judge
@@ -202,11 +203,11 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
         )
         line = Line(f"tcp:127.0.0.1:{port}")
         arm = Arm(
-            name="candidate",
+            name=ArmName.CANDIDATE,
             board=board,
             kernel=identity,
             profile=profile("smoke"),
-            time="host",
+            time=TimeBase.HOST,
             target=LiveTarget(
                 board=board, open=line.open, stop=threading.Event(), boots=False, machine={}, waits=Waits(attach=120)
             ),

@@ -29,6 +29,7 @@ from selftests.comparisons import (
 from selftests.fake_target import FakeTarget
 
 from rtgate.board import boards
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.errors import ConfigError
 from rtgate.kernel.fragments import load_fragment
 from rtgate.measure.case import Arm, Case, plan
@@ -246,11 +247,11 @@ def test_plans_of_virtual_time_are_to_the_byte_those_that_the_campaigns_were_mea
             suite, tool, load = re.split("[/:]", record.case)
             case = Case(suite=suite, tool=TOOLS[tool](), load=load, tuning="default")
             arm = Arm(
-                name="candidate",
+                name=ArmName.CANDIDATE,
                 board=boards.board(record.board),
                 kernel=record.kernel,
                 profile=profile(record.profile, TOOLS),
-                time="virtual",
+                time=TimeBase.VIRTUAL,
                 target=FakeTarget({}),
             )
             made = script(plan(case, arm, record.seed))

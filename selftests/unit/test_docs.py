@@ -172,7 +172,7 @@ def test_a_dead_link_or_a_page_out_of_reach_fails_the_build(tmp_path: Path) -> N
         assert reason in done.stdout
 
 
-@pytest.mark.parametrize("program", ["commands.py", "picture.py"])
+@pytest.mark.parametrize("program", ["commands.py", "checks.py", "picture.py"])
 def test_what_is_made_from_the_code_is_up_to_date(program: str) -> None:
     done = subprocess.run(
         [sys.executable, f"ci/docs/{program}", "--check"], cwd=ROOT, capture_output=True, text=True, check=False

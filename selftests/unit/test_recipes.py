@@ -18,9 +18,9 @@ RECIPES = {
     "add-a-way-of-booting": 2,
     "add-a-load": 2,
     "add-a-tool": 2,
-    "add-a-check": 1,
+    "add-a-check": 2,
 }
-COPIED = ("boards", "docs", "kernel-configs", "lava-jobs", "selftests/unit", "src/rtgate", "target", "tests")
+COPIED = ("boards", "ci/docs", "docs", "kernel-configs", "lava-jobs", "selftests/unit", "src/rtgate", "target", "tests")
 COPIED_FILES = (
     "conftest.py",
     "pyproject.toml",

@@ -11,7 +11,8 @@ from rtgate import site
 from rtgate.board import boards
 from rtgate.board.tuning import DEFAULT
 from rtgate.errors import ConfigError
-from rtgate.validity.checks import checks
+from rtgate.validity import registry
+from rtgate.validity.registry import checks
 
 GOOD = """\
 description: an evaluation board
@@ -45,7 +46,7 @@ def test_a_board_is_read(directory: Path) -> None:
     assert board.console == boards.Console(device="ttyS2", baud=1500000, prompt="# ")
     assert (board.command_line, board.rootfs, board.work_directory) == ("quiet", "core", "/run/rtgate")
     assert (board.scratch, board.cpu_classes, board.tunings) == ("", {}, {"default": DEFAULT})
-    assert board.not_applicable == {"threads": "no RT threads"}
+    assert registry.not_applicable(board) == {"threads": "no RT threads"}
     assert not board.virtual
     assert board.qemu is None
 
@@ -211,8 +212,10 @@ def test_mistakes_in_tunings_are_told(directory: Path, before: str, after: str, 
     assert message in str(caught.value)
 
 
-def test_every_check_has_a_name_that_boards_may_use() -> None:
-    assert set(boards.CHECKS) == {check.name for check in checks(make(Boot()), {})}
+@pytest.mark.parametrize("name", [check.name for check in checks(make(Boot()), {})])
+def test_every_check_has_a_name_that_boards_may_use(directory: Path, name: str) -> None:
+    (directory / "rk.yaml").write_text(GOOD.replace("{threads:", f"{{{name}:"))
+    assert registry.not_applicable(boards.board("rk")) == {name: "no RT threads"}
 
 
 @pytest.mark.parametrize("name", site.names("boards"))
@@ -220,6 +223,7 @@ def test_every_shipped_board_is_right(name: str) -> None:
     board = boards.board(name)
     assert board.description
     assert "default" in board.tunings
+    assert set(registry.not_applicable(board)) == set(board.not_applicable)
 
 
 def test_an_unknown_board_lists_the_boards(directory: Path) -> None:
@@ -227,9 +231,9 @@ def test_an_unknown_board_lists_the_boards(directory: Path) -> None:
         boards.board("none")
 
 
-CHECKS = ", ".join(sorted(boards.CHECKS))
 BUILDS = ", ".join(site.names("kernel-configs"))
 IMAGES = ", ".join(site.names("target/rootfs"))
+CHECKS = ", ".join(sorted(check.name for check in registry.CHECKS))
 
 
 @pytest.mark.parametrize(
@@ -275,7 +279,7 @@ def test_mistakes_are_told_with_their_place(directory: Path, before: str, after:
     path = directory / "rk.yaml"
     path.write_text(GOOD.replace(before, after, 1))
     with pytest.raises(ConfigError) as caught:
-        boards.board("rk")
+        registry.not_applicable(boards.board("rk"))
     assert str(caught.value).startswith(f"{path}:{place}: {message}")
 
 

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from selftests.fake_target import FakeTarget, arm, facts, measured
 
 from rtgate.board import isolation
+from rtgate.board.boot import TimeBase
 from rtgate.board.tuning import Tuning, Write
 from rtgate.measure import observed
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Chunk, Record
 from rtgate.tools.cyclictest import Cyclictest
-from rtgate.validity import readings
-from rtgate.validity.check import Check, CheckResult, Invalidates
-from rtgate.validity.checks import checks
+from rtgate.validity import registry
+from rtgate.validity.check import Check, CheckResult, Invalidates, PlanInputs
+from rtgate.validity.registry import checks
 
 CASE = Case(suite="latency", tool=Cyclictest(), load="hackbench")
 DATA = Path(__file__).parents[2] / "data" / "isolation"
@@ -231,7 +232,7 @@ def test_whatever_is_read_of_interrupts(before: str, after: str, effective: str)
 
 def _captured(name: str) -> dict[str, tuple[str, str]]:
     files = {f"facts.{when}": (DATA / f"{name}.facts.{when}").read_bytes() for when in ("start", "end")}
-    return readings.of(observed.around(files))
+    return registry.readings(observed.around(files))
 
 
 @pytest.mark.parametrize("name", ["virt-x86_64-smp2", "virt-arm64-smp2"])
@@ -359,10 +360,14 @@ def test_without_a_tuning_there_is_nothing_to_take() -> None:
     assert (found.held, found.sentence) == (CheckResult.OK, "the tuning isolates nothing")
 
 
+def _files(time: TimeBase, tuning: Tuning) -> tuple[str, ...]:
+    return registry.files(PlanInputs(time=time, tuning=tuning))
+
+
 def test_interrupts_are_read_only_where_they_are_moved() -> None:
-    assert set(isolation.WATCHED) <= set(readings.watched("real", TUNED))
-    assert not set(isolation.WATCHED) & set(readings.watched("real", replace(TUNED, writes=())))
+    assert set(isolation.WATCHED) <= set(_files(TimeBase.REAL, TUNED))
+    assert not set(isolation.WATCHED) & set(_files(TimeBase.REAL, replace(TUNED, writes=())))
     # On virtual time every read moves what is measured: nothing is read but what the tuning asks for.
-    assert readings.watched("virtual", TUNED) == isolation.WATCHED
-    assert readings.watched("virtual", BOOTED) == (*isolation.WATCHED, isolation.DEFAULT_AFFINITY)
-    assert readings.watched("virtual", replace(TUNED, writes=())) == ()
+    assert _files(TimeBase.VIRTUAL, TUNED) == isolation.WATCHED
+    assert _files(TimeBase.VIRTUAL, BOOTED) == (*isolation.WATCHED, isolation.DEFAULT_AFFINITY)
+    assert _files(TimeBase.VIRTUAL, replace(TUNED, writes=())) == ()

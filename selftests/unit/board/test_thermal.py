@@ -13,7 +13,7 @@ from rtgate.target.outcome import Outcome
 from rtgate.target.plan import script
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.validity.check import CheckResult
-from rtgate.validity.checks import checks
+from rtgate.validity.registry import checks
 
 ZONE = "/sys/class/thermal/thermal_zone"
 CASE = Case(suite="latency", tool=Cyclictest(), load="hackbench")

@@ -13,6 +13,7 @@ from selftests.unit.history.conftest import origin
 from selftests.unit.history.conftest import record as in_history
 from selftests.unit.judge.compare.test_summaries import exponential, long
 
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.cli import main, plan
 from rtgate.history.database import History
 from rtgate.history.store import add
@@ -27,7 +28,7 @@ def planned(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, 
 
 
 def on_a_clock(record: Record) -> Record:
-    return replace(record, environment=replace(record.environment, time="host"))
+    return replace(record, environment=replace(record.environment, time=TimeBase.HOST))
 
 
 @pytest.fixture
@@ -170,10 +171,10 @@ def test_of_two_kernels_the_baseline_is_planned(
 ) -> None:
     slow = measured(CAMPAIGN)[IDLE]["context-switch-longer"].records
     words = ("--detect", "+5%", "--metric", "latency p50", "--records")
-    alone = planned(capsys, *words, on_virtual_time((replace(one, arm="baseline") for one in boots), tmp_path))
-    on_virtual_time((replace(one, arm="candidate") for one in slow), tmp_path)
+    alone = planned(capsys, *words, on_virtual_time((replace(one, arm=ArmName.BASELINE) for one in boots), tmp_path))
+    on_virtual_time((replace(one, arm=ArmName.CANDIDATE) for one in slow), tmp_path)
     assert planned(capsys, *words, str(tmp_path)) == alone
-    on_virtual_time((replace(one, arm="baseline", seed=(one.seed or 0) + 100) for one in slow), tmp_path)
+    on_virtual_time((replace(one, arm=ArmName.BASELINE, seed=(one.seed or 0) + 100) for one in slow), tmp_path)
     code, _, err = planned(capsys, *words, str(tmp_path))
     assert code == 2
     assert "boots of 2 kernels" in err

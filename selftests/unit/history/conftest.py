@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from selftests.unit.report.conftest import Boot, make
 
+from rtgate.board.boot import ArmName
 from rtgate.history.database import History
 from rtgate.history.store import Origin, add
 from rtgate.records.record import Record
@@ -46,7 +47,7 @@ def record(
     measurements = tuple(_with(one, histogram) for one in made.measurements)
     return replace(
         made,
-        arm=arm,
+        arm=ArmName(arm),
         boot_id=f"{arm}-{image[:4]}-{number}",
         kernel=replace(made.kernel, image_sha256=image),
         measurements=measurements,

@@ -11,6 +11,7 @@ from selftests.unit.history.conftest import NOW, Fill, record
 from selftests.unit.report.conftest import Boot as Made
 from selftests.unit.report.conftest import make
 
+from rtgate.board.boot import State, TimeBase
 from rtgate.cli.main import main
 from rtgate.history import queries
 from rtgate.history.database import History
@@ -82,8 +83,10 @@ def bench(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def dead(number: int, state: str) -> Record:
     """Return a boot that never measured: of its environment only the board's file is known, and the lab's device."""
-    known = Environment(board="bench", time="real", device="bench-01", tuning=record().environment.tuning)
-    return replace(record(number), state=state, message="no shell", measurements=(), environment=known, boot_id="")
+    known = Environment(board="bench", time=TimeBase.REAL, device="bench-01", tuning=record().environment.tuning)
+    return replace(
+        record(number), state=State(state), message="no shell", measurements=(), environment=known, boot_id=""
+    )
 
 
 def test_the_command_stores_and_shows(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:

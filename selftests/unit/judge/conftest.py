@@ -10,6 +10,7 @@ from pathlib import Path
 
 from selftests.unit.report.conftest import Boot, make
 
+from rtgate.board.boot import ArmName, State
 from rtgate.errors import Location
 from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.records.record import FaultSeen, Record
@@ -38,7 +39,7 @@ def record(
     faults: tuple[FaultSeen, ...] = (),
 ) -> Record:
     """Return a valid record of one CPU, on virtual time, with a histogram in virtual ns up to 200 virtual us."""
-    made = replace(_made(case), seed=seed, arm=arm, state=state, message=message, faults=faults)
+    made = replace(_made(case), seed=seed, arm=ArmName(arm), state=State(state), message=message, faults=faults)
     if state != "measured":
         return replace(made, measurements=())
     found = {30_000: 2000} if counts is None else dict(counts)
@@ -68,7 +69,7 @@ def evidence(measured: Record, **changes: object) -> Record:
 
 def asking(measured: Record, **changes: object) -> Record:
     """Return the record of a tool that had something else to do."""
-    return evidence(measured, asked={**measured.evidence.asked, **changes})
+    return evidence(measured, expectation=replace(measured.evidence.expectation, **changes))  # type: ignore[arg-type]
 
 
 def number(name: str, value: float, unit: Unit, cpu: int = 0) -> Measurement:

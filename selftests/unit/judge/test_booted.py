@@ -10,6 +10,7 @@ import pytest
 from selftests.unit.judge.compare.test_comparing import PLACEBOS, arm, imaged
 from selftests.unit.report.conftest import Boot, make
 
+from rtgate.board.boot import State, TimeBase
 from rtgate.judge.booted import mixed
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.inputs import ComparisonInputs
@@ -18,7 +19,7 @@ from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.record import Record, as_json, from_json
 from rtgate.validity.check import CheckResult
-from rtgate.validity.checks import checks
+from rtgate.validity.registry import checks
 
 
 def booted(records: Sequence[Record], image: str = "", qemu: str = "q" * 64) -> list[Record]:
@@ -82,9 +83,9 @@ def test_records_that_agree_are_of_one_kernel() -> None:
 
 
 def test_a_boot_that_hung_must_say_what_booted_and_one_that_was_skipped_had_none() -> None:
-    hung = [replace(one, state="hang", measurements=()) for one in without_digest("image_sha256", CANDIDATE)]
+    hung = [replace(one, state=State.HANG, measurements=()) for one in without_digest("image_sha256", CANDIDATE)]
     assert "does not say what booted" in mixed(BASELINE, hung)[0]
-    skipped = [replace(one, state="skipped", machine={"ran": "nothing"}, measurements=()) for one in CANDIDATE]
+    skipped = [replace(one, state=State.SKIPPED, machine={"ran": "nothing"}, measurements=()) for one in CANDIDATE]
     assert mixed(BASELINE, skipped) == ()
 
 
@@ -93,7 +94,7 @@ def test_a_board_says_what_it_can() -> None:
     there = [make(Boot(seed=None, arm="candidate"))]
     assert there[0].environment.time == "real"
     assert mixed((), there) == ()
-    started = replace(there[0].environment, time="host", emulator="QEMU emulator version 7.2.17")
+    started = replace(there[0].environment, time=TimeBase.HOST, emulator="QEMU emulator version 7.2.17")
     assert mixed((), [replace(there[0], environment=started)])
 
 

@@ -12,18 +12,19 @@ from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Figure, Status
 from rtgate.records.record import Record
+from rtgate.tools import Bound
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Quantity, Unit
 
 LABELS = {"function": "nvme"}
 
 
-def bound(measurement: str = "link.width", value: float = 4, **changes: Any) -> dict[str, Any]:
-    given = {"measurement": measurement, "labels": LABELS, "value": value, "exact": False, "source": "its file"}
-    return {**given, **changes}
+def bound(measurement: str = "link.width", value: float = 4, **changes: Any) -> Bound:
+    made = Bound(measurement=measurement, labels=LABELS, value=value, source="its file")
+    return replace(made, **changes)
 
 
-def boot(found: dict[str, float], *bounds: dict[str, Any], seed: int = 1) -> Record:
+def boot(found: dict[str, float], *bounds: Bound, seed: int = 1) -> Record:
     """Return a boot that measured these widths by end of the link."""
     measured = tuple(
         Measurement(
@@ -34,7 +35,7 @@ def boot(found: dict[str, float], *bounds: dict[str, Any], seed: int = 1) -> Rec
         )
         for name, value in found.items()
     )
-    good = asking(record(), bounds=list(bounds))
+    good = asking(record(), bounds=bounds)
     return replace(good, measurements=(*good.measurements, *measured), seed=seed)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, record
 
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.console.faults import scan
 from rtgate.judge import faults
 from rtgate.judge.faults import Signature
@@ -137,7 +138,7 @@ def measured(case: str, began: float | None, log: str, boot: str = "boot-1", see
         made,
         seed=seed,
         boot_id=boot,
-        environment=replace(made.environment, time="real"),
+        environment=replace(made.environment, time=TimeBase.REAL),
         evidence=replace(made.evidence, log="some", readings=readings),
     )
 
@@ -187,10 +188,10 @@ def test_another_fault_at_the_same_place_of_the_log_is_another() -> None:
         measured(OTHER, None, SPLAT.format(50, "foo")),
         measured(OTHER, 30, ""),
         measured(OTHER, 100, SPLAT.format(50, "foo")),
-        replace(measured(OTHER, 30, SPLAT.format(50, "foo")), arm="baseline"),
+        replace(measured(OTHER, 30, SPLAT.format(50, "foo")), arm=ArmName.BASELINE),
         replace(measured(OTHER, 30, SPLAT.format(50, "foo")), board="another"),
         # It is judged by its death alone.
-        replace(measured(OTHER, 30, SPLAT.format(50, "foo")), state="kernel fault"),
+        replace(measured(OTHER, 30, SPLAT.format(50, "foo")), state=State.FAULT),
     ],
     ids=["another boot", "unknown time", "it saw nothing", "at the same time", "arm", "board", "it died"],
 )

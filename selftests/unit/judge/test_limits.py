@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from selftests.unit.judge.conftest import maximum, number, record, share, without
 
+from rtgate.board.boot import TimeBase
 from rtgate.judge.learn.planning import samples_needed
 from rtgate.judge.limits import apply, interval, shown
 from rtgate.judge.thresholds import LimitKind
@@ -164,7 +165,7 @@ def _host(measured: Record) -> Record:
     unit, micro = Unit.US, measured.environment
     return replace(
         measured,
-        environment=replace(micro, time="host", instruction_ns=""),
+        environment=replace(micro, time=TimeBase.HOST, instruction_ns=""),
         measurements=tuple(
             replace(one, histogram=Histogram(unit=unit, counts={500: 2000}, overflow=0, limit=1000))
             if one.histogram

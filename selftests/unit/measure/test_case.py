@@ -4,7 +4,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -53,7 +53,7 @@ from rtgate.tools.ssdd import Ssdd
 from rtgate.tools.threads import SCHED_DEADLINE, SCHED_FIFO, Threads, ThreadScope
 from rtgate.validity import readings
 from rtgate.validity.check import CheckResult
-from rtgate.validity.checks import checks
+from rtgate.validity.registry import checks
 
 CASE = Case(suite="latency", tool=Cyclictest(), load="hackbench")
 
@@ -299,11 +299,13 @@ def test_the_evidence_is_what_proc_showed() -> None:
     assert evidence.processes.count("sh") == 1  # there were two
     assert evidence.load == "hackbench"
     assert evidence.load_processes == loads.load("hackbench", arm(FakeTarget()).board).processes
-    expected = asdict(Cyclictest().expected(setting(CASE, arm(FakeTarget()))))
-    assert {name: evidence.asked[name] for name in expected} == {**expected, "seen": "own", "cpus": []}
-    assert [dict(group) for group in evidence.asked["threads"]] == [{"count": 1, "policy": 1, "priority": 99}]
-    assert (evidence.asked["duration_s"], evidence.asked["interval_us"]) == (2, 1000)
-    assert (evidence.asked["counts"], evidence.asked["clock"], evidence.asked["name"]) == ((), False, "")
+    expected, found = Cyclictest().expected(setting(CASE, arm(FakeTarget()))), evidence.expectation
+    assert {one.name: getattr(found, one.name) for one in fields(expected)} == {
+        one.name: getattr(expected, one.name) for one in fields(expected)
+    }
+    assert found.threads == (Threads(count=1, policy=1, priority=99),)
+    assert (found.duration_s, found.interval_us, found.seen, found.cpus) == (2, 1000, ThreadScope.OWN, ())
+    assert (found.counts, found.clock, found.name) == ((), False, "")
 
 
 def test_a_thread_s_name_may_hold_spaces_and_brackets() -> None:
@@ -1036,8 +1038,8 @@ def test_both_numbers_stand_in_one_record() -> None:
     assert values["fio-randwrite.iops"] == "70366.057 virtual /s"
     assert values["latency.max"] == "45360 virtual ns"
     assert found.environment.storage == "QEMU NVMe Ctrl, firmware 7.2.22, 2097152 sectors, disk, ext4, libaio"
-    assert found.evidence.asked["health"] == "fio-randwrite.disk"
-    assert {"measurement": "fio-randwrite.time", "least": 1.8} in found.evidence.asked["counts"]
+    assert found.evidence.expectation.health == "fio-randwrite.disk"
+    assert Count(measurement="fio-randwrite.time", least=1.8) in found.evidence.expectation.counts
 
 
 def test_a_load_that_measured_for_less_than_the_tool_is_invalid() -> None:

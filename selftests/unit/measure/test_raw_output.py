@@ -25,7 +25,7 @@ from rtgate.records.record import Record
 from rtgate.tools import Setting
 from rtgate.tools.registry import TOOLS
 from rtgate.validity.check import CheckResult
-from rtgate.validity.checks import checks
+from rtgate.validity.registry import checks
 
 Change = Callable[[dict[str, Any]], None]
 

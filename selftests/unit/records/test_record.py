@@ -16,14 +16,17 @@ from hypothesis import strategies as st
 from selftests.unit.report.conftest import OOPS, Boot, make
 
 from rtgate import files
+from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.records import planned
 from rtgate.records import record as records
 from rtgate.records.evidence import Evidence, LoadSeen, Thread
+from rtgate.records.expectation import CountedFunction, Expectation
 from rtgate.records.record import Chunk, Place, Record
 from rtgate.target.outcome import State
-from rtgate.tools import Bound
+from rtgate.tools import Bound, Count
 from rtgate.tools.measurement import Better, Histogram, Measurement
+from rtgate.tools.threads import Threads, ThreadScope
 from rtgate.units import Quantity, Unit
 
 SHARED = [HealthCheck.function_scoped_fixture]
@@ -60,7 +63,16 @@ def test_a_record_is_read_as_it_was_written(boot: Boot, tmp_path: Path) -> None:
 
 
 EVIDENCE = Evidence(
-    asked={"threads": [{"count": 1, "policy": 6, "priority": 0}], "counts": [{"measurement": "a", "least": 0.5}]},
+    expectation=Expectation(
+        threads=(Threads(count=1, policy=6, priority=0),),
+        duration_s=2.5,
+        seen=ThreadScope.SYSTEM,
+        counts=(Count(measurement="a", least=0.5),),
+        bounds=(Bound(measurement="link.lanes", labels={"function": "nvme"}, value=4, source="b.yaml", exact=True),),
+        options={"threads": 4},
+        counters=(CountedFunction(name="nvme", where="0000:01:00.0"),),
+        temperature_limit=85,
+    ),
     load="hackbench",
     load_processes=7,
     threads=(Thread(moment="late", name="a) (b", policy=6, priority=0, processor=3),),
@@ -81,7 +93,7 @@ EVIDENCE = Evidence(
 
 
 def test_all_evidence_survives_the_file(tmp_path: Path) -> None:
-    default = Evidence()
+    default = Evidence(expectation=Expectation(threads=(), duration_s=0))
     assert all(getattr(EVIDENCE, field.name) != getattr(default, field.name) for field in fields(Evidence))
     made = replace(SMALL, evidence=EVIDENCE)
     assert _same(records.read(records.write(made, {}, b"", tmp_path))) == _same(made)
@@ -89,7 +101,7 @@ def test_all_evidence_survives_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("state", State)
 def test_every_state_can_be_stored(tmp_path: Path, state: State) -> None:
-    made = replace(SMALL, state=state.value, message="because", measurements=())
+    made = replace(SMALL, state=state, message="because", measurements=())
     assert records.read(records.write(made, {}, b"", tmp_path)).state == state.value
 
 
@@ -194,7 +206,7 @@ def test_live_boots_are_numbered(tmp_path: Path) -> None:
 
 def test_a_chunk_lies_below_its_number_and_is_replaced_whole(tmp_path: Path) -> None:
     assert records.write(LIVE, FILES, b"", tmp_path).name == "001"
-    dead = records.write(replace(CHUNK, state="hang"), {}, b"", tmp_path)
+    dead = records.write(replace(CHUNK, state=State.HANG), {}, b"", tmp_path)
     directory = records.write(CHUNK, FILES, b"", tmp_path)
     assert dead == directory
     assert directory.name == "007"
@@ -223,7 +235,7 @@ def test_arms_boards_and_cases_lie_apart_and_are_read_in_order(tmp_path: Path) -
     for arm in ("candidate", "baseline"):
         for load in ("idle", "hackbench"):
             for seed in (12, 2):
-                made = replace(SMALL, arm=arm, case=f"latency/cyclictest:{load}", seed=seed)
+                made = replace(SMALL, arm=ArmName(arm), case=f"latency/cyclictest:{load}", seed=seed)
                 records.write(made, {}, b"", tmp_path)
     found = [(one.arm, one.case.partition(":")[2], one.seed) for one in records.read_all(tmp_path)]
     assert found == [
@@ -368,6 +380,9 @@ def test_a_record_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -
         (("evidence", "asked", "bounds"), [{"measurement": "a", "labels": {"x": 1}, "value": 4, "source": "b.yaml"}]),
         (("evidence", "asked", "bounds"), [{"measurement": "a", "labels": {}, "value": "4", "source": "b.yaml"}]),
         (("case",), 3),
+        (("state",), "crashed"),
+        (("arm",), "other"),
+        (("environment", "time"), "later"),
         (("seed",), "1"),
     ],
 )
@@ -384,12 +399,12 @@ def test_damage_anywhere_is_refused(tmp_path: Path, path: tuple[str | int, ...],
 
 def test_bounds_come_back_as_what_they_were_and_stay_readable(tmp_path: Path) -> None:
     bound = Bound(measurement="link.lanes", labels={"function": "nvme"}, value=4, source="b.yaml: lanes", exact=True)
-    asked = {**SMALL.evidence.asked, "bounds": [asdict(bound)]}
-    made = replace(SMALL, evidence=replace(SMALL.evidence, asked=asked))
+    expectation = replace(SMALL.evidence.expectation, bounds=(bound,))
+    made = replace(SMALL, evidence=replace(SMALL.evidence, expectation=expectation))
     directory = records.write(made, {}, b"", tmp_path)
-    assert records.read(directory).evidence.bounds == (bound,)
+    assert records.read(directory).evidence.expectation.bounds == (bound,)
     assert json.loads((directory / "record.json").read_text())["evidence"]["asked"]["bounds"] == [asdict(bound)]
-    assert SMALL.evidence.bounds == ()
+    assert SMALL.evidence.expectation.bounds == ()
 
 
 def test_a_record_from_before_suspends_were_looked_for_is_read(tmp_path: Path) -> None:

@@ -3,22 +3,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.judge.verdict import Figure, Kind, Status, Verdict
 from rtgate.records import record as records
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence, LoadSeen, Thread
+from rtgate.records.expectation import Expectation
 from rtgate.records.record import FaultSeen, KernelIdentity, Record
-from rtgate.tools import Expected
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.threads import Threads, ThreadScope
 from rtgate.units import Quantity, Unit
@@ -52,7 +52,7 @@ class Boot:
     message: str = ""
     release: str = "6.12.107-rt"
     faults: tuple[FaultSeen, ...] = ()
-    changes: Mapping[str, str] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def virtual(self) -> bool:
@@ -100,7 +100,7 @@ def _environment(boot: Boot) -> Environment:
         board=boot.board,
         soc="none" if boot.virtual else "RK3568",
         arch="arm64",
-        time="virtual" if boot.virtual else "real",
+        time=TimeBase.VIRTUAL if boot.virtual else TimeBase.REAL,
         cpus=str(boot.cpus),
         cpu_model="cortex-a57" if boot.virtual else "",
         memory_mib="512",
@@ -137,7 +137,7 @@ def _evidence(boot: Boot) -> Evidence:
     moments = ("start", "middle", "late", "end")
     seen = tuple(LoadSeen(moment=moment, processes=4, ticks=100 * number) for number, moment in enumerate(moments))
     return Evidence(
-        asked=_asked(boot),
+        expectation=_expectation(boot),
         load=boot.case.partition(":")[2],
         threads=threads,
         load_seen=seen,
@@ -149,17 +149,14 @@ def _evidence(boot: Boot) -> Evidence:
     )
 
 
-def _asked(boot: Boot) -> dict[str, Any]:
-    """Return what cyclictest had to do, with the lists that the record's file makes of tuples."""
-    expected = Expected(
+def _expectation(boot: Boot) -> Expectation:
+    """Return what cyclictest had to do."""
+    return Expectation(
         threads=(Threads(count=boot.cpus, policy=1, priority=99),),
         duration_s=boot.samples / 1000,
         seen=ThreadScope.OWN,
         interval_us=1000,
     )
-    tuned: dict[str, Any] = {"cpus": [], "command_line": "", "priorities": {}}
-    asked: dict[str, Any] = json.loads(json.dumps({**asdict(expected), "seen": expected.seen.value, **tuned}))
-    return asked
 
 
 def _machine(boot: Boot, image: str) -> dict[str, str]:
@@ -175,11 +172,11 @@ def make(boot: Boot) -> Record:
     return Record(
         case=boot.case,
         board=boot.board,
-        arm=boot.arm,
+        arm=ArmName(boot.arm),
         profile="mr",
         seed=boot.seed,
         boot_id="3f0e5d0a-1111-2222-3333-444455556666",
-        state=boot.state,
+        state=State(boot.state),
         message=boot.message,
         argv=("cyclictest", "--quiet", "--mlockall", "--priority=99"),
         kernel=KernelIdentity(

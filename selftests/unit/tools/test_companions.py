@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rtgate.board.storage import FileSystem, Overwrite, Storage
-from rtgate.tools import Setting, companions
+from rtgate.tools import Count, Setting, companions
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.edu import EduDma
 from rtgate.tools.fio import FioRead
@@ -35,17 +37,16 @@ def test_a_companion_is_a_load_that_measures_until_it_is_ended() -> None:
 def test_dma_is_a_companion_too() -> None:
     load = companions.as_load(EduDma(), SETTING)
     assert (load.measures, load.repeat, load.image, load.devices) == (True, False, "full", ("edu",))
-    asked = companions.asked(EduDma(), SETTING, Cyclictest().expected(SETTING))
-    assert asked == {"counts": [{"measurement": "edu-dma.transfers", "least": 80}], "health": ""}
+    both = companions.with_companion(Cyclictest().expected(SETTING), EduDma(), SETTING)
+    assert (both.counts, both.health) == ((Count(measurement="edu-dma.transfers", least=80),), "")
     assert "edu-dma.bytes.wrong" in reports("pcie/cyclictest:edu-dma")
 
 
 def test_both_must_do_what_they_had_to_and_the_disk_be_well() -> None:
     expected = Cyclictest().expected(SETTING)
-    assert companions.asked(FioRead(), SETTING, expected) == {
-        "counts": [{"measurement": "fio-read.time", "least": 9.0}],
-        "health": "fio-read.disk",
-    }
+    assert companions.with_companion(expected, FioRead(), SETTING) == replace(
+        expected, counts=(Count(measurement="fio-read.time", least=9.0),), health="fio-read.disk"
+    )
 
 
 def test_a_case_reports_what_both_report() -> None:

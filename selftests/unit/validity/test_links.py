@@ -20,7 +20,7 @@ from rtgate.target.plan import Plan, script
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.validity import links
 from rtgate.validity.check import CheckResult
-from rtgate.validity.checks import checks
+from rtgate.validity.registry import checks
 
 PORT, NVME = "0000:00:08.0", "0000:01:00.0"
 FACTS = {"nvme": Function(name="nvme", address=NVME, port=PORT, aer="port")}
@@ -147,7 +147,7 @@ def test_counters_are_missed_where_the_board_says_they_are() -> None:
     )
     late = state(aer_dev_fatal=("TOTAL_ERR_FATAL 0", ""))
     assert links.unread(late, links.counted(FACTS)) == ("the port of nvme (0000:00:08.0) after the test",)
-    assert links.counted({"edu": Function(name="edu", id="1234:11e8")}) == []
+    assert links.counted({"edu": Function(name="edu", id="1234:11e8")}) == ()
 
 
 @given(

@@ -14,7 +14,7 @@ from rtgate.board.families import by_family, dtbs
 from rtgate.board.media import Region
 from rtgate.board.storage import Storage
 from rtgate.board.tuning import DEFAULT, Tuning
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, Location
 from rtgate.strict_yaml import Mapping as Keys
 from rtgate.strict_yaml import Value, load
 
@@ -122,6 +122,14 @@ class Lava:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotApplicable:
+    """Why a validity check is not applicable on a board, and where its file says so."""
+
+    reason: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
     """One board.
 
@@ -134,7 +142,8 @@ class Board:
         scratch: a directory on a disk that loads may write to; empty for a RAM disk.
         tunings: by name; `default` is always there.
         cpu_classes: CPUs by the name of their kind, where a board has several kinds (`little`, `big`).
-        not_applicable: reasons, by validity check, why a check is not applicable on this board.
+        not_applicable: by validity check, why it is not applicable on this board; whether there is such a check, says
+            `validity.registry`.
         qemu: set for virtual boards only.
         cool_to: degrees Celsius that a board in a lab must have cooled down to before it measures.
         temperature_limit: degrees Celsius that no thermal zone may be above while it measures; None for no limit.
@@ -160,7 +169,7 @@ class Board:
     scratch: str
     tunings: dict[str, Tuning]
     cpu_classes: dict[str, tuple[int, ...]]
-    not_applicable: dict[str, str]
+    not_applicable: Mapping[str, NotApplicable]
     qemu: Qemu | None
     cool_to: int | None = None
     temperature_limit: int | None = None
@@ -187,10 +196,6 @@ _REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console")
 _OPTIONAL = (
     *("build", "command_line", "rootfs", "work_directory", "scratch", "tunings", "cpu_classes", "not_applicable"),
     *("qemu", "lava", "cool_to", "temperature_limit", "firmware", "pcie", "nvme"),
-)
-CHECKS = (
-    *("flavour", "kernel", "cpus", "log", "threads", "affinity", "cycles", "counts", "duration", "clock", "load"),
-    *("settings", "isolation", "suspend", "temperature", "firmware", "steady", "health", "aer", "page-faults"),
 )
 
 
@@ -299,12 +304,11 @@ def _silence(value: Value) -> float:
         value.fail(str(error))
 
 
-def _not_applicable(data: Keys) -> dict[str, str]:
-    value = data.get("not_applicable")
-    if value is None:
-        return {}
-    found = value.mapping(optional=CHECKS)
-    return {name: found[name].text() for name in found}
+def _not_applicable(data: Keys) -> dict[str, NotApplicable]:
+    entries = data["not_applicable"].entries() if "not_applicable" in data else {}
+    return {
+        name: NotApplicable(reason=entry.value.text(), location=entry.key.location) for name, entry in entries.items()
+    }
 
 
 def _qemu(data: Keys) -> Qemu | None:

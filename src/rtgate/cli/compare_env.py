@@ -123,7 +123,7 @@ def _found(path: Path) -> list[Record]:
     if (path / "record.json").is_file():
         return [records_file.read(path)]
     every = (records_file.read(record.parent) for record in sorted(path.rglob("record.json")))
-    found = [record for record in every if record.state == "measured"]
+    found = [record for record in every if record.measured]
     if not found:
         raise ConfigError(f"{path} holds no record of a boot that measured")
     return found

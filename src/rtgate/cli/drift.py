@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rtgate.board.boot import ArmName
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.queries import Boot, Wanted
@@ -93,7 +94,7 @@ def _gate(history: History, boots: Sequence[Boot]) -> Gate | None:
     if why := differences(before, after):
         print(f"rtgate: {boots[0].run} is not added up: {plain('; '.join(why))}", file=sys.stderr)
         return None
-    last = next(boot for boot in boots if boot.arm == "candidate")
+    last = next(boot for boot in boots if boot.arm == ArmName.CANDIDATE)
     kernel = f"{last.kernel_name} {last.source}".strip() or last.kernel_release
     return Gate(run=last.run, kernel=kernel, baseline=before, candidate=after)
 

@@ -16,11 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError
 from rtgate.explain.comparing import Compared, Side, compare
 from rtgate.explain.explanation import Explanation, Passage, gains
 from rtgate.kernel import artefacts
 from rtgate.kernel.pinned import pinned
+from rtgate.measure.case import Arm
 from rtgate.records.record import Record
 from rtgate.records.warning_sites import warning_of
 from rtgate.report.text import plain
@@ -84,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         board=candidate.board, kernels=kernels, profile=candidate.profile, tuning=case.tuning, console="virtual"
     )
     arms, stop = make_arms(request)
-    by_name = {arm.name: arm for arm in arms}
+    by_name: dict[str, Arm] = {arm.name: arm for arm in arms}
     records = {"candidate": candidate, **({"baseline": baseline} if baseline else {})}
     sides = {
         name: Side(arm=by_name[name], directory=kernels[name], seed=_seed(record), record=record)
@@ -136,7 +138,7 @@ def _seed(record: Record) -> int:
 
 def _beside(record: Record) -> Path | None:
     """Return where the same case of the arm `baseline` is, if it was measured."""
-    if record.directory is None or record.arm != "candidate":
+    if record.directory is None or record.arm != ArmName.CANDIDATE:
         return None
     case = record.directory.absolute().parent
     path = case.parent.parent / "baseline" / case.name

@@ -8,6 +8,7 @@ from typing import Any
 
 from rtgate import durations
 from rtgate.board.boards import Board
+from rtgate.board.boot import TimeBase
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.lava.client.access import access
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _ended(lava: Lava, arguments: argparse.Namespace, watch: JobWatch, board: Board) -> Attempt:
     """Return the job after its end. Raises ConfigError: it has not ended, and nobody said to wait."""
     job = lava.job(arguments.job)
-    emulated = time_of(board) != "real"
+    emulated = time_of(board) != TimeBase.REAL
     if job.finished:
         lines = whole(lava, job.number)
         return Attempt(job=job, lines=lines, ending=untried(classify(job, lines, emulated=emulated)))

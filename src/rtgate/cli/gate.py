@@ -16,6 +16,7 @@ from typing import Any
 from rtgate import files, site
 from rtgate.board import boards
 from rtgate.board.boards import Board
+from rtgate.board.boot import ArmName
 from rtgate.cli import build, command_options
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.thresholds import load_thresholds
@@ -232,7 +233,7 @@ def _at(arguments: argparse.Namespace, label: str) -> Iterator[Tree | None]:
 
 
 def _built(name: str, arguments: argparse.Namespace, tree: Tree | None, arm: str) -> Path:
-    patches = arguments.patches if arm == "candidate" else None
+    patches = arguments.patches if arm == ArmName.CANDIDATE else None
     marks = [patches.resolve().name] if patches else []
     directory = Path("build") / "-".join([name.removesuffix(".yaml").rpartition("/")[2], *marks])
     # Only the default build has one content in all gates of one release of rtgate.

@@ -295,7 +295,7 @@ def _on_virtual_time(arguments: argparse.Namespace) -> list[Record]:
 def _measured(directory: Path, board: str | None) -> list[Record]:
     if not directory.is_dir():
         raise ConfigError(f"--records {directory}: there is no such directory")
-    return [one for one in records_file.read_all(directory) if board in {None, one.board} and one.state == "measured"]
+    return [one for one in records_file.read_all(directory) if board in {None, one.board} and one.measured]
 
 
 def _from_records(directory: Path, board: str | None) -> Mapping[tuple[str, str], Prior]:

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from rtgate import files
 from rtgate.board import boards
+from rtgate.board.boot import TimeBase
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import queries
@@ -139,7 +140,7 @@ def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[st
             )
         keep(history, like, standing, now)
         found.append(standing)
-        if like.environment.time == "real":  # on the clock of a busy machine a limit would be that machine's
+        if like.environment.time == TimeBase.REAL:  # on the clock of a busy machine a limit would be that machine's
             limits += _limits(history, [boot for boot in same if boot.good])
     if not found:
         raise ConfigError(

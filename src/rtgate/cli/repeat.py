@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from rtgate.board.boot import State, TimeBase
 from rtgate.errors import ConfigError
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.measure.profiles import seeds
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("--times must be at least 2: one run repeats nothing")
     request = ArmRequest(board=arguments.board, kernels={"candidate": arguments.kernel}, profile=arguments.profile)
     (arm,), stop = make_arms(request)
-    if arm.time != "virtual":
+    if arm.time != TimeBase.VIRTUAL:
         raise ConfigError(f"{arguments.board} is no virtual board: only virtual time repeats itself")
     case = Case(suite="latency", tool=Cyclictest(), load=arguments.load)
     asked = [seed for seed in seeds(arguments.seed) for _ in range(arguments.times)]
@@ -88,7 +89,7 @@ def _compare(found: list[tuple[int, str, str, str]]) -> int:
     for seed in numbers:
         mine = [entry for entry in found if entry[0] == seed]
         histograms, consoles = {entry[1] for entry in mine}, {entry[2] for entry in mine}
-        broken = [entry[3] for entry in mine if entry[3] != "measured"]
+        broken = [entry[3] for entry in mine if entry[3] != State.MEASURED]
         if broken:
             different += 1
             print(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rtgate.board.boot import TimeBase
 from rtgate.errors import ConfigError
 from rtgate.lava.job import environment
 from rtgate.measure.profiles import seeds
@@ -79,7 +80,7 @@ def run(config: pytest.Config, board: str, records: Path) -> Run:
     arms, stop = make_arms(request)
     return Run(
         arms=arms,
-        seeds=_boots(config, virtual=arms[0].time == "virtual"),
+        seeds=_boots(config, virtual=arms[0].time == TimeBase.VIRTUAL),
         records=records,
         looks=_looks(config.getoption("--looks")),
         screen=config.getoption("--screen"),

@@ -79,7 +79,7 @@ class Replay:
             asked = f"{plugin.library()},order={directory / 'order'},into={directory / 'trace'}"
             arm = replace(self.arm, target=replace(target, plugin=asked))
             record, outcome = measure(self.case, arm, self.seed)
-            if record.state != "measured":
+            if not record.measured:
                 raise ParseError(f"the traced boot was not measured: {record.state}: {record.message}")
             if "trace: " in outcome.message:
                 raise InfrastructureError(outcome.message)

@@ -50,7 +50,7 @@ def comparable(record: Record) -> str:
             "case": record.case,
             "environment": {name: text for name, text in environment.items() if name not in COMPARED},
             "argv": list(record.argv),
-            "duration_s": record.evidence.asked.get("duration_s"),
+            "duration_s": record.evidence.expectation.duration_s,
             "load_processes": record.evidence.load_processes,
         }
     )

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, distinct, func, select
 
+from rtgate.board.boot import State
 from rtgate.history import encoding
 from rtgate.history.database import History
 from rtgate.history.schema import boots, environments
@@ -60,7 +61,7 @@ class Boot:
     @property
     def measured(self) -> bool:
         """Whether it came to an end; otherwise nobody knows its whole environment."""
-        return self.state == "measured"
+        return self.state == State.MEASURED
 
     @property
     def good(self) -> bool:
@@ -164,7 +165,7 @@ def measured_like(history: History, found: Iterable[Boot], like: Record) -> tupl
     wanted = [boot.id for boot in found]
     rows = _rows(history, select(boots.c.id, boots.c.measurements), wanted)
     made = (encoding.summarised_measurements(rows[number][0], _origin(history, number)) for number in wanted)
-    return tuple(replace(like, state="measured", measurements=measurements) for measurements in made)
+    return tuple(replace(like, state=State.MEASURED, measurements=measurements) for measurements in made)
 
 
 def _rows(history: History, query: Select[Any], wanted: Sequence[int]) -> dict[int, tuple[Any, ...]]:

@@ -13,12 +13,13 @@ from typing import Any
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
+from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError
 from rtgate.history import encoding, schema
 from rtgate.history.database import History
 from rtgate.records.record import Record
 from rtgate.validity.check import CheckResult
-from rtgate.validity.checks import checks
+from rtgate.validity.registry import checks
 
 # Records of one transaction: others wait while it lasts, some 20 ms.
 _BATCH = 100
@@ -106,7 +107,7 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
         "tuning": record.environment.tuning,
         "profile": record.profile,
         "arm": record.arm,
-        "trusted": origin.trusted or record.arm == "baseline",
+        "trusted": origin.trusted or record.arm == ArmName.BASELINE,
         "run": origin.run,
         "number": _number(record),
         "kernel_name": record.kernel.name,
@@ -131,7 +132,7 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
 
 def _wrong(record: Record, not_applicable: Mapping[str, str]) -> str:
     """Return why a record's figures are not to be learnt from; empty when they are."""
-    if record.state != "measured":
+    if not record.measured:
         return f"{record.state}: {record.message}" if record.message else record.state
     failed = [check for check in checks(record, not_applicable) if check.held is CheckResult.FAILED]
     return "; ".join(f"{check.name}: {check.sentence}" for check in failed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rtgate.board.boot import State
 from rtgate.records.record import Record
 
 _DIGESTS = ("image_sha256", "qemu_sha256")
@@ -30,7 +31,7 @@ def _of_one_arm(records: Sequence[Record]) -> Iterator[str]:
         if booted and booted != named:
             yield f"{one.arm}, {one.boot}: the kernel that booted ({booted[:12]}) is not the record's ({named[:12]})"
             return
-    images = {one.kernel.image_sha256[:12] for one in records if one.state == "measured" and one.kernel.image_sha256}
+    images = {one.kernel.image_sha256[:12] for one in records if one.measured and one.kernel.image_sha256}
     if len(images) > 1:
         yield f"{records[0].arm}: its boots are of {len(images)} kernels (SHA-256 {', '.join(sorted(images))})"
 
@@ -38,4 +39,4 @@ def _of_one_arm(records: Sequence[Record]) -> Iterator[str]:
 def _is_ours(one: Record) -> bool:
     """Return whether rtgate started a QEMU for the boot. What was skipped may have been so before anything booted."""
     started = one.virtual_time or bool(one.environment.emulator)
-    return started and one.state != "skipped" and not one.unproven
+    return started and one.state != State.SKIPPED and not one.unproven

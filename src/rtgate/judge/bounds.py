@@ -27,7 +27,7 @@ def apply(records: Sequence[Record]) -> Iterator[Finding]:
     """Yield a finding for each bound that the records carry (`tools.Bound`), over all boots."""
     told: list[Mapping[str, str]] = []
     for bound in _bounds(records):
-        held = [_held(bound, record) for record in records if bound in record.evidence.bounds]
+        held = [_held(bound, record) for record in records if bound in record.evidence.expectation.bounds]
         finding = _finding(bound, held)
         missing = finding.kind is Kind.MISSING
         # Of a function that is not there nothing else can be measured; it has been told.
@@ -41,7 +41,7 @@ def apply(records: Sequence[Record]) -> Iterator[Finding]:
 def _bounds(records: Sequence[Record]) -> list[Bound]:
     found: list[Bound] = []
     for record in records:
-        found += [bound for bound in record.evidence.bounds if bound not in found]
+        found += [bound for bound in record.evidence.expectation.bounds if bound not in found]
     return found
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rtgate.board.boot import State, TimeBase
 from rtgate.console import traces
 from rtgate.console.faults import FaultKind
 from rtgate.judge.limits import Finding
@@ -30,7 +31,7 @@ _TIMED = frozenset(
     )
 )
 # Records of boots that died are judged by their death, and not by each fault.
-_DIED = frozenset({"no boot", "kernel fault"})
+_DIED = frozenset({State.NO_BOOT, State.FAULT})
 _NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+")
 
 
@@ -169,6 +170,6 @@ def _excuse(fault: FaultSeen, record: Record, policy: Mapping[str, bool], *, kno
         return "pre-existing: the baseline shows it too"
     if not policy.get(fault.kind, True):
         return "reported only, by thresholds.yaml"
-    if record.environment.time == "host" and fault.kind in _TIMED:
+    if record.environment.time == TimeBase.HOST and fault.kind in _TIMED:
         return "not judged: on a host-time board the host can cause it"
     return ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from rtgate.board.boot import State, TimeBase
 from rtgate.judge import bounds, faults
 from rtgate.judge.booted import mixed
 from rtgate.judge.compare.comparable import differences
@@ -21,16 +22,17 @@ from rtgate.records.record import OTHER_BUILD, Record
 from rtgate.records.schedule import Schedule
 from rtgate.tools import Reports
 from rtgate.validity.check import Check, CheckResult, Invalidates
-from rtgate.validity.checks import checks, lost_cpus
+from rtgate.validity.cpus import lost_cpus
+from rtgate.validity.registry import checks
 
-_DEATHS = frozenset({"no boot", "kernel fault", "hang"})
+_DEATHS = frozenset({State.NO_BOOT, State.FAULT, State.HANG})
 _STATES = {
-    "no boot": (Status.FAIL, Kind.BOOT),
-    "kernel fault": (Status.FAIL, Kind.FAULT),
-    "hang": (Status.FAIL, Kind.HANG),
-    "unreadable": (Status.ERROR, Kind.OUTPUT),
-    "not repeated": (Status.ERROR, Kind.VALIDITY),
-    "lab": (Status.MISS, Kind.LAB),
+    State.NO_BOOT: (Status.FAIL, Kind.BOOT),
+    State.FAULT: (Status.FAIL, Kind.FAULT),
+    State.HANG: (Status.FAIL, Kind.HANG),
+    State.UNREADABLE: (Status.ERROR, Kind.OUTPUT),
+    State.UNREPEATED: (Status.ERROR, Kind.VALIDITY),
+    State.LAB: (Status.MISS, Kind.LAB),
 }
 
 _LOST = 0.75
@@ -76,17 +78,17 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     limits = _fitting(thresholds.of(subject.board, subject.flavour, subject.case), subject.records)
     findings = [*_mixed(subject), *_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
     for record in subject.records:
-        if record.state == "skipped":
+        if record.state == State.SKIPPED:
             findings += _skipped(subject, record, limits)
     findings += _host_too_busy(subject.records)
-    measured = [(one, _spoiled(subject, one, findings)) for one in subject.records if one.state == "measured"]
+    measured = [(one, _spoiled(subject, one, findings)) for one in subject.records if one.measured]
     telling = [record for record, spoiled in measured if Invalidates.EVERYTHING not in spoiled]
     sound = [record for record, spoiled in measured if not spoiled & {Invalidates.EVERYTHING, Invalidates.FIGURES}]
     if subject.missing and subject.records:
         sentence = f"{', '.join(subject.missing)} left no record: planned, and never carried out or lost"
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
-    before = [one for one in subject.baseline if one.state == "measured"]
+    before = [one for one in subject.baseline if one.measured]
     if sound:
         findings += _limits(limits, sound, before, believable=believable)
     if telling:
@@ -111,7 +113,7 @@ def _fitting(limits: Sequence[Threshold], records: Sequence[Record]) -> tuple[Th
 
 def _own_options(record: Record) -> bool:
     """Return whether the profile asked for other options than the suites."""
-    return bool(record.evidence.asked.get("options"))
+    return bool(record.evidence.expectation.options)
 
 
 def _finding(status: Status, kind: Kind, sentence: str, boot: str = "") -> Finding:
@@ -156,18 +158,16 @@ def _boots(subject: Subject) -> Iterator[Finding]:
         elif record.state in _STATES:
             status, kind = _STATES[record.state]
             yield _finding(status, kind, f"{record.boot}: {record.message}", record.boot)
-            if record.state == "unreadable" and lost_cpus(record):
+            if record.state == State.UNREADABLE and lost_cpus(record):
                 sentence = f"CPUs lost: {record.boot}: only {record.environment.online} of {record.environment.cpus}"
                 yield _finding(Status.FAIL, Kind.BOOT, sentence, record.boot)
-        elif record.state == "device lost":
+        elif record.state == State.LOST:
             yield _lost(subject, record)
-        elif record.state not in {"measured", "skipped"}:
-            yield _finding(Status.ERROR, Kind.OUTPUT, f"{record.boot}: unknown state {record.state!r}", record.boot)
 
 
 def _lost(subject: Subject, record: Record) -> Finding:
     """Return what a device means that the board should have: nobody's fault is proven unless the baseline has it."""
-    if any(other.state == "measured" for other in subject.baseline):
+    if any(other.measured for other in subject.baseline):
         sentence = f"{record.boot}: {record.message}, and the baseline has it"
         return _finding(Status.FAIL, Kind.MISSING, sentence, record.boot)
     sentence = f"{record.boot}: {record.message}: look at the disk, its link, and the kernel's configuration"
@@ -184,7 +184,7 @@ def _skipped(subject: Subject, record: Record, limits: Sequence[Threshold]) -> I
     if asked and ran and asked != ran:
         lost = f"flavour lost: the kernel should be {asked} and is {ran}"
         yield _finding(Status.FAIL, Kind.FLAVOUR, f"{lost}; {sentence}", record.boot)
-    elif any(other.state == "measured" for other in subject.baseline):
+    elif any(other.measured for other in subject.baseline):
         yield _finding(Status.FAIL, Kind.MISSING, f"{sentence}, and the baseline has it", record.boot)
     elif OTHER_BUILD not in record.machine and any(limit.kind is not LimitKind.FAULT for limit in limits):
         yield _finding(Status.MISS, Kind.MISSING, f"{sentence}, and thresholds.yaml has limits for it", record.boot)
@@ -239,14 +239,14 @@ def _guarantees(
 
 
 def _on_host_time(records: Sequence[Record]) -> bool:
-    return any(record.environment.time == "host" for record in records)
+    return any(record.environment.time == TimeBase.HOST for record in records)
 
 
 def _host_too_busy(records: Sequence[Record]) -> Iterator[Finding]:
     """Yield a finding for each boot on host time that lost so many wake-ups that the host was too busy for it."""
     for record in records:
         lost, due = _lost_wakeups([record])
-        if record.state == "measured" and record.environment.time == "host" and lost > _LOST * due:
+        if record.measured and record.environment.time == TimeBase.HOST and lost > _LOST * due:
             sentence = (
                 f"{record.boot}: host too busy: {_lost_share(lost, due)}; measure again on a host with less to do"
             )

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Protocol
 
 from rtgate.board import isolation, pcie
-from rtgate.board.boards import Board, Qemu
+from rtgate.board.boards import Board
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.board.tuning import DEFAULT, Tuning, cpus
 from rtgate.console.faults import FATAL, OF_TIME
 from rtgate.errors import ParseError
@@ -19,15 +20,17 @@ from rtgate.measure.profiles import Profile
 from rtgate.measure.raw_output import Reading
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence
+from rtgate.records.expectation import Expectation
 from rtgate.records.record import OTHER_BUILD, KernelIdentity, Record
 from rtgate.target import host
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
-from rtgate.tools import Setting, Tool, companions, loads
+from rtgate.tools import Expected, Setting, Tool, companions, loads
 from rtgate.tools.loads import Load
 from rtgate.tools.measurement import Measurement
 from rtgate.tools.needs import NEVER, Need, unmet_needs
-from rtgate.validity import links, readings
+from rtgate.validity import links, registry
+from rtgate.validity.check import PlanInputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,18 +71,16 @@ class Arm:
     """One kernel of a comparison on one board, ready to be measured.
 
     Attributes:
-        name: `baseline` or `candidate`.
-        time: `virtual`, `host` or `real`.
         target: what carries out the plans.
         configuration: what the kernel was built with, value by symbol; empty if nobody knows.
         attached: whether the board was running before anybody measured, so that its log may have lost its beginning.
     """
 
-    name: str
+    name: ArmName
     board: Board
     kernel: KernelIdentity
     profile: Profile
-    time: str
+    time: TimeBase
     target: Target
     tuning: Tuning = DEFAULT
     configuration: Mapping[str, str] = field(default_factory=dict)
@@ -95,7 +96,7 @@ def setting(case: Case, arm: Arm) -> Setting:
         board_cpus=arm.board.cpus,
         memory_mib=arm.board.memory_mib,
         duration_s=arm.profile.of(case.tool.name, case.suite, case.load).duration_s,
-        virtual_time=arm.time == "virtual",
+        virtual_time=arm.time == TimeBase.VIRTUAL,
         pcie=_functions(case, arm),
         storage=arm.board.nvme,
         directory=arm.board.work_directory,
@@ -139,7 +140,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         case=case.name,
         argv=case.tool.argv(setting(case, arm)),
         load=load,
-        waits_for_load=arm.time != "virtual",
+        waits_for_load=arm.time != TimeBase.VIRTUAL,
         seed=seed,
         duration_s=expected.duration_s,
         work_s=expected.work_s,
@@ -161,7 +162,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         work_directory=arm.board.work_directory,
         devices=_devices(case, arm) if arm.board.qemu else (),
         storage=storage_use.use(case.tools, made),
-        watched=(*(links.WATCHED if _functions(case, arm) else ()), *readings.watched(arm.time, arm.tuning)),
+        watched=registry.files(PlanInputs(time=arm.time, tuning=arm.tuning, functions=_functions(case, arm))),
     )
 
 
@@ -292,9 +293,9 @@ def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
         board=arm.board.name,
         arm=arm.name,
         profile=arm.profile.name,
-        seed=made.seed if arm.time == "virtual" else None,
+        seed=made.seed if arm.time == TimeBase.VIRTUAL else None,
         boot_id=observed.facts(outcome.files, "facts").get("/proc/sys/kernel/random/boot_id", ""),
-        state=result.state.value,
+        state=result.state,
         message=result.message,
         argv=made.argv,
         kernel=arm.kernel,
@@ -311,7 +312,7 @@ def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
 
 def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Environment:
     files, board = outcome.files, arm.board
-    qemu = board.qemu if arm.time != "real" else None
+    qemu = board.qemu if arm.time != TimeBase.REAL else None
     facts, before = observed.facts(files, "facts"), observed.facts(files, "facts.start")
     version = facts.get("/proc/sys/kernel/version", "")
     return Environment(
@@ -322,9 +323,9 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         cpus=str(board.cpus),
         cpu_model=qemu.cpu if qemu else "",
         memory_mib=str(board.memory_mib),
-        instruction_ns=str(qemu.instruction_ns) if qemu and arm.time == "virtual" else "",
+        instruction_ns=str(qemu.instruction_ns) if qemu and arm.time == TimeBase.VIRTUAL else "",
         emulator=outcome.machine.get("qemu", ""),
-        machine=_machine(qemu, devices) if qemu else "",
+        machine=qemu.machine_with(devices) + (f" with {', '.join(devices)}" if devices else "") if qemu else "",
         rootfs=outcome.machine.get("rootfs", ""),
         tools=observed.tools(facts),
         flavour=observed.flavour(facts),
@@ -352,30 +353,28 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
     )
 
 
-def _machine(qemu: Qemu, devices: tuple[str, ...]) -> str:
-    """Return the virtual machine as its environment names it, with the devices that the case asked for."""
-    return qemu.machine_with(devices) + (f" with {', '.join(devices)}" if devices else "")
+def _expectation(case: Case, arm: Arm, expected: Expected) -> Expectation:
+    both = companions.with_companion(expected, case.companion, setting(case, arm)) if case.companion else expected
+    of_tool = {one.name: getattr(both, one.name) for one in fields(both)}
+    return Expectation(
+        **{**of_tool, "cpus": expected.cpus or (cpus(arm.tuning.cpus) if arm.tuning.cpus else ())},
+        options=arm.profile.asks(case.tool.name, case.suite, case.load),
+        command_line=arm.tuning.command_line,
+        priorities=dict(arm.tuning.priorities),
+        irq_affinity=arm.tuning.irq_affinity,
+        counters=links.counted(_functions(case, arm)),
+        temperature_limit=arm.board.temperature_limit,
+        firmware=dict(arm.board.firmware),
+    )
 
 
 def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
     moments = ("start", "middle", "late", "end")
     expected = case.tool.expected(setting(case, arm))
     around = observed.around(files)
-    state, told = links.of(around), readings.of(around)
+    state, told = links.of(around), registry.readings(around)
     return Evidence(
-        asked={
-            **asdict(expected),
-            **(companions.asked(case.companion, setting(case, arm), expected) if case.companion else {}),
-            "seen": expected.seen.value,
-            "cpus": list(expected.cpus or (cpus(arm.tuning.cpus) if arm.tuning.cpus else ())),
-            "options": arm.profile.asks(case.tool.name, case.suite, case.load),
-            "command_line": arm.tuning.command_line,
-            "priorities": dict(arm.tuning.priorities),
-            "irq_affinity": arm.tuning.irq_affinity,
-            "counters": links.counted(_functions(case, arm)),
-            "temperature_limit": arm.board.temperature_limit,
-            "firmware": dict(arm.board.firmware),
-        },
+        expectation=_expectation(case, arm, expected),
         load=case.load,
         load_processes=_load(case, arm).processes,
         load_output=observed.load_output(files),
@@ -385,13 +384,13 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
         elapsed_s=observed.elapsed_s(files),
         settings={path: values for path, values in (observed.UNREAD | around).items() if path not in state | told},
         pcie=state,
-        readings=told | ({} if arm.time == "virtual" else observed.uptimes(files)),
+        readings=told | ({} if arm.time == TimeBase.VIRTUAL else observed.uptimes(files)),
         writes={
             write.path: write.reads or f"^{re.escape(write.value)}$"
             for write in (*case.tool.writes, *arm.tuning.writes)
         },
         kernel_threads=observed.kernel_threads(files, arm.tuning),
-        log=observed.kernel_log(files, ours=arm.time != "real" and not arm.attached),
+        log=observed.kernel_log(files, ours=arm.time != TimeBase.REAL and not arm.attached),
         suspends=observed.suspends(files),
         rcu_nocbs=observed.rcu_nocbs(files) if "rcu_nocbs" in isolation.asked(arm.tuning.command_line) else None,
         processes=tuple(dict.fromkeys(observed.text(files, "processes").splitlines())),

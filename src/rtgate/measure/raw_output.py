@@ -97,7 +97,7 @@ def discrepancies(record: Record) -> tuple[str, ...]:
     """Return where a record and the files beside it say different things, one sentence each."""
     assert record.directory is not None
     files, found = _sources(record, record.directory)
-    if record.state != "measured" or found:
+    if not record.measured or found:
         return tuple(found[:_MOST])
     raw = {name.removeprefix("raw/"): data for name, data in files.items() if name.startswith("raw/")}
     if not raw:
@@ -130,7 +130,7 @@ def _sources(record: Record, directory: Path) -> tuple[dict[str, bytes], list[st
         else:
             if hashlib.sha256(files[name]).hexdigest() != digest:
                 found.append(f"{name} was changed after record.json was made from it")
-    if record.state == "measured" and "raw/tool.rc" not in record.sources and files.keys() - {"console.log"}:
+    if record.measured and "raw/tool.rc" not in record.sources and files.keys() - {"console.log"}:
         found.append("record.json does not list raw/tool.rc, the exit code of its tool")
     return files, found
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate import files
+from rtgate.board.boot import TimeBase
 from rtgate.errors import Interrupted
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.measure.raw_output import verified
@@ -44,18 +45,18 @@ class Run:
     @property
     def jobs(self) -> int:
         """How many boots may run at once: virtual time does not care, a live board is one."""
-        parallel = all(arm.time == "virtual" for arm in self.arms)
+        parallel = all(arm.time == TimeBase.VIRTUAL for arm in self.arms)
         return max(1, os.cpu_count() or 1) if parallel else 1
 
     def boots(self, case: Case) -> tuple[int, ...]:
         """Return the seeds, or the numbers, of a case's boots on each arm."""
         lengths = self.arms[0].profile.of(case.tool.name, case.suite, case.load)
-        virtual = self.arms[0].time == "virtual"
+        virtual = self.arms[0].time == TimeBase.VIRTUAL
         return self.seeds or (lengths.seeds if virtual else tuple(range(1, lengths.boots + 1)))
 
     def order(self, case: Case) -> Iterator[tuple[Arm, int]]:
         """Yield a case's boots in the order in which they are made."""
-        virtual = all(arm.time == "virtual" for arm in self.arms)
+        virtual = all(arm.time == TimeBase.VIRTUAL for arm in self.arms)
         if virtual and len({arm.kernel.image_sha256 for arm in self.arms}) < len(self.arms):
             # One image in both arms: the second takes what the first has made, and none waits for a boot under way.
             yield from ((arm, seed) for arm in self.arms for seed in self.boots(case))
@@ -82,7 +83,7 @@ class Run:
     def missing(self, case: Case, records: Sequence[Record]) -> tuple[str, ...]:
         """Return the boots of one arm that this run was to measure and that left no record, as people name them."""
         boots = self.boots(case)
-        if self.arms[0].time == "virtual":
+        if self.arms[0].time == TimeBase.VIRTUAL:
             seen = {record.seed for record in records}
             return tuple(f"seed {seed}" for seed in boots if seed not in seen)
         lost = len(boots) - len(records)
@@ -97,7 +98,7 @@ class Run:
         """Write down which records of a case are going to come. Raises InfrastructureError."""
         for arm in self.arms:
             place = Place(records=self.records, board=arm.board.name, arm=arm.name, case=case.name)
-            virtual = arm.time == "virtual"
+            virtual = arm.time == TimeBase.VIRTUAL
             planned.plan(place, self.boots(case), virtual=virtual, steps=self.looks, screen=self.screen)
 
     def one(self, case: Case, arm: Arm, seed: int) -> Record:
@@ -106,7 +107,7 @@ class Run:
             raise Interrupted("stopped")
         record, outcome = measure(case, arm, seed)
         # In a job the boot has a number there, and who fetches it knows the pair.
-        if arm.time != "virtual" and "boot" not in record.machine:
+        if arm.time != TimeBase.VIRTUAL and "boot" not in record.machine:
             mark = {"stage": "screen"} if self.screen else {"pair": str(seed)}
             record = replace(record, machine={**record.machine, **mark})
         directory = records_file.write(record, outcome.files, outcome.console, self.records)

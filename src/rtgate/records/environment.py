@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from rtgate.board.boot import TimeBase
+
 # Kernel, configuration and flavour are what a comparison compares; the rest must be equal.
 # What CPUs run at in one moment is no setting, and never quite the same.
 COMPARED = frozenset(
@@ -21,10 +23,9 @@ _CONFIGURED = frozenset({"clocksource", "rt_runtime_us", "isolated", "nohz_full"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """The environment of one record; every field is text as the target or the host said it, empty if it said nothing.
+    """The environment of one record: text as the target or the host said it, empty if it said nothing.
 
     Attributes:
-        time: `virtual` (instructions are counted), `host` (QEMU on this machine's clock) or `real` (hardware).
         kernel_version: `uname -v`.
         build_id: the running kernel's GNU build id, read from /sys/kernel/notes; not on virtual time.
         config_sha256: SHA-256 of the running kernel's configuration, read from /proc/config.gz.
@@ -44,7 +45,7 @@ class Environment:
     board: str = ""
     soc: str = ""
     arch: str = ""
-    time: str = ""
+    time: TimeBase = TimeBase.UNKNOWN
     cpus: str = ""
     cpu_model: str = ""
     memory_mib: str = ""
@@ -80,13 +81,14 @@ class Environment:
 
     def as_mapping(self) -> dict[str, str]:
         """Return all fields by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {field.name: str(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_mapping(cls, data: Mapping[str, str]) -> Environment:
         """Return the environment of a mapping; keys that this version does not know are passed over."""
         known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in data.items() if name in known})
+        told = {name: value for name, value in data.items() if name in known and name != "time"}
+        return cls(**told, time=TimeBase(data.get("time", "")))
 
     def compared(self, other: Environment) -> frozenset[str]:
         """Return the fields in which the two may differ and be compared all the same.

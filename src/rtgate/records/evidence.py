@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rtgate.tools import Bound
+from rtgate.records.expectation import Expectation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Evidence:
     """What was seen of the measurement itself, for its validity.
 
     Attributes:
-        asked: what the tool had to do (see `tools.Expected`), as a mapping.
+        expectation: what the measurement had to be.
         load_processes: how many processes the load has at least.
         settings: settings of the target by path, as read before and after the measurement; empty if they were not.
         kernel_threads: those whose priority the tuning sets.
@@ -56,7 +56,7 @@ class Evidence:
         load_output: the end of what the load printed; `load_ended` its exit code, if it was seen to end by itself.
     """
 
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    expectation: Expectation
     load: str = "idle"
     load_processes: int = 1
     threads: tuple[Thread, ...] = ()
@@ -73,22 +73,6 @@ class Evidence:
     rcu_nocbs: str | None = None
     load_output: str = ""
     load_ended: int | None = None
-
-    @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """What the board's file demanded of the measurements. Raises TypeError or KeyError if it is damaged."""
-        return tuple(_bound(entry) for entry in self.asked.get("bounds", ()))
-
-
-def _bound(entry: Mapping[str, Any]) -> Bound:
-    labels = of_kind((dict,), entry["labels"])
-    return Bound(
-        measurement=of_kind((str,), entry["measurement"]),
-        labels={name: of_kind((str,), label) for name, label in labels.items()},
-        value=float(of_kind((int, float), entry["value"])),
-        source=of_kind((str,), entry["source"]),
-        exact=of_kind((bool,), entry.get("exact", False)),
-    )
 
 
 def of_kind(kinds: tuple[type, ...], value: Any) -> Any:

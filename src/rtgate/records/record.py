@@ -22,9 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from rtgate import files as regular_file
+from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.records.codec import decoded, encoded
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence, LoadSeen, Thread, of_kind
+from rtgate.records.expectation import Expectation
 from rtgate.records.kernel_identity import KernelIdentity as KernelIdentity  # noqa: PLC0414 - a part of a record
 from rtgate.tools.measurement import Measurement
 
@@ -62,7 +65,6 @@ class Record:
 
     Attributes:
         case: `suite/tool:load`.
-        state: how far the boot came, in the words of `target.outcome.State`.
         message: one sentence, empty when it measured.
         seed: the seed of a virtual-time boot; None elsewhere.
         seconds: host seconds by step.
@@ -78,11 +80,11 @@ class Record:
 
     case: str
     board: str
-    arm: str
+    arm: ArmName
     profile: str
     seed: int | None
     boot_id: str
-    state: str
+    state: State
     message: str
     argv: tuple[str, ...]
     kernel: KernelIdentity
@@ -109,9 +111,14 @@ class Record:
         return f"seed {self.seed}" if self.seed is not None else f"boot {known}"
 
     @property
+    def measured(self) -> bool:
+        """Whether the plan ended and its results are here."""
+        return self.state == State.MEASURED
+
+    @property
     def virtual_time(self) -> bool:
         """Whether the figures are virtual time."""
-        return self.environment.time == "virtual"
+        return self.environment.time == TimeBase.VIRTUAL
 
     @property
     def pair(self) -> int | None:
@@ -247,12 +254,14 @@ def as_json(record: Record) -> dict[str, Any]:
     return {
         "format": FORMAT,
         **{name: getattr(record, name) for name in _PLAIN},
+        "arm": record.arm.value,
+        "state": record.state.value,
         **({"chunk": _slots(record.chunk)} if record.chunk is not None else {}),
         "argv": list(record.argv),
         "kernel": _slots(record.kernel),
         "environment": record.environment.as_mapping(),
         "evidence": {
-            "asked": dict(evidence.asked),
+            "asked": encoded(evidence.expectation),
             "load": evidence.load,
             "load_processes": evidence.load_processes,
             "threads": [_slots(thread) for thread in evidence.threads],
@@ -281,7 +290,7 @@ def as_json(record: Record) -> dict[str, Any]:
 
 
 _PLAIN = {
-    **dict.fromkeys(("case", "board", "arm", "profile", "boot_id", "state", "message"), (str,)),
+    **dict.fromkeys(("case", "board", "profile", "boot_id", "message"), (str,)),
     "seed": (int, type(None)),
 }
 
@@ -295,15 +304,11 @@ def _slots(value: Any) -> dict[str, Any]:
 
 
 def _decoded(data: dict[str, Any], directory: Path | None) -> Record:
-    record = _record(data, directory)
-    _ = record.evidence.bounds  # damaged ones are no use to anybody
-    return record
-
-
-def _record(data: dict[str, Any], directory: Path | None) -> Record:
     evidence = data["evidence"]
     return Record(
         **{name: of_kind(kind, data[name]) for name, kind in _PLAIN.items()},
+        arm=ArmName(data["arm"]),
+        state=State(data["state"]),
         chunk=Chunk(**data["chunk"]) if "chunk" in data else None,
         argv=tuple(data["argv"]),
         kernel=KernelIdentity(**data["kernel"]),
@@ -311,7 +316,7 @@ def _record(data: dict[str, Any], directory: Path | None) -> Record:
             {name: of_kind((str,), text) for name, text in data["environment"].items()}
         ),
         evidence=Evidence(
-            asked=of_kind((dict,), evidence["asked"]),
+            expectation=decoded(evidence["asked"], Expectation),
             load=evidence["load"],
             load_processes=evidence["load_processes"],
             threads=tuple(Thread(**thread) for thread in evidence["threads"]),

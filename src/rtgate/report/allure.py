@@ -20,6 +20,7 @@ from allure_commons.model2 import Status as AllureStatus
 
 from rtgate import __version__, files, site
 from rtgate.board import boards
+from rtgate.board.boot import State
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Status, Verdict
 from rtgate.records.record import Record
@@ -28,6 +29,7 @@ from rtgate.report.categories import CATEGORIES, message
 from rtgate.report.steps import Attachment, Step, steps, times
 from rtgate.report.surroundings import properties, surroundings, title
 from rtgate.report.text import last_lines, plain
+from rtgate.validity import registry
 
 # A case that was measured and not judged was not skipped: nobody knows whether it is good.
 _STATUSES = {
@@ -77,7 +79,7 @@ def write(
 
 
 def _declared(board: str) -> Mapping[str, str]:
-    return boards.board(board).not_applicable if board in site.names("boards") else {}
+    return registry.not_applicable(boards.board(board)) if board in site.names("boards") else {}
 
 
 class _Writer:
@@ -188,7 +190,7 @@ def _trace(case: CaseReport) -> str:
     for record in case.records:
         parts += [f"{record.boot}: {fault.kind}\n{plain(fault.text)}" for fault in record.faults]
         console = record.directory / "console.log" if record.directory else None
-        if record.state not in {"measured", "lab"} and console is not None and console.is_file():
+        if record.state not in {State.MEASURED, State.LAB} and console is not None and console.is_file():
             end = last_lines(files.read_bytes(console, files.RAW_LIMIT))
             parts.append(f"{record.boot}: last lines of the console\n{end}")
     return "\n\n".join(part for part in parts if part)

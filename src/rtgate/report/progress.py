@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from rtgate.board.boot import State
 from rtgate.judge.limits import shown
 from rtgate.records.record import Record
 from rtgate.report.text import plain
@@ -119,9 +120,9 @@ class Progress:
 
 def headline(record: Record) -> str:
     """Return the one figure by which people know a boot, or why there is none."""
-    if record.state != "measured":
+    if not record.measured:
         return f"{record.state}: {plain(record.message).partition(chr(10))[0]}"
     worst = [one.quantity for one in record.measurements if one.name == "latency.max" and one.quantity is not None]
     if not worst:
-        return "measured"
+        return State.MEASURED
     return f"max {shown(max(worst, key=lambda quantity: quantity.value), record.environment.instruction_ns)}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate import files as regular_file
+from rtgate.board.boot import State
 from rtgate.judge.limits import shown
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import FaultSeen, Record
@@ -17,19 +18,19 @@ from rtgate.report.cases import CaseReport, figures
 from rtgate.report.categories import message
 from rtgate.report.text import plain, visible
 from rtgate.validity.check import Check, CheckResult
-from rtgate.validity.checks import checks
+from rtgate.validity.registry import checks
 
 _MOST_BOOTS = 8  # so many boots keep all their files in a report; of more, only those that matter
 _LONGEST = 256 * 1024  # longer texts are attached compressed: the report is one file
 _KERNEL_LOG = "dmesg"
 _STATES = {
-    "measured": Status.PASS,
-    "skipped": Status.SKIP,
-    "no boot": Status.FAIL,
-    "kernel fault": Status.FAIL,
-    "hang": Status.FAIL,
-    "lab": Status.MISS,
-    "device lost": Status.MISS,
+    State.MEASURED: Status.PASS,
+    State.SKIPPED: Status.SKIP,
+    State.NO_BOOT: Status.FAIL,
+    State.FAULT: Status.FAIL,
+    State.HANG: Status.FAIL,
+    State.LAB: Status.MISS,
+    State.LOST: Status.MISS,
 }
 
 
@@ -132,7 +133,7 @@ def _validity(case: CaseReport, not_applicable: Mapping[str, str]) -> list[Step]
     """Return one step with a step for each check, which tells the boots apart only where they differ."""
     found: dict[str, list[tuple[Record, Check]]] = {}
     for record in case.records:
-        if record.state == "measured":
+        if record.measured:
             for check in checks(record, not_applicable):
                 found.setdefault(check.name, []).append((record, check))
     if not found:
@@ -196,9 +197,9 @@ def _boot(record: Record, verdicts: Sequence[Verdict], *, files: bool) -> Step:
     span = times(record)
     start, stop = span or (None, None)
     middle = None if start is None else min(start + record.seconds.get("boot", 0.0), stop or start)
-    came_up = "boot" in record.seconds or record.state == "measured"
+    came_up = "boot" in record.seconds or record.measured
     inner = [Step(name=_booted(record), status=Status.PASS if came_up else state, start=start, stop=middle)]
-    if record.state != "no boot":
+    if record.state != State.NO_BOOT:
         inner.append(Step(name=_measured(record), status=state, start=middle, stop=stop, parameters=_numbers(record)))
     inner += [_fault(record, fault, verdicts, stop) for fault in record.faults]
     return Step(
@@ -223,7 +224,7 @@ def _fault(record: Record, fault: FaultSeen, verdicts: Sequence[Verdict], moment
 
 
 def _title(record: Record) -> str:
-    if record.state != "measured":
+    if not record.measured:
         return f"{record.boot}: {record.state}: {plain(record.message).partition(chr(10))[0]}"
     found = figures([record])
     high = f", max {shown(found.high, record.environment.instruction_ns)}" if found.high else ""
@@ -239,7 +240,7 @@ def _target_time(record: Record) -> str:
 
 def _booted(record: Record) -> str:
     if "boot" not in record.seconds:
-        nothing = record.state == "skipped" and record.machine.get("ran") == "nothing"
+        nothing = record.state == State.SKIPPED and record.machine.get("ran") == "nothing"
         return "boot: none, the board's file says enough" if nothing else "boot: it did not come to the plan"
     before, again = record.machine.get("booted"), record.machine.get("repeated")
     when = (
@@ -249,7 +250,7 @@ def _booted(record: Record) -> str:
 
 
 def _measured(record: Record) -> str:
-    if record.state != "measured":
+    if not record.measured:
         return f"measure: {record.state}"
     host = f" in {record.seconds['measure']:.1f} s on the host's clock" if "measure" in record.seconds else ""
     return f"measure: {' '.join(record.argv[:1])} beside {record.evidence.load}, {_target_time(record)}{host}"
@@ -271,7 +272,7 @@ def _kept(case: CaseReport) -> tuple[Record, ...]:
         return case.records
     named = {verdict.boot for verdict in case.verdicts if verdict.status.rank < Status.PASS.rank}
     worst = figures(case.records).worst
-    wanted = [record for record in case.records if record.state != "measured" or record.boot in named]
+    wanted = [record for record in case.records if not record.measured or record.boot in named]
     ordered = ([worst] if worst is not None else []) + [record for record in wanted if record is not worst]
     return tuple(ordered[:_MOST_BOOTS])
 
@@ -283,7 +284,7 @@ def _files(record: Record) -> list[Attachment]:
     raw = sorted((record.directory / "raw").glob("*"))
     tool = [path for path in raw if path.suffix == ".json" or path.name in {"tool.out", "tool.err"}]
     paths = [record.directory / "console.log", *tool, record.directory / "record.json"]
-    if record.faults or record.state != "measured":
+    if record.faults or not record.measured:
         paths.insert(1, record.directory / "raw" / _KERNEL_LOG)
     return [_file(record, path) for path in paths if path.is_file() and path.stat().st_size]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rtgate import __version__
+from rtgate.board.boot import ArmName
 from rtgate.records.record import Record
 from rtgate.report.text import plain
 
@@ -98,7 +99,7 @@ def _ranges(numbers: Sequence[int]) -> str:
 def title(records: Sequence[Record]) -> str:
     """Return the report's name: the boards and the kernels that were judged."""
     boards = ", ".join(sorted({record.board for record in records})) or "nothing measured"
-    judged = [record for record in records if record.arm == "candidate"] or records
+    judged = [record for record in records if record.arm == ArmName.CANDIDATE] or records
     releases = {record.environment.kernel_release or record.kernel.release for record in judged}
     return plain(f"rtgate: {boards} {', '.join(sorted(filter(None, releases)))}".strip()).replace("\n", " ")
 

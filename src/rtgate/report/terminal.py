@@ -124,7 +124,7 @@ def _numbers(records: Sequence[Record], limit: Quantity | None) -> tuple[str, ..
     found: Figures = figures(records)
     values = (found.low, found.mean, found.high, microseconds(limit) if limit else None)
     lost = "-" if found.lost is None else str(found.lost)
-    measured = sum(record.state == "measured" for record in records)
+    measured = sum(record.measured for record in records)
     boots = str(measured) if measured == len(records) else f"{measured}/{len(records)}"
     return (boots, *(f"{value.value:.1f}" if value else "-" for value in values), lost)
 

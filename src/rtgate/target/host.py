@@ -11,6 +11,7 @@ import os
 import re
 from pathlib import Path
 
+from rtgate.board.boot import TimeBase
 from rtgate.console.faults import FATAL, FaultKind
 from rtgate.target.frozen import is_frozen
 from rtgate.target.outcome import Outcome, State
@@ -55,25 +56,29 @@ def excuse(state: State, outcome: Outcome) -> str:
     return ""
 
 
-def unread(outcome: Outcome, message: str, time: str) -> tuple[State, str]:
-    """Return what unreadable output of a tool means, and a sentence; `time` is `virtual`, `host` or `real`."""
+def unread(outcome: Outcome, message: str, time: TimeBase) -> tuple[State, str]:
+    """Return what unreadable output of a tool means, and a sentence."""
     if not outcome.files.get("tool.deadline", b"").strip():
         return State.UNREADABLE, message
-    if time == "host" and outcome.host_wait is None:
+    if time == TimeBase.HOST and outcome.host_wait is None:
         # In a lab nobody sees how long an emulated board waited for a processor of its host.
         return State.LAB, f"{message}; the target lives, and on host time nobody can tell the kernel from a busy host"
     # A tool that never ends, and cannot say why, was left waiting by the kernel.
     return State.HANG, message
 
 
-def excuse_unended(outcome: Outcome, time: str) -> str:
+def excuse_unended(outcome: Outcome, time: TimeBase) -> str:
     """Return why this host may be the reason that a tool never ended and said nothing, which it reads as a failure.
 
     Empty where the failure stands: on virtual time, on hardware, on a host that is known not to have been busy, and
     if the tool told of it.
     """
     stopped = outcome.files.get("tool.deadline", b"").decode("utf-8", errors="replace").strip()
-    if not stopped or time != "host" or any(outcome.files.get(name, b"").strip() for name in ("tool.out", "tool.err")):
+    if (
+        not stopped
+        or time != TimeBase.HOST
+        or any(outcome.files.get(name, b"").strip() for name in ("tool.out", "tool.err"))
+    ):
         return ""
     state, message = unread(outcome, f"the tool was stopped {stopped}: it did not end by itself", time)
     if state is State.LAB:

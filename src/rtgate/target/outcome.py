@@ -8,25 +8,11 @@ import tarfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 
+from rtgate.board.boot import State as State  # noqa: PLC0414 - a part of an outcome
 from rtgate.console.faults import Fault
 from rtgate.console.frames import FrameReader
 from rtgate.errors import ParseError
-
-
-class State(Enum):
-    """How far a boot came, and so whose turn it is."""
-
-    MEASURED = "measured"  # the plan ended and its results are here
-    SKIPPED = "skipped"  # nobody: the target lacks what the tool needs, and the plan said so
-    LOST = "device lost"  # the kernel, the link or the lab: a device of the board's file is not there
-    NO_BOOT = "no boot"  # the kernel: it never came to the plan
-    FAULT = "kernel fault"  # the kernel: it died during the plan
-    HANG = "hang"  # the kernel: a deadline passed in silence
-    UNREADABLE = "unreadable"  # we, or the line: the results cannot be read
-    UNREPEATED = "not repeated"  # we: an equal boot printed something else
-    LAB = "lab"  # the lab: QEMU, power, disk, console
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

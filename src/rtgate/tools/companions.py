@@ -7,7 +7,7 @@ A companion runs from before the other tool starts until after it ended. Its mea
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from rtgate.tools import Expected, Output, Setting, Tool
 from rtgate.tools.loads import Load
@@ -42,9 +42,9 @@ def measured(tool: Tool, output: Output) -> tuple[Measurement, ...]:
     return tuple(replace(one, name=f"{tool.name}.{one.name}") for one in tool.parse(output))
 
 
-def asked(tool: Tool, setting: Setting, expected: Expected) -> dict[str, object]:
-    """Return what both had to do, of what `expected` says about the other tool alone."""
+def with_companion(expected: Expected, tool: Tool, setting: Setting) -> Expected:
+    """Return what both have to do, of what `expected` says about the other tool alone."""
     more = tool.expected(beside(setting))
-    counts = [{"measurement": f"{tool.name}.{one.measurement}", "least": one.least} for one in more.counts]
+    counts = (replace(one, measurement=f"{tool.name}.{one.measurement}") for one in more.counts)
     health = f"{tool.name}.{more.health}" if more.health else expected.health
-    return {"counts": [*map(asdict, expected.counts), *counts], "health": health}
+    return replace(expected, counts=(*expected.counts, *counts), health=health)

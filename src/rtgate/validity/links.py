@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from rtgate.board.pcie import Function
 from rtgate.console.faults import FaultKind
+from rtgate.records.expectation import CountedFunction
 from rtgate.records.record import FaultSeen
 
 FUNCTIONS = "/sys/bus/pci/devices"
@@ -58,23 +58,23 @@ def faults(state: State, functions: Mapping[str, Function]) -> tuple[FaultSeen, 
     return tuple(found)
 
 
-def counted(functions: Mapping[str, Function]) -> list[dict[str, str]]:
-    """Return whose counters a board's file says are there: a name, and the address or vendor:device."""
+def counted(functions: Mapping[str, Function]) -> tuple[CountedFunction, ...]:
+    """Return whose counters a board's file says are there."""
     found = []
     for function in functions.values():
         if function.aer in {"port", "both"}:
-            found.append({"name": f"the port of {function.name}", "where": function.port})
+            found.append(CountedFunction(name=f"the port of {function.name}", where=function.port))
         if function.aer in {"function", "both"}:
-            found.append({"name": function.name, "where": function.where})
-    return found
+            found.append(CountedFunction(name=function.name, where=function.where))
+    return tuple(found)
 
 
-def unread(state: State, counted: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def unread(state: State, counted: Sequence[CountedFunction]) -> tuple[str, ...]:
     """Return whose counters were not read before or after, of those that should be there, as people name them."""
     there = _by_address(state)
     missing = []
     for entry in counted:
-        name, where = str(entry["name"]), str(entry["where"])
+        name, where = entry.name, entry.where
         known = [files for address, files in there.items() if where in {address, _id(files)}]
         for moment, when in enumerate(("before", "after")):
             if not any(all(files.get(file, ("", ""))[moment] for file in _OF_FUNCTION) for files in known):

@@ -9,7 +9,7 @@ from rtgate.records.record import Record
 
 def measuring_threads(record: Record, moment: str = "") -> tuple[Thread, ...]:
     """Return the threads with the policy and priority of a measuring thread, at one moment or at all moments."""
-    groups = {(int(group["policy"]), int(group["priority"])) for group in record.evidence.asked["threads"]}
+    groups = {(group.policy, group.priority) for group in record.evidence.expectation.threads}
     return tuple(
         thread
         for thread in record.evidence.threads

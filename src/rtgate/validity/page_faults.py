@@ -3,39 +3,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rtgate.board.boot import TimeBase
+from rtgate.records.evidence import Thread
 from rtgate.records.record import Record
-from rtgate.validity.check import Check, Invalidates, judged, not_applicable
+from rtgate.validity import threads
+from rtgate.validity.check import Answer, CheckResult, Invalidates, ValidityCheck, judged, not_applicable
 from rtgate.validity.measuring_threads import measuring_threads
 
 _LOCKING = "--mlockall"
-_NAME = "page-faults"
 
 
-def page_fault_check(record: Record, *, lacking: bool = False) -> Check:
+def _judge(record: Record) -> Answer:
     """Check that no measuring thread had a page fault between two looks, both in the measuring window.
 
     For tools that lock their memory: their threads touched all of it before they measure. A fault after that is a tool
-    or a kernel whose mlockall(2) does not hold; a limit that was broken is broken all the same. `lacking` is whether
-    another check says already that the measuring threads were not there.
+    or a kernel whose mlockall(2) does not hold; a limit that was broken is broken all the same.
     """
-    exempt = _exempt(record)
-    if exempt:
-        return judged(_NAME, Invalidates.GOOD_NEWS, "", exempt)
+    if _LOCKING not in record.argv:
+        return judged("", "the tool does not lock its memory")
+    if not record.evidence.expectation.threads:
+        return judged("", "the tool has no real-time thread of its own")
     before, after = measuring_threads(record, "middle"), measuring_threads(record, "late")
     if any(thread.minor_faults is None for thread in (*before, *after)):
-        unread = "the page faults of its measuring threads were not read"
-        if record.unproven:
-            return not_applicable(_NAME, Invalidates.GOOD_NEWS, unread)
-        return judged(_NAME, Invalidates.GOOD_NEWS, f"{unread}: measure again", "")
+        return not_applicable("the record is older than this check")
     if len(before) != len(after) or not before:
-        unequal = (
-            f"{len(before)} measuring threads were there at half of the run and {len(after)} at nine tenths: their "
-            "page faults in between are not known"
-        )
-        if lacking or record.environment.time == "host":
-            # A busy host looks late, when they have ended, and no figure is judged there.
-            return not_applicable(_NAME, Invalidates.GOOD_NEWS, unequal)
-        return judged(_NAME, Invalidates.GOOD_NEWS, f"{unequal}: measure again", "")
+        return _unequal(record, before, after)
     minor = sum(one.minor_faults or 0 for one in after) - sum(one.minor_faults or 0 for one in before)
     major = sum(one.major_faults or 0 for one in after) - sum(one.major_faults or 0 for one in before)
     problem = (
@@ -44,11 +38,25 @@ def page_fault_check(record: Record, *, lacking: bool = False) -> Check:
         if minor or major
         else ""
     )
-    return judged(_NAME, Invalidates.GOOD_NEWS, problem, f"no page fault of {len(before)} measuring threads")
+    return judged(problem, f"no page fault of {len(before)} measuring threads")
 
 
-def _exempt(record: Record) -> str:
-    """Return why no page fault can make this measurement invalid; empty if one can."""
-    if _LOCKING not in record.argv:
-        return "the tool does not lock its memory"
-    return "" if record.evidence.asked["threads"] else "the tool has no real-time thread of its own"
+def _unequal(record: Record, before: Sequence[Thread], after: Sequence[Thread]) -> Answer:
+    unequal = (
+        f"{len(before)} measuring threads were there at half of the run and {len(after)} at nine tenths: their "
+        "page faults in between are not known"
+    )
+    if record.environment.time == TimeBase.HOST:
+        # A busy host looks late, when they have ended, and no figure is judged there.
+        return not_applicable(unequal)
+    return Answer(held=CheckResult.FAILED, sentence=f"{unequal}: measure again", follows=threads.CHECK.name)
+
+
+CHECK = ValidityCheck(
+    name="page-faults",
+    holds="no measuring thread of a tool that locks its memory (`--mlockall`) had a page fault from half to nine "
+    "tenths of the run (`/proc/PID/task/*/stat`). Both looks saw equally many of these threads. On "
+    "host time a look that came too late makes the check not applicable",
+    invalidates=Invalidates.GOOD_NEWS,
+    judge=_judge,
+)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Steady state: whether the rounds of a measurement had stopped drifting before it was made.
+"""Validity check: what was measured in rounds had become steady.
+
+Steady state: whether the rounds of a measurement had stopped drifting before it was made.
 
 The rule is that of the SNIA Solid State Storage Performance Test Specification (2.0.2, section 2.1.24), applied to the
 last five rounds: largest and smallest lie within 20 % of their mean, and the straight line fitted to them by least
@@ -9,6 +11,9 @@ squares rises or falls by no more than 10 % of it. What was measured after the r
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from rtgate.records.record import Record
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
 
 WINDOW = 5
 _RANGE = 0.20
@@ -41,3 +46,23 @@ def _slope(values: Sequence[float]) -> float:
     centre = (len(values) - 1) / 2
     weights = [place - centre for place in range(len(values))]
     return sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(w * w for w in weights)
+
+
+def _judge(record: Record) -> Answer:
+    name = record.evidence.expectation.steady
+    if not name:
+        return judged("", "the tool does not measure in rounds")
+    found = [one for one in record.measurements if one.name == f"round.{name}" and one.quantity is not None]
+    rounds = [one.quantity.value for one in sorted(found, key=lambda one: one.labels["round"]) if one.quantity]
+    measured = [one.quantity.value for one in record.measurements if one.name == name and one.quantity is not None]
+    problem = unsteady(rounds, measured[0]) if measured else f"{name} was not measured"
+    return judged(problem, f"the last {WINDOW} of {len(rounds)} rounds were steady")
+
+
+CHECK = ValidityCheck(
+    name="steady",
+    holds="the last five rounds before a disk was measured, and the measurement, keep to the "
+    "[rule of steady state](tools/fio.md#preconditioning-and-steady-state)",
+    invalidates=Invalidates.FIGURES,
+    judge=_judge,
+)

@@ -17,6 +17,7 @@ from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report.notices import say
 from rtgate.report.text import plain
+from rtgate.validity import registry
 
 
 def history_url(option: str | None) -> str | None:
@@ -43,7 +44,9 @@ def keep(url: str | None, directory: Path) -> str:
 def store_now(url: str, records: Sequence[Record], run_name: str, *, trusted: bool = False) -> Stored:
     """Store records with the time of now and what their boards declare. Raises as `history.store.store`."""
     known = set(site.names("boards"))
-    not_applicable = {name: boards.board(name).not_applicable for name in {one.board for one in records} & known}
+    not_applicable = {
+        name: registry.not_applicable(boards.board(name)) for name in {one.board for one in records} & known
+    }
     return store(
         url, records, Origin(run=run_name, now=datetime.now(UTC), not_applicable=not_applicable, trusted=trusted)
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rtgate.board import boards
 from rtgate.board.boards import FLAVOURS, Board
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts, banner, build_id
 from rtgate.kernel.artefacts import KernelBuild, sha256
@@ -32,6 +33,7 @@ from rtgate.target.qemu import version
 from rtgate.target.shared_boots import SharedBoots
 from rtgate.target.virtual import VirtualBoard
 from rtgate.tools.registry import TOOLS
+from rtgate.validity import registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,7 @@ def make_arms(request: ArmRequest, stop: threading.Event | None = None) -> tuple
     console = request.console or ("virtual" if board.virtual else "")
     if request.flavour and request.flavour not in FLAVOURS:
         raise ConfigError(f"unknown flavour {request.flavour!r} (allowed: {', '.join(FLAVOURS)})")
+    registry.not_applicable(board)  # a mistake in its file is said before anybody measures
     _consistent(board, console, request)
     stop = stop or threading.Event()
     if console in {"virtual", "host", "host-pty"}:
@@ -89,7 +92,7 @@ def _consistent(board: Board, console: str, request: ArmRequest) -> None:
         raise ConfigError("a virtual board needs a kernel: --kernel DIR (a directory made by `rtgate build`)")
     if ours and request.power_cycle:
         raise ConfigError(f"--power-cycle is for boards that are attached; --console {console} starts QEMU anew")
-    if not ours and "baseline" in kernels:
+    if not ours and ArmName.BASELINE in kernels:
         raise ConfigError(f"--console {console} is attached to one running kernel: it has one arm, not two")
 
 
@@ -123,12 +126,12 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
 
     return tuple(
         Arm(
-            name=name,
+            name=ArmName(name),
             board=board,
             kernel=identity(kernel, request.flavour),
             profile=chosen,
             tuning=board.tuning(request.tuning),
-            time="virtual" if console == "virtual" else "host",
+            time=TimeBase.VIRTUAL if console == "virtual" else TimeBase.HOST,
             target=target(kernel),
             configuration=read_config(kernel.config) if kernel.config else {},
         )
@@ -154,10 +157,10 @@ def _images(board: Board) -> Callable[[Plan], RootfsImage]:
 
 
 def _attached(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> Arm:
-    directory = request.kernels.get("candidate")
+    directory = request.kernels.get(ArmName.CANDIDATE)
     kernel = identity(artefacts.load(directory), request.flavour) if directory else _running(request.flavour)
     return Arm(
-        name="candidate",
+        name=ArmName.CANDIDATE,
         board=board,
         kernel=kernel,
         profile=profile(request.profile, TOOLS).on(board.name),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from rtgate.board.boot import ArmName
 from rtgate.errors import InfrastructureError
 from rtgate.lava.client.submission import Attempt
 from rtgate.lava.job.request import MeasurementRequest
@@ -101,7 +102,7 @@ def look(jobs: Sequence[Carried], output: Path) -> None:
         for arm in dict.fromkeys(job.order.boots):
             for case in job.order.cases:
                 place = Place(records=records, board=job.order.board, arm=arm, case=case.name)
-                planned.looked(place, job.order.looks, screened if arm == "candidate" else 0)
+                planned.looked(place, job.order.looks, screened if arm == ArmName.CANDIDATE else 0)
 
 
 def judge(jobs: Sequence[Carried], output: Path, asked: JudgeRequest) -> int:

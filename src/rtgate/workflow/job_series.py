@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rtgate import durations
 from rtgate.board.boards import Board
+from rtgate.board.boot import TimeBase
 from rtgate.errors import ConfigError
 from rtgate.lava.client import devices
 from rtgate.lava.client.devices import Lab
@@ -67,7 +68,7 @@ class Series:
             waits=Waits(queue=durations.option("--queue-timeout", self.asked.queue_timeout)),
             attempts=1 + max(0, self.asked.retries),
             arms=order.boots,
-            emulated=time_of(self.board) != "real",
+            emulated=time_of(self.board) != TimeBase.REAL,
             server=self.asked.server or "",
             failure=lambda attempt: job_failures.in_attempt(order, attempt, self.asked.thresholds),
         )

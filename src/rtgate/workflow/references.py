@@ -24,6 +24,7 @@ from rtgate.rootfs import recipe as rootfs_recipe
 from rtgate.strict_yaml import Entry, Value
 from rtgate.tools import Reports
 from rtgate.tools.registry import TOOLS, reports
+from rtgate.validity import registry
 
 DEVICE_TYPES = f"{template.KIND}/device-types"
 
@@ -35,8 +36,9 @@ _HISTOGRAM_FIGURES = ("mean", "p50", "p90", "p99", "p99.9", "maximum")  # as jud
 
 
 def board(path: Path) -> None:
-    """Check a board's builds, root filesystem, CPUs, device type and device trees. Raises ConfigError."""
+    """Check a board's checks, builds, root filesystem, CPUs, device type and device trees. Raises ConfigError."""
     read = boards.read(path)
+    registry.not_applicable(read)
     data = strict_yaml.load(path).entries()
     _builds(read, data)
     _cpus(read, data)

@@ -24,7 +24,7 @@ def slowest(directory: Path) -> Record:
         found = [records_file.read(directory)]
     else:
         paths = [path for path in sorted(directory.rglob("record.json")) if not path.parent.name.startswith(".")]
-        found = [record for path in paths if (record := records_file.read(path.parent)).state == "measured"]
+        found = [record for path in paths if (record := records_file.read(path.parent)).measured]
     if not found:
         raise ConfigError(f"{directory}: no record that was measured")
     several = sorted({(record.board, record.arm, record.case) for record in found})

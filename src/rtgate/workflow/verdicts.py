@@ -11,6 +11,7 @@ from pathlib import Path
 from rtgate import files as regular_file
 from rtgate import site
 from rtgate.board import boards
+from rtgate.board.boot import ArmName
 from rtgate.errors import InfrastructureError
 from rtgate.history.database import History
 from rtgate.history.prior import HistoryPrior
@@ -25,6 +26,7 @@ from rtgate.records.explained import Explained
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Schedule
 from rtgate.records.seal import seal, write_sealed
+from rtgate.validity import registry
 
 Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
 
@@ -94,7 +96,7 @@ def subjects(
         judged = "candidate" if "candidate" in names else min(names)
         mine = [record for record in here if record.arm == judged]
         paired = judged != "baseline" and "baseline" in names
-        base = [record for record in here if record.arm == "baseline" and judged != "baseline"]
+        base = [record for record in here if record.arm == ArmName.BASELINE and judged != "baseline"]
         boots = {record.boot_id for record in mine}
         yield Subject(
             case=case,
@@ -137,7 +139,7 @@ def planned_in(directory: Path, case: str) -> Missing:
 
 
 def _not_applicable(board: str) -> dict[str, str]:
-    return boards.board(board).not_applicable if board in site.names("boards") else {}
+    return registry.not_applicable(boards.board(board)) if board in site.names("boards") else {}
 
 
 def _outcome(verdicts: Sequence[Verdict]) -> Status:

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from selftests.unit.judge.conftest import asking, evidence, record
 
+from rtgate.board.boot import TimeBase
 from rtgate.judge.compare.comparable import differences, reported
 from rtgate.records.record import Record
 
@@ -15,7 +17,7 @@ def arm(name: str, seeds: int = 4, **changes: object) -> list[Record]:
     return [replace(one, **changes) for one in made]  # type: ignore[arg-type]
 
 
-def environment(**changes: str) -> list[Record]:
+def environment(**changes: Any) -> list[Record]:
     return [replace(one, environment=replace(one.environment, **changes)) for one in arm("candidate")]
 
 
@@ -100,7 +102,7 @@ def test_a_boot_that_never_came_to_its_plan_had_its_seed() -> None:
 def on_a_clock(name: str, *plans: str) -> list[Record]:
     """Return boots of a board on a clock, which have no seeds, one for each plan; empty where nobody knows it."""
     return [
-        replace(one, seed=None, machine={"plan": plan}, environment=replace(one.environment, time="real"))
+        replace(one, seed=None, machine={"plan": plan}, environment=replace(one.environment, time=TimeBase.REAL))
         for one, plan in zip(arm(name, len(plans)), plans, strict=True)
     ]
 

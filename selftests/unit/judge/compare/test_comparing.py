@@ -11,6 +11,7 @@ import pytest
 from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, evidence, record, without
 from selftests.unit.report.conftest import Boot, make
 
+from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.judge.compare import on_virtual_time
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.exercise import run_exercise
@@ -116,7 +117,7 @@ def test_few_boots_do_not_decide() -> None:
 
 def test_boots_that_cannot_be_used_take_good_news_away() -> None:
     candidate = arm("candidate")
-    lost = [replace(candidate[0], state="hang", measurements=()), *candidate[1:]]
+    lost = [replace(candidate[0], state=State.HANG, measurements=()), *candidate[1:]]
     (verdict,) = told(lost)
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_COMPARED)
     assert "1 boots are not valid in every respect" in verdict.sentence
@@ -198,14 +199,14 @@ def test_a_lost_first_boot_hides_no_regression() -> None:
             return super().unqualified(like) if like.state == "measured" else "in another environment"
 
     boots = on_a_board("candidate", slower=1.15)
-    boots[0] = replace(boots[0], state="lab", measurements=())
+    boots[0] = replace(boots[0], state=State.LAB, measurements=())
     (verdict,) = told_of_a_board(boots, ByBoot())
     assert verdict.kind is Kind.REGRESSION, verdict.sentence
 
 
 def test_host_time_is_compared_by_pairs_and_judged_where_somebody_qualified_it() -> None:
     def host(records: list[Record]) -> list[Record]:
-        return [replace(one, environment=replace(one.environment, time="host")) for one in records]
+        return [replace(one, environment=replace(one.environment, time=TimeBase.HOST)) for one in records]
 
     (verdict,) = told(host(arm("candidate", slower=2)), host(arm("baseline")))
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_COMPARED)
@@ -338,14 +339,14 @@ def test_what_ran_is_added_up_once_for_each_case(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_same_image_needs_no_trace() -> None:
-    again = [replace(one, arm="candidate") for one in arm("baseline")]
+    again = [replace(one, arm=ArmName.CANDIDATE) for one in arm("baseline")]
     (verdict,) = with_trace(again, ASLEEP)
     assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NO_WORSE)
 
 
 def once(records: Sequence[Record]) -> list[Record]:
     """Return the candidate's records of boots that were made for a baseline with the same image."""
-    return [replace(one, arm="candidate", machine={**one.machine, "shared": "yes"}) for one in records]
+    return [replace(one, arm=ArmName.CANDIDATE, machine={**one.machine, "shared": "yes"}) for one in records]
 
 
 @pytest.mark.parametrize("boots", [3, 12])
@@ -359,7 +360,7 @@ def test_one_image_that_was_booted_once_is_no_worse_than_itself(boots: int) -> N
 
 def test_one_image_whose_boots_are_lost_is_not_good() -> None:
     whole = arm("baseline")
-    both = [replace(whole[0], state="hang", measurements=()), *whole[1:]]
+    both = [replace(whole[0], state=State.HANG, measurements=()), *whole[1:]]
     (verdict,) = told(once(both), both)
     assert verdict.status is not Status.PASS
 
@@ -373,7 +374,7 @@ def test_one_image_whose_boots_are_lost_is_not_good() -> None:
 )
 def test_a_change_that_is_not_in_the_image_is_for_boards(kernel: dict[str, str], told: str) -> None:
     """As one of a module, or of a driver that is not built in: its figures are the baseline's, bit by bit."""
-    again = [replace(one, arm="candidate", kernel=replace(one.kernel, **kernel)) for one in arm("baseline")]
+    again = [replace(one, arm=ArmName.CANDIDATE, kernel=replace(one.kernel, **kernel)) for one in arm("baseline")]
     (verdict,) = with_trace(again, AWAKE)
     assert (verdict.status, verdict.kind) == (Status.SKIP, Kind.NOT_EXERCISED)
     assert "what differs is not in this kernel's image" in verdict.sentence
@@ -385,7 +386,7 @@ def test_a_change_that_is_not_in_the_image_is_for_boards(kernel: dict[str, str],
 @pytest.mark.parametrize("booted", ["twice", "once"])
 def test_one_image_of_which_nobody_knows_the_source_may_differ_and_nothing_says_that_it_does(booted: str) -> None:
     unknown = [replace(one, kernel=replace(one.kernel, provenance="unknown")) for one in arm("baseline")]
-    again = once(unknown) if booted == "once" else [replace(one, arm="candidate") for one in unknown]
+    again = once(unknown) if booted == "once" else [replace(one, arm=ArmName.CANDIDATE) for one in unknown]
     (verdict,) = told(again, unknown)
     assert (verdict.status, verdict.kind) == (Status.SKIP, Kind.NOT_EXERCISED)
     assert "what differs" not in verdict.sentence
@@ -397,7 +398,8 @@ def test_one_image_of_which_nobody_knows_the_source_may_differ_and_nothing_says_
 
 def test_one_image_with_few_boots_needs_no_more_of_them() -> None:
     again = [
-        replace(one, arm="candidate", kernel=replace(one.kernel, source="other")) for one in arm("baseline", boots=3)
+        replace(one, arm=ArmName.CANDIDATE, kernel=replace(one.kernel, source="other"))
+        for one in arm("baseline", boots=3)
     ]
     (verdict,) = told(again, arm("baseline", boots=3))
     assert verdict.kind is Kind.NOT_EXERCISED
@@ -405,7 +407,7 @@ def test_one_image_with_few_boots_needs_no_more_of_them() -> None:
 
 def test_images_that_nobody_knows_are_not_one() -> None:
     unknown = [replace(imaged(one, ""), unproven=True) for one in arm("baseline")]
-    (verdict,) = told([replace(one, arm="candidate") for one in unknown], unknown)
+    (verdict,) = told([replace(one, arm=ArmName.CANDIDATE) for one in unknown], unknown)
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NO_WORSE)
 
 
@@ -443,7 +445,7 @@ def test_where_a_boot_did_not_repeat_nothing_is_compared(odd: str) -> None:
     arms = {"baseline": arm("baseline"), "candidate": arm("candidate", slower=1.5)}
     name = odd.rpartition(" ")[2]
     message = "virtual time did not repeat: it printed other bytes"
-    broken = [replace(one, state="not repeated", message=message, measurements=()) for one in arms[name]]
+    broken = [replace(one, state=State.UNREPEATED, message=message, measurements=()) for one in arms[name]]
     arms[name] = broken if odd.startswith("all") else [broken[0], *arms[name][1:]]
     (verdict,) = told(arms["candidate"], arms["baseline"])
     assert (verdict.status, verdict.kind) == (Status.ERROR, Kind.VALIDITY)
@@ -458,7 +460,7 @@ def test_copies_of_a_boot_are_no_boots() -> None:
 
 
 def test_a_baseline_that_never_measured_is_missed() -> None:
-    dead = [replace(one, state="no boot", measurements=()) for one in arm("baseline")]
+    dead = [replace(one, state=State.NO_BOOT, measurements=()) for one in arm("baseline")]
     (verdict,) = told(arm("candidate"), dead)
     assert (verdict.status, verdict.kind) == (Status.MISS, Kind.MISSING)
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from selftests.unit.judge.compare.test_comparing import arm
 
+from rtgate.board.boot import State
 from rtgate.judge.compare.looked_at import PROPERTIES, not_looked_at
 
 RECORD = arm("candidate")[0]
@@ -23,4 +24,4 @@ def test_what_was_measured_is_left_out() -> None:
 
 
 def test_a_boot_that_did_not_measure_looked_at_nothing() -> None:
-    assert "signals" in not_looked_at([("signal/signaltest:idle", replace(RECORD, state="crashed"))])
+    assert "signals" in not_looked_at([("signal/signaltest:idle", replace(RECORD, state=State.FAULT))])

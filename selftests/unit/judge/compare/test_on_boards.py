@@ -7,6 +7,7 @@ from dataclasses import replace
 from selftests.unit.judge.compare.test_comparing import on_a_board
 from selftests.unit.judge.conftest import CASE, FLAVOUR
 
+from rtgate.board.boot import ArmName
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.inputs import ComparisonInputs, NoPast
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
@@ -102,7 +103,7 @@ def test_a_lost_boot_takes_its_own_pair_alone() -> None:
     """Were they paired by their order, every pair after the lost one would be of boots hours apart."""
     drift = [on_a_board("baseline", slower=1 + n / 10, boots=1)[0] for n in range(12)]
     base = numbered(drift)
-    mine = numbered([replace(one, arm="candidate") for one in drift])
+    mine = numbered([replace(one, arm=ArmName.CANDIDATE) for one in drift])
     verdict = told(subject([*mine[:4], *mine[5:]], base))
     assert verdict.sentence.startswith("no worse than the baseline in 3 pairs, which would have shown body x1.02")
     assert "1 pairs could not be used" in verdict.sentence

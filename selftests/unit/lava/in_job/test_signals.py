@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selftests.fake_target import FakeTarget, arm
 
+from rtgate.board.boot import State
 from rtgate.lava.in_job import signals
 from rtgate.lava.results.plain import plain
 from rtgate.measure.case import Case, measure
@@ -48,7 +49,7 @@ def test_a_record_gives_its_case_and_its_measurements() -> None:
     [("skipped", "skip"), ("no boot", "fail"), ("kernel fault", "fail"), ("hang", "fail"), ("lab", "fail")],
 )
 def test_what_was_not_measured_is_no_pass(state: str, result: str) -> None:
-    found = [taken(line) for line in signals.record_signals(replace(RECORD, state=state, measurements=()))]
+    found = [taken(line) for line in signals.record_signals(replace(RECORD, state=State(state), measurements=()))]
     assert [one["result"] for one in found] == [result]
 
 

@@ -23,7 +23,7 @@ from rtgate.records import record as records_file
 from rtgate.records.record import FaultSeen, KernelIdentity, Place, Record
 from rtgate.target.outcome import State
 from rtgate.tools.cyclictest import Cyclictest
-from rtgate.validity.checks import checks
+from rtgate.validity.registry import checks
 
 BOARD = "virt-arm64"
 
@@ -159,7 +159,7 @@ def measured(
     for case in cases:
         made = arm(FakeTarget(), BOOTS[number - 1], time="real")
         record, outcome = measure(case, made, number)
-        record = replace(record, machine={"boot": str(number)}, state=state, message=message)
+        record = replace(record, machine={"boot": str(number)}, state=State(state), message=message)
         records_file.write(record, outcome.files, outcome.console, directory)
 
 

@@ -40,7 +40,7 @@ def reported(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[s
 
 _ASKED: tuple[tuple[str, Callable[[Record], str]], ...] = (
     ("command of the tool", lambda record: " ".join(record.argv)),
-    ("seconds to measure", lambda record: str(record.evidence.asked.get("duration_s", "unknown"))),
+    ("seconds to measure", lambda record: str(record.evidence.expectation.duration_s)),
     ("load", lambda record: record.evidence.load),
     ("processes of the load", lambda record: str(record.evidence.load_processes)),
     ("profile", lambda record: record.profile),
@@ -48,7 +48,7 @@ _ASKED: tuple[tuple[str, Callable[[Record], str]], ...] = (
 
 
 def _measured(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if record.state == "measured"]
+    return [record for record in records if record.measured]
 
 
 def _unlike(name: str, before: Iterable[str], after: Iterable[str]) -> list[str]:

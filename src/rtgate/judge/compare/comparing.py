@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.judge.booted import mixed
 from rtgate.judge.compare.comparable import differences, reported
 from rtgate.judge.compare.inputs import ComparisonInputs
@@ -29,7 +30,7 @@ def compare(subjects: Sequence[Subject], grounds: ComparisonInputs) -> tuple[Ver
     A case whose two kernels must not be compared has its verdict already (`judging`); here it is passed over. A
     candidate that was screened needs no baseline: the history is what it is compared with.
     """
-    on_virtual_time = [subject for subject in subjects if _time(subject) == "virtual"]
+    on_virtual_time = [subject for subject in subjects if _time(subject) == TimeBase.VIRTUAL]
     on_boards = comparable_on_boards(subjects)
     found = (
         *_without_baseline(subjects),
@@ -47,13 +48,15 @@ def _reporting(subject: Subject, finding: Finding) -> Finding:
 
 def comparable_on_boards(subjects: Sequence[Subject]) -> list[Subject]:
     """Return the cases that pairs of boots, or boots beside the history, may say something of."""
-    return [one for one in subjects if _time(one) in {"real", "host"} or (screened(one) and not one.baseline)]
+    return [
+        one for one in subjects if _time(one) in {TimeBase.REAL, TimeBase.HOST} or (screened(one) and not one.baseline)
+    ]
 
 
 def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Finding]]:
     """Yield that no boot of a baseline measured: that is no reason to compare nothing, and pass."""
     for subject in subjects:
-        if subject.arm == "baseline" or not _measured(subject.records) or _measured(subject.baseline):
+        if subject.arm == ArmName.BASELINE or not _measured(subject.records) or _measured(subject.baseline):
             continue
         if screened(subject) and not subject.baseline:
             continue
@@ -74,14 +77,19 @@ def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Fi
 
 
 def _measured(records: Sequence[Record]) -> bool:
-    return any(record.state == "measured" for record in records)
+    return any(record.measured for record in records)
 
 
 def _elsewhere(subject: Subject, subjects: Sequence[Subject]) -> str:
     """Return where the baseline was measured instead, as a difference; empty if it was not."""
     tool, _, tuning = subject.case.partition("+")
     for other in subjects:
-        if other.case == subject.case and other.arm == "baseline" and not subject.paired and _measured(other.records):
+        if (
+            other.case == subject.case
+            and other.arm == ArmName.BASELINE
+            and not subject.paired
+            and _measured(other.records)
+        ):
             return f"board: {other.board!r} against {subject.board!r}"
         name, _, under = other.case.partition("+")
         alone = _measured(other.baseline) and not _measured(other.records)
@@ -90,12 +98,12 @@ def _elsewhere(subject: Subject, subjects: Sequence[Subject]) -> str:
     return ""
 
 
-def _time(subject: Subject) -> str:
-    """Return the time that both kernels were measured on, by boots that may be compared; empty otherwise."""
-    measured = [one for one in (*subject.records, *subject.baseline) if one.state == "measured"]
+def _time(subject: Subject) -> TimeBase:
+    """Return the time that both kernels were measured on, by boots that may be compared, if there are any."""
+    measured = [one for one in (*subject.records, *subject.baseline) if one.measured]
     times = {one.environment.time for one in measured}
     if len({one.arm for one in measured}) != 2 or len(times) != 1 or differences(subject.baseline, subject.records):
-        return ""
+        return TimeBase.UNKNOWN
     if mixed(subject.baseline, subject.records):
-        return ""
+        return TimeBase.UNKNOWN
     return times.pop()

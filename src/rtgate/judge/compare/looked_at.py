@@ -41,7 +41,7 @@ def not_looked_at(measured: Iterable[tuple[str, Record]]) -> tuple[str, ...]:
     Args:
         measured: case, such as `latency/cyclictest:idle`, and a boot of it.
     """
-    seen = {(case, record.environment.cpus) for case, record in measured if record.state == "measured"}
+    seen = {(case, record.environment.cpus) for case, record in measured if record.measured}
     return tuple(one.name for one in PROPERTIES if not any(_looks(one, case, cpus) for case, cpus in seen))
 
 

@@ -95,7 +95,7 @@ def _case(subject: Subject, past: HistoryProvider) -> _Case:
 
 def _telling(subject: Subject) -> Record:
     """Return a boot that tells which board it was: one that came to nothing has no environment."""
-    return next((one for one in subject.records if one.state == "measured"), subject.records[0])
+    return next((one for one in subject.records if one.measured), subject.records[0])
 
 
 def _numbered(records: Sequence[Record]) -> Mapping[tuple[int, int], Record]:

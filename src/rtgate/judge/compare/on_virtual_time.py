@@ -87,7 +87,7 @@ def _overspent(subject: Subject) -> Finding | None:
 def _compared(subject: Subject, placebos: Placebos) -> Compared:
     before, after = valid(subject.baseline, subject), valid(subject.records, subject)
     lost = sum(flawed(record, subject.not_applicable) for record in (*subject.baseline, *subject.records))
-    one = next(record for record in (*subject.records, *subject.baseline) if record.state == "measured")
+    one = next(record for record in (*subject.records, *subject.baseline) if record.measured)
     # What harmless changes of the baseline do: of another flavour the candidate is a change of it, too.
     flavour = next((record.kernel.flavour for record in subject.baseline), one.kernel.flavour)
     learnt = placebos.of(subject.board, flavour, subject.case, " ".join(one.argv))

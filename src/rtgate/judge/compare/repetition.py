@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from rtgate.board.boot import State
 from rtgate.judge.compare.usable import valid
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
@@ -15,7 +16,7 @@ _FEWEST = 4  # seeds, of which half or more are copies, that tell something
 def unrepeated(subject: Subject) -> Finding | None:
     """Return which boot printed something else than an equal one before; None if none did."""
     for record in (*subject.baseline, *subject.records):
-        if record.state == "not repeated":
+        if record.state == State.UNREPEATED:
             sentence = f"not compared: {record.arm}, {record.boot}: {record.message}"
             return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
     return None

@@ -94,7 +94,7 @@ def levels(records: Sequence[Record]) -> Levels | None:
     They hold for every boot of a comparison, so they come from the history, or from the boots of the first look, and
     never change between two looks.
     """
-    measured = [record for record in records if record.state == "measured"]
+    measured = [record for record in records if record.measured]
     if not measured:
         return None
     found: dict[Group, list[tuple[Record, Histogram]]] = {}
@@ -113,7 +113,7 @@ def summaries(record: Record, levels: Levels | None) -> Mapping[str, float]:
         record: the boot; one that did not measure has no metrics.
         levels: those that the baseline fixed; without them histograms give nothing.
     """
-    if record.state != "measured":
+    if not record.measured:
         return {}
     found: dict[str, float] = {}
     for level in levels.histograms if levels else ():
@@ -128,7 +128,7 @@ def spikes(record: Record, levels: Levels | None) -> Spikes | None:
 
     Several histograms of one case (timerlat's interrupt and thread) see the same spike: the one with most counts.
     """
-    if record.state != "measured" or levels is None:
+    if not record.measured or levels is None:
         return None
     counts: dict[str, int] = {}
     for level in levels.histograms:
@@ -143,7 +143,7 @@ def spikes(record: Record, levels: Levels | None) -> Spikes | None:
 
 def minutes(record: Record) -> float:
     """Return how long the boot's tool had to measure, in minutes of the target's time; 0 if nobody said."""
-    return float(record.evidence.asked.get("duration_s", 0.0)) / 60
+    return record.evidence.expectation.duration_s / 60
 
 
 def _histograms(record: Record) -> Iterator[Measurement]:

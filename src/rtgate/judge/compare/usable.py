@@ -5,25 +5,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rtgate.board.boot import ArmName
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.record import Record
 from rtgate.validity.check import Check, CheckResult, Invalidates
-from rtgate.validity.checks import checks
+from rtgate.validity.registry import checks
 
 
 def usable(record: Record, not_applicable: Mapping[str, str]) -> bool:
     """Return whether a boot's figures are what they claim to be; a baseline's must be so in every respect."""
     failed = _failed(record, not_applicable)
-    if record.arm == "baseline":
-        return record.state == "measured" and not failed
-    return record.state == "measured" and all(check.spoils is Invalidates.GOOD_NEWS for check in failed)
+    if record.arm == ArmName.BASELINE:
+        return record.measured and not failed
+    return record.measured and all(check.spoils is Invalidates.GOOD_NEWS for check in failed)
 
 
 def flawed(record: Record, not_applicable: Mapping[str, str]) -> bool:
     """Return whether a boot lacks something, so that it is no good news."""
-    return record.state != "measured" or bool(_failed(record, not_applicable))
+    return not record.measured or bool(_failed(record, not_applicable))
 
 
 def valid(records: Sequence[Record], subject: Subject) -> list[Record]:
@@ -42,6 +43,6 @@ def unusable(subject: Subject) -> Finding | None:
 
 
 def _failed(record: Record, not_applicable: Mapping[str, str]) -> list[Check]:
-    if record.state != "measured":
+    if not record.measured:
         return []
     return [check for check in checks(record, not_applicable) if check.held is CheckResult.FAILED]

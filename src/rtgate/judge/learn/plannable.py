@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
+from rtgate.board.boot import ArmName
 from rtgate.judge.compare.boot_figures import BootFigure, boot_figures
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import Placebos
@@ -61,7 +62,7 @@ def plannable(records: Sequence[Record], placebos: Placebos) -> Iterator[Plannab
 
 def _of_one_kernel(case: str, records: Sequence[Record]) -> Sequence[Record]:
     """Return the boots of the baseline, or of the only kernel. Raises ValueError: nobody can say which kernel."""
-    chosen = [one for one in records if one.arm == "baseline"] or records
+    chosen = [one for one in records if one.arm == ArmName.BASELINE] or records
     for what, values in (
         ("kernels", {one.kernel.image_sha256 for one in chosen}),
         ("commands of the tool", {one.argv for one in chosen}),

@@ -207,7 +207,7 @@ def spreads(records: Sequence[Record]) -> Mapping[str, Prior]:
     Args:
         records: boots in the order in which they were measured.
     """
-    measured = [one for one in records if one.state == "measured"]
+    measured = [one for one in records if one.measured]
     fixed = levels(measured)
     summed = [summaries(one, fixed) for one in measured]
     differences: dict[str, list[float]] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from rtgate.board.boot import State
 from rtgate.lava.results.plain import plain
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Measurement
@@ -18,7 +19,7 @@ _LONGEST = 120  # characters of an id; LAVA stores 100 to 200, depending on wher
 _MOST = 200  # measurements of one record: nobody reads more in a table
 _LARGEST = 1e19  # LAVA stores 30 digits, 10 of them behind the point
 # A measurement that was made is "pass" whatever it is: LAVA judges nothing, rtgate judges the records.
-_RESULTS = {"measured": "pass", "skipped": "skip"}
+_RESULTS = {State.MEASURED: "pass", State.SKIPPED: "skip"}
 
 
 def case_id(*words: str) -> str:

@@ -12,6 +12,7 @@ import threading
 from dataclasses import dataclass, field, replace
 
 from rtgate.board.boards import Board
+from rtgate.board.boot import TimeBase
 from rtgate.console.faults import FATAL
 from rtgate.console.shell import Waits
 from rtgate.errors import InfrastructureError
@@ -27,9 +28,9 @@ from rtgate.target.power import PowerCycledTarget, death
 _PATIENT = Waits(target=2.0, hang=90.0)
 
 
-def time_of(board: Board) -> str:
+def time_of(board: Board) -> TimeBase:
     """Return which time a lab's board measures: a virtual machine has that of the machine below it."""
-    return "host" if board.virtual or board.soc == "none" else "real"
+    return TimeBase.HOST if board.virtual or board.soc == "none" else TimeBase.REAL
 
 
 _NETWORK_ROOT = re.compile(rb"^/proc/cmdline:(?:.* )?(?:root=/dev/nfs|nfsroot=)", re.MULTILINE)
@@ -79,7 +80,7 @@ class JobTarget:
     def of(cls, board: Board, job: InJob, profile: Profile, stop: threading.Event) -> JobTarget:
         """Return the board of this job."""
         live = LiveTarget.attached(board, job.console, stop)
-        if time_of(board) != "real":
+        if time_of(board) != TimeBase.REAL:
             live = replace(live, waits=waits_of(board, _PATIENT))
         return cls(live, job, profile)
 

@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.results.plain import plain
 from rtgate.records.record import KernelIdentity
@@ -39,7 +40,7 @@ class InJob:
     console: str
     hard_reset: str
     job: str
-    arm: str
+    arm: ArmName
     boot: int
     kernel: KernelIdentity | None
     power_cycle: bool
@@ -64,14 +65,14 @@ def read(environ: Mapping[str, str] = os.environ) -> InJob:
             "--console lava needs LAVA_CONNECTION_COMMAND: it works in a docker test action of LAVA, on a device whose "
             "dictionary has connection_list, connection_commands and connection_tags (one tagged `primary`)"
         )
-    arm = environ.get(ARM, "candidate")
-    if arm not in {"baseline", "candidate"}:
+    arm = environ.get(ARM, ArmName.CANDIDATE)
+    if arm not in list(ArmName):
         raise ConfigError(f"{ARM}={plain(arm)}: expected baseline or candidate")
     return InJob(
         console=console(command),
         hard_reset=environ.get("LAVA_HARD_RESET_COMMAND", ""),
         job=_number(environ, "LAVA_JOB_ID"),
-        arm=arm,
+        arm=ArmName(arm),
         boot=boot(environ.get(BOOT, "1")),
         kernel=kernel(environ.get(KERNEL, "")),
         power_cycle=environ.get(POWER_CYCLE) == "1",

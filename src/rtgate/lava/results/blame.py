@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from rtgate.board.boot import State
 from rtgate.lava.client.follow import Followed
 from rtgate.lava.results.classify import Blame, Ending, classify
 from rtgate.lava.results.phases import boots
@@ -37,7 +38,7 @@ def decided(ending: Ending, tried: Tried) -> Ending:
     """Return whose fault a silent boot was, by what was tried after it."""
     if tried.good is False:
         why = f"a known-good kernel ({tried.by}) does not boot there either"
-        return replace(ending, blame=Blame.LAB, state="lab", sentence=f"{ending.sentence}; {why}")
+        return replace(ending, blame=Blame.LAB, state=State.LAB, sentence=f"{ending.sentence}; {why}")
     if tried.good is None:
         why = tried.why
     elif tried.again is None:

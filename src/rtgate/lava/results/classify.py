@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 
+from rtgate.board.boot import State
 from rtgate.console.faults import FATAL, Fault, FaultKind, scan
 from rtgate.lava.client.server import Job
 from rtgate.lava.results.frames import collected
@@ -58,7 +59,7 @@ class Ending:
 
     Attributes:
         sentence: what happened, for a report.
-        state: what a boot that left no record is, in the words of `target.outcome.State`; empty if nothing broke.
+        state: what a boot that left no record is; None if nothing broke.
         boot: the boot in which it happened, 0 if in none.
         line: the number of the log line that says so, -1 without one.
         faults: of the boot in which it happened.
@@ -67,7 +68,7 @@ class Ending:
 
     blame: Blame
     sentence: str
-    state: str = ""
+    state: State | None = None
     boot: int = 0
     line: int = -1
     faults: tuple[Fault, ...] = ()
@@ -148,7 +149,7 @@ def _slow(ending: Ending, boot: Boot) -> Ending:
         f"{ending.sentence}; the board is emulated and was still booting {quiet:.0f} s before LAVA gave it up: "
         "its host was too busy, look at what else runs there"
     )
-    return replace(ending, blame=Blame.LAB, state="lab", sentence=sentence)
+    return replace(ending, blame=Blame.LAB, state=State.LAB, sentence=sentence)
 
 
 def _seconds(line: LogLine) -> float:
@@ -174,17 +175,17 @@ def _cannot(boot: Boot, panics: tuple[Panic, ...]) -> Ending:
         "rtgate with the site's suites and profiles (ci/image/build --load), or measure without it: --transport board"
     )
     line = said[-1].number if said else -1
-    return Ending(blame=Blame.OURS, sentence=sentence, state="lab", boot=boot.number, line=line, panics=panics)
+    return Ending(blame=Blame.OURS, sentence=sentence, state=State.LAB, boot=boot.number, line=line, panics=panics)
 
 
 def _before(job: Job, failed: _Failed | None, panics: tuple[Panic, ...]) -> Ending:
     """Return what it means that no action of the job began, or that LAVA never said why it ended."""
     if failed is None:
         reason = job.comment or f"LAVA gave it up without a word (health {job.health})"
-        return Ending(blame=Blame.LAB, sentence=phrase(reason), state="lab", panics=panics)
+        return Ending(blame=Blame.LAB, sentence=phrase(reason), state=State.LAB, panics=panics)
     blame = Blame.OURS if failed.kind == "Job" else Blame.LAB
     what = "LAVA cannot carry the job out" if blame is Blame.OURS else _KINDS.get(failed.kind, failed.kind)
-    return Ending(blame=blame, sentence=f"{what}: {failed.message}", state="lab", line=failed.line, panics=panics)
+    return Ending(blame=blame, sentence=f"{what}: {failed.message}", state=State.LAB, line=failed.line, panics=panics)
 
 
 _KINDS = {
@@ -208,48 +209,48 @@ def _in_boot(boot: Boot, failed: _Failed, panics: tuple[Panic, ...]) -> Ending:
     )
 
 
-def _decide(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:
+def _decide(boot: Boot, failed: _Failed) -> tuple[Blame, State, str]:
     """Return blame, state and sentence of the boot in which a job ended."""
     deadly = _deadly(boot)
     if deadly is not None:
-        state = "kernel fault" if boot.booted else "no boot"
+        state = State.FAULT if boot.booted else State.NO_BOOT
         return Blame.PRODUCT, state, f"{deadly.kind.value}: {phrase(deadly.line)}"
     if not boot.booted:
         return _while_booting(boot, failed)
     if failed.kind == "Test":
         return _while_testing(boot, failed)
     hint = " (docker does not run there, or has no such image)" if "'docker'" in failed.message else ""
-    return Blame.LAB, "lab", f"{_KINDS.get(failed.kind, 'the lab failed')} during the test{hint}: {failed.message}"
+    return Blame.LAB, State.LAB, f"{_KINDS.get(failed.kind, 'the lab failed')} during the test{hint}: {failed.message}"
 
 
 def _deadly(boot: Boot) -> Fault | None:
     return next((fault for fault in scan(boot.console) if fault.kind in FATAL), None)
 
 
-def _while_booting(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:
+def _while_booting(boot: Boot, failed: _Failed) -> tuple[Blame, State, str]:
     image = next((line.text for line in boot.boot if line.level == "target" and _IMAGE.search(line.text)), "")
     if image or _IMAGE.search(failed.message):
-        return Blame.PRODUCT, "no boot", f"the boot loader refuses the image: {phrase(image or failed.message)}"
+        return Blame.PRODUCT, State.NO_BOOT, f"the boot loader refuses the image: {phrase(image or failed.message)}"
     if failed.kind == "Job" and boot.kernel_began:
         last = _last(boot)
-        return Blame.SILENT, "no boot", f"the kernel began and never came to its prompt ({failed.message}); {last}"
+        return Blame.SILENT, State.NO_BOOT, f"the kernel began and never came to its prompt ({failed.message}); {last}"
     if failed.kind == "Job" and not boot.boot:
-        return Blame.LAB, "lab", f"the worker could not fetch what the job boots: {failed.message}"
+        return Blame.LAB, State.LAB, f"the worker could not fetch what the job boots: {failed.message}"
     what = _KINDS.get(failed.kind, "the board failed")
     began = "after" if boot.kernel_began else "before"
-    return Blame.LAB, "lab", f"{what} {began} the kernel began ({failed.action or 'no action'}): {failed.message}"
+    return Blame.LAB, State.LAB, f"{what} {began} the kernel began ({failed.action or 'no action'}): {failed.message}"
 
 
-def _while_testing(boot: Boot, failed: _Failed) -> tuple[Blame, str, str]:
+def _while_testing(boot: Boot, failed: _Failed) -> tuple[Blame, State, str]:
     if failed.message.startswith(INFRA):
-        return Blame.LAB, "lab", failed.message
+        return Blame.LAB, State.LAB, failed.message
     if failed.message.startswith(DEAD):
-        return Blame.PRODUCT, "hang", failed.message
+        return Blame.PRODUCT, State.HANG, failed.message
     if not boot.shell:
-        return Blame.LAB, "lab", f"the test's shell said nothing at all: {failed.message}"
+        return Blame.LAB, State.LAB, f"the test's shell said nothing at all: {failed.message}"
     if _DEADLINE.search(failed.message):
-        return Blame.PRODUCT, "hang", f"the test hung: {failed.message}"
-    return Blame.OURS, "unreadable", f"the test's output is not what LAVA takes: {failed.message}"
+        return Blame.PRODUCT, State.HANG, f"the test hung: {failed.message}"
+    return Blame.OURS, State.UNREADABLE, f"the test's output is not what LAVA takes: {failed.message}"
 
 
 def _failed(lines: Sequence[LogLine]) -> _Failed | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rtgate.board.boards import Board
+from rtgate.board.boot import ArmName
 from rtgate.lava.in_job.target import time_of
 from rtgate.lava.results import boot_log
 from rtgate.lava.results.boot_log import BootLog
@@ -48,7 +49,7 @@ class Expected:
         """Return the arm of a boot, counted from 1, as far as what was measured elsewhere needs one."""
         name = self.boots[number - 1]
         return Arm(
-            name=name,
+            name=ArmName(name),
             board=self.board,
             kernel=self.kernels[name],
             profile=self.profile,
@@ -190,7 +191,7 @@ def _broken(pair: tuple[int, int], records: list[Record]) -> bool:
     if states & {State.NO_BOOT.value, State.FAULT.value, State.HANG.value}:
         return False
     cases = [{record.case for record in boot} for boot in of_boots]
-    return cases[0] != cases[1] or not cases[0] or State.LAB.value in states
+    return cases[0] != cases[1] or not cases[0] or State.LAB in states
 
 
 # What `console.transport` says of a console that nobody could open, or that closed. A kernel that froze leaves it open;
@@ -205,7 +206,7 @@ def _by_the_lab(pair: tuple[int, int], records: list[Record]) -> bool:
         fine = {State.MEASURED.value, State.SKIPPED.value}
         others = [record for record in boot if record.state not in fine]
         if {record.case for record in boot} != every or any(
-            record.state != State.LAB.value or not _NO_CONSOLE.match(record.message) for record in others
+            record.state != State.LAB or not _NO_CONSOLE.match(record.message) for record in others
         ):
             return False
     return True

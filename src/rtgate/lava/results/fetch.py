@@ -63,7 +63,7 @@ def fetch(expected: Expected, job: Ended, into: Path) -> Fetched:
     measured, broken, notes = 0, 0, []
     for boot, arm in zip(found, expected.boots, strict=False):
         # Of a board that measures by itself only LAVA knows that silence was a hang, and no log that was cut off.
-        hung = boot.number == job.ending.boot and job.ending.state == State.HANG.value
+        hung = boot.number == job.ending.boot and job.ending.state == State.HANG
         came, said = _decoded(expected, arm, boot, into, hung=hung)
         measured += len(came)
         notes += [f"boot {boot.number} ({arm}): {note}" for note in said]
@@ -94,7 +94,8 @@ def _broken(expected: Expected, ending: Ending, boot: Boot, came: Sequence[Recor
     there = {record.case for record in came}
     lacking = tuple(case for case in expected.cases if case.name not in there)
     # A silent boot is not yet anybody's fault: it counts for the lab until a known-good kernel has booted there.
-    state = State.LAB if ending.blame is Blame.SILENT else State(ending.state)
+    assert ending.state is not None
+    state = State.LAB if ending.blame is Blame.SILENT else ending.state
     told = replace(boot_log.parse_boot_log(boot), faults=ending.faults, console=boot.console)
     return len(died(replace(expected, cases=lacking), told, state, ending.sentence, into))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rtgate.board.boot import ArmName, State
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.lava.client.submission import Attempt
 from rtgate.lava.job.request import MeasurementRequest
@@ -24,7 +25,7 @@ _MEANINGS = {
     Blame.CANCELLED: (Status.MISS, Kind.LAB),
     Blame.QUEUE: (Status.MISS, Kind.LAB),
 }
-_KINDS = {"kernel fault": Kind.FAULT, "hang": Kind.HANG}
+_KINDS: dict[State | None, Kind] = {State.FAULT: Kind.FAULT, State.HANG: Kind.HANG}
 
 
 def verdicts(order: MeasurementRequest, attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
@@ -60,7 +61,7 @@ def _death(order: MeasurementRequest, attempt: Attempt, panic: Panic, arm: str) 
 
 def _judged(order: MeasurementRequest, arm: str) -> bool:
     """Return whether an arm is the one that is judged; the only one always is."""
-    return arm != "baseline" or len(order.kernels) == 1
+    return arm != ArmName.BASELINE or len(order.kernels) == 1
 
 
 def _verdict(order: MeasurementRequest, status: Status, kind: Kind, sentence: str) -> Verdict:

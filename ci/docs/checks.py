@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Writes docs/reference/validity-checks.md from the registry; `--check` only says whether the page is up to date.
+
+Exit codes: 0 written, or up to date; 1 not up to date (with --check); 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rtgate.validity.check import ValidityCheck
+from rtgate.validity.registry import CHECKS, OF_THE_RECORD
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "validity-checks.md"
+_TOP = """\
+# Validity checks
+
+Every check that a measurement must pass before it is judged, in the order in which they are made. A failed check is an
+`ERROR validity` that names it. What "everything", "figures" and "good news" mean stands in
+[what makes a measurement valid](../explanation/validity.md). This page is made from the program by `make docs`; do not
+edit it.
+
+A board's file may declare each of these not applicable, with the reason (`not_applicable: {NAME: REASON}`).
+"""
+_OF_THE_RECORD = """
+## The record itself
+
+These are made first, and no board may declare them not applicable. They are shown where they fail.
+"""
+
+
+def page() -> str:
+    """Return the page's text."""
+    return "\n".join([_TOP, *_table(CHECKS), _OF_THE_RECORD, *_table(OF_THE_RECORD)]) + "\n"
+
+
+def _table(checks: Sequence[ValidityCheck]) -> list[str]:
+    head = ["| check | holds when | if not, it takes away | reads before and after |", "|---|---|---|---|"]
+    return [*head, *map(_row, checks)]
+
+
+def _row(check: ValidityCheck) -> str:
+    takes = "; ".join(filter(None, (check.invalidates.value, check.exceptions)))
+    reads = ", ".join(f"`{pattern}`" for pattern in check.readings)
+    return f"| {check.name} | {check.holds} | {takes} | {reads} |"
+
+
+def main() -> int:
+    """Write the page, or compare it."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    options.add_argument(
+        "--check", action="store_true", help="write nothing; exit code 1 if the page is not up to date"
+    )
+    check = options.parse_args().check
+    made = page()
+    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == made:
+        return 0
+    if check:
+        print(f"{PAGE.name} is not what the registry says: run `make docs` and commit the page", file=sys.stderr)
+        return 1
+    PAGE.write_text(made, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""Validity check: nothing moved the wall clock of a tool that measures with it."""
+
+from __future__ import annotations
+
+from rtgate.records.record import Record
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+
+# Names in /proc/PID/comm, which has 15 characters.
+_CLOCK_KEEPERS = frozenset(
+    {
+        "chronyd",
+        "connmand",
+        "htpdate",
+        "ntpd",
+        "ntpsec",
+        "openntpd",
+        "phc2sys",
+        "ptp4l",
+        "systemd-timesyn",
+        "timemaster",
+    }
+)
+
+
+def _judge(record: Record) -> Answer:
+    if not record.evidence.expectation.clock:
+        return judged("", "the tool does not measure with the wall clock")
+    names = record.evidence.processes
+    problem = "" if names else "the target's processes were not read, so nobody knows whether its clock was set"
+    found = sorted({name for name in names if name in _CLOCK_KEEPERS})
+    if found:
+        problem = (
+            f"the tool measures with the wall clock, and {', '.join(found)} may have set it: stop it on the target"
+        )
+    return judged(problem, "no time synchronisation was running")
+
+
+CHECK = ValidityCheck(
+    name="clock",
+    holds="nothing that sets the wall clock was running, for the tools that measure with it",
+    invalidates=Invalidates.GOOD_NEWS,
+    judge=_judge,
+)

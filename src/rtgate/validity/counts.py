@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""Validity check: the tool counted as much work as it had to do."""
+
+from __future__ import annotations
+
+from rtgate.records.record import Record
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.early_end import ended_early
+
+
+def _judge(record: Record) -> Answer:
+    problem, fine = "", []
+    for entry in record.evidence.expectation.counts:
+        name, least = entry.measurement, entry.least
+        values = [one.quantity.value for one in record.measurements if one.name == name and one.quantity is not None]
+        if not values:
+            problem = f"{name} was not measured, at least {least:g} are needed"
+        elif min(values) < least and not ended_early(record):
+            problem = f"{name} was {min(values):g}, at least {least:g} are needed"
+        fine.append(f"{name} at least {least:g}")
+    return judged(problem, ", ".join(fine) or "the tool has nothing to count")
+
+
+CHECK = ValidityCheck(
+    name="counts",
+    holds="a tool without a period counted as many samples, loops or inversions as its length asks for; or it ended "
+    "its run with the failure that it found",
+    invalidates=Invalidates.GOOD_NEWS,
+    judge=_judge,
+)

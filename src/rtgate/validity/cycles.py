@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""Validity check: every wake-up is accounted for, as it happened or a measured latency explains why it did not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rtgate.records.record import Record
+from rtgate.tools.measurement import Histogram
+from rtgate.units import Quantity, Unit
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+
+_EDGE_CYCLES = 3  # the first wake-up comes one interval late, and the signal that ends the run comes at any time
+
+
+def _judge(record: Record) -> Answer:
+    interval = record.evidence.expectation.interval_us
+    if not interval:
+        return judged("", "the tool has no period to account for")
+    problem = ""
+    for measurement in record.measurements:
+        if measurement.histogram is None:
+            continue
+        expected = record.evidence.expectation.duration_s * 1e6 / interval
+        lost = expected - measurement.histogram.total
+        explained = _explained(measurement.histogram, interval, _maximum(record, measurement.labels))
+        if lost > explained + _EDGE_CYCLES + expected * 0.001:
+            problem = (
+                f"{measurement.label}: {measurement.histogram.total} of {expected:.0f} wake-ups were measured, and "
+                f"the latencies explain only {explained} of the {lost:.0f} lost ones"
+            )
+    if not any(measurement.histogram for measurement in record.measurements):
+        problem = "no histogram was measured"
+    return judged(problem, "every wake-up is accounted for")
+
+
+def _explained(histogram: Histogram, interval_us: int, maximum: Quantity) -> int:
+    """Return how many periods the measured latencies skipped; an overflowed sample at most what the maximum did."""
+    period = interval_us * 1000.0 / histogram.unit.scale
+    known = sum(count * int(value // period) for value, count in histogram.counts.items())
+    return known + histogram.overflow * int(maximum.to(histogram.unit).value // period)
+
+
+def _maximum(record: Record, labels: Mapping[str, str]) -> Quantity:
+    for measurement in record.measurements:
+        if measurement.name == "latency.max" and dict(measurement.labels) == dict(labels) and measurement.quantity:
+            return measurement.quantity
+    return Quantity(0, Unit.VIRTUAL_US if record.virtual_time else Unit.US)
+
+
+CHECK = ValidityCheck(
+    name="cycles",
+    holds="every wake-up happened, or a measured latency of that length explains why it did not",
+    invalidates=Invalidates.GOOD_NEWS,
+    judge=_judge,
+)

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+"""Validity check: the run took as long as asked."""
+
+from __future__ import annotations
+
+from rtgate.records.record import Record
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.early_end import ended_early
+
+
+def _judge(record: Record) -> Answer:
+    asked, took = record.evidence.expectation.duration_s, record.evidence.elapsed_s
+    problem = ""
+    if took is None:
+        problem = "the length of the run was not read"
+    elif took < asked * 0.99 and not ended_early(record):
+        problem = f"the run took {took:g} s of the {asked:g} s asked for"
+    return judged(problem, f"{took} s for {asked:g} s asked")
+
+
+CHECK = ValidityCheck(
+    name="duration",
+    holds="the run took as long as asked; or it ended with the failure that was found",
+    invalidates=Invalidates.GOOD_NEWS,
+    judge=_judge,
+)

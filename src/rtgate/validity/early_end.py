@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: MIT
+"""A tool that ends its run with the failure that it found: a shorter run is no fault of the run's."""
+
+from __future__ import annotations
+
+from rtgate.records.record import Record
+
+
+def ended_early(record: Record) -> bool:
+    """Return whether the tool ended its run with the failure that it found."""
+    name = record.evidence.expectation.ends_with
+    return any(one.name == name and one.quantity is not None and one.quantity.value > 0 for one in record.measurements)

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+"""Validity check: the flavour that ran is the one that was asked for."""
+
+from __future__ import annotations
+
+from rtgate.records.record import Record
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+
+
+def _judge(record: Record) -> Answer:
+    asked, ran = record.kernel.flavour, record.environment.flavour
+    problem = ""
+    if not ran:
+        problem = "the running kernel's version (uname -v) was not read, so its flavour is not proven"
+    elif not asked:
+        problem = "nobody said which flavour the kernel should be"
+    elif asked != ran:
+        problem = f"the kernel should be {asked} and is {ran}: uname -v says {record.environment.kernel_version!r}"
+    return judged(problem, f"{ran} by uname -v")
+
+
+CHECK = ValidityCheck(
+    name="flavour",
+    holds="`uname -v` of the running kernel proves the flavour that was asked for",
+    invalidates=Invalidates.EVERYTHING,
+    exceptions='a kernel that should be RT and is not is FAIL "flavour lost"',
+    judge=_judge,
+)

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""Validity check: the disk was well before and after."""
+
+from __future__ import annotations
+
+from rtgate.records.record import Record
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+
+# Bits of an NVMe disk's critical warning (NVMe base specification, SMART / Health Information).
+_WARNINGS = (
+    *("its spare blocks are used up", "its temperature is beyond its limit", "its reliability is degraded"),
+    *("it is read-only", "its volatile memory is not backed up", "its persistent memory is read-only"),
+)
+
+
+def _judge(record: Record) -> Answer:
+    start = record.evidence.expectation.health
+    if not start:
+        return judged("", "the tool has no disk")
+    found = {one.name: one.quantity.value for one in record.measurements if one.quantity}
+    warning, errors = found.get(f"{start}.critical_warning"), found.get(f"{start}.media_errors")
+    if warning is None or errors is None:
+        return judged("the disk's health was not read before and after", "", Invalidates.GOOD_NEWS)
+    told = [word for bit, word in enumerate(_WARNINGS) if int(warning) >> bit & 1]
+    problems = [f"the disk warns: {', '.join(told) or f'code {warning:g}'}"] if warning else []
+    problems += [f"the disk counted {errors:g} new media errors"] if errors else []
+    return judged("; ".join(problems), "no warning and no new media error")
+
+
+CHECK = ValidityCheck(
+    name="health",
+    holds="an NVMe disk had no critical warning before and after, and no new media error",
+    invalidates=Invalidates.EVERYTHING,
+    exceptions="good news, if it was not read",
+    judge=_judge,
+)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""Validity check: CPUs and interrupts were isolated as the tuning asks, by what the kernel says and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rtgate.board import isolation
+from rtgate.records.record import Record
+from rtgate.validity.check import Answer, Invalidates, PlanInputs, ValidityCheck, judged
+
+
+def _judge(record: Record) -> Answer:
+    expected, environment, evidence = record.evidence.expectation, record.environment, record.evidence
+    there = int(environment.cpus) if environment.cpus.isdecimal() else 1
+    words, moved = expected.command_line, expected.irq_affinity
+    has = {"isolated": environment.isolated, "nohz_full": environment.nohz_full}
+    has |= {} if evidence.rcu_nocbs is None else {"rcu_nocbs": evidence.rcu_nocbs}
+    problems = isolation.not_taken(words, has, there)
+    fine = [f"{name} {cpus}" for name, cpus in isolation.asked(words).items()]
+    interrupts = isolation.interrupts(words, moved)
+    if interrupts:
+        problems += isolation.astray(interrupts, there, evidence.readings)
+        fine.append(f"no interrupt came elsewhere than on {interrupts}")
+    if interrupts and not moved:
+        mask = evidence.settings.get(isolation.DEFAULT_AFFINITY, ("", ""))[0]
+        problems += filter(None, [isolation.not_default(interrupts, there, mask)])
+    unread = _unread(record, has) if not problems else ""
+    if unread:
+        return judged(unread, "", Invalidates.GOOD_NEWS)
+    return judged("; ".join(problems), ", ".join(fine) or "the tuning isolates nothing")
+
+
+def _unread(record: Record, has: Mapping[str, str]) -> str:
+    """Return what of the isolation nobody read."""
+    expected, evidence = record.evidence.expectation, record.evidence
+    words = expected.command_line
+    moves = isolation.interrupts(words, expected.irq_affinity)
+    if moves and not all(evidence.readings.get(isolation.INTERRUPTS, ("", ""))):
+        return "where interrupts came was not read before and after"
+    # Of a soak's chunks the first one has the log of the boot, and tells.
+    if "rcu_nocbs" in isolation.asked(words) and "rcu_nocbs" not in has and evidence.log != "new":
+        return "whether rcu_nocbs took was not read: the kernel's log has lost its beginning"
+    return ""
+
+
+def _reads(inputs: PlanInputs) -> tuple[str, ...]:
+    return isolation.watched(inputs.tuning.command_line, inputs.tuning.irq_affinity)
+
+
+CHECK = ValidityCheck(
+    name="isolation",
+    holds="`isolcpus` and `nohz_full` of the tuning are what `/sys/devices/system/cpu/isolated` and `nohz_full` say, "
+    "and `rcu_nocbs` is what the kernel's log says. Where the tuning says where interrupts go (`irq_affinity`, or "
+    "`irqaffinity` on the command line), none came on another CPU of its effective affinity. `irqaffinity` is what "
+    "`/proc/irq/default_smp_affinity` says",
+    invalidates=Invalidates.FIGURES,
+    exceptions="good news, if interrupts were not read, or the log had lost its beginning",
+    judge=_judge,
+    reads=_reads,
+    readings=isolation.WATCHED,
+)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""All validity checks: may a record's measurements be judged at all?
+
+Every check reads evidence that is stored in the record, so a replay checks again. What a plan reads, what a board's
+file may declare not applicable and the page of the checks derive from the two lists here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from rtgate.board.boards import Board
+from rtgate.errors import ConfigError
+from rtgate.records.record import Record
+from rtgate.validity import (
+    aer,
+    affinity,
+    clock,
+    counts,
+    cpus,
+    cycles,
+    duration,
+    figures,
+    firmware,
+    flavour,
+    health,
+    isolation,
+    kernel,
+    load,
+    log,
+    page_faults,
+    settings,
+    sources,
+    steady,
+    suspend,
+    temperature,
+    threads,
+)
+from rtgate.validity.check import Check, CheckResult, PlanInputs, ValidityCheck
+
+CHECKS: tuple[ValidityCheck, ...] = (
+    flavour.CHECK,
+    kernel.CHECK,
+    cpus.CHECK,
+    log.CHECK,
+    threads.CHECK,
+    affinity.CHECK,
+    cycles.CHECK,
+    counts.CHECK,
+    duration.CHECK,
+    clock.CHECK,
+    load.CHECK,
+    settings.CHECK,
+    isolation.CHECK,
+    suspend.CHECK,
+    temperature.CHECK,
+    firmware.CHECK,
+    steady.CHECK,
+    health.CHECK,
+    aer.CHECK,
+    page_faults.CHECK,
+)
+"""In the order in which they are judged."""
+
+OF_THE_RECORD: tuple[ValidityCheck, ...] = (sources.CHECK, figures.CHECK)
+"""Whether the record itself was changed: no board may declare these not applicable, and only a failure is told."""
+
+_NAMES = {check.name: check for check in CHECKS}
+
+
+def checks(record: Record, declared: Mapping[str, str]) -> tuple[Check, ...]:
+    """Return every check of a record that was measured.
+
+    Args:
+        record: the record.
+        declared: reasons, by check, why the board declares a check not applicable.
+    """
+    edited = (_said(check, record, frozenset()) for check in OF_THE_RECORD)
+    return (*(check for check in edited if check.held is CheckResult.FAILED), *_of_measurement(record, declared))
+
+
+def _of_measurement(record: Record, declared: Mapping[str, str]) -> Iterator[Check]:
+    failed: set[str] = set()
+    for check in CHECKS:
+        said = _said(check, record, failed)
+        if check.name in declared:
+            said = replace(said, held=CheckResult.NOT_APPLICABLE, sentence=declared[check.name])
+        if said.held is CheckResult.FAILED:
+            failed.add(check.name)
+        yield said
+
+
+def _said(check: ValidityCheck, record: Record, failed: frozenset[str] | set[str]) -> Check:
+    answer = check.judge(record)
+    held = CheckResult.NOT_APPLICABLE if answer.follows in failed else answer.held
+    invalidates = answer.invalidates or check.invalidates
+    return Check(name=check.name, held=held, spoils=invalidates, sentence=answer.sentence)
+
+
+def not_applicable(board: Board) -> dict[str, str]:
+    """Return why checks do not apply on a board, by check.
+
+    Raises:
+        ConfigError: the board's file names no check (path:line:column).
+    """
+    for name, declared in board.not_applicable.items():
+        if name not in _NAMES:
+            allowed = ", ".join(sorted(_NAMES))
+            raise ConfigError(f"unknown key {name!r} (allowed: {allowed})", declared.location)
+    return {name: declared.reason for name, declared in board.not_applicable.items()}
+
+
+def files(inputs: PlanInputs) -> tuple[str, ...]:
+    """Return what a plan reads before and after measuring, as patterns of the shell.
+
+    The last check's come first, as in the plans with which the limits of virtual boards were learnt: there another
+    order is another script, which moves the histogram.
+    """
+    return tuple(pattern for check in reversed(CHECKS) for pattern in check.reads(inputs))
+
+
+def readings(around: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """Return what is evidence of a check among what was read before and after, by path; the rest are settings."""
+    patterns = [pattern for check in CHECKS for pattern in check.readings]
+    return {path: read for path, read in around.items() if any(fnmatchcase(path, pattern) for pattern in patterns)}

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""Validity check: settings were read, did not change, and are those that were asked for."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+
+from rtgate.records.record import Record
+from rtgate.tools.threads import SCHED_FIFO
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+
+_PRINTK = "/proc/sys/kernel/printk"
+
+
+def _judge(record: Record) -> Answer:
+    problems = []
+    for path, (before, after) in record.evidence.settings.items():
+        if not before or not after:
+            problems.append(f"{path} was not read")
+        elif before != after:
+            problems.append(f"{path} was {before!r} and became {after!r}")
+        elif path == _PRINTK and before.split()[0] != "1":
+            problems.append(f"the console's log level was {before.split()[0]}, so kernel messages could disturb")
+    for pattern, reads in record.evidence.writes.items():
+        read = [after for path, (_, after) in record.evidence.settings.items() if fnmatchcase(path, pattern)]
+        wrong = [after for after in read if not re.search(reads, after)]
+        if wrong or not read:
+            problems.append(f"{pattern} should be {reads} and is {wrong[0] if wrong else 'not there'!r}")
+    words = set(record.environment.command_line.split())
+    problems += [
+        f"the kernel was not started with {word}"
+        for word in record.evidence.expectation.command_line.split()
+        if word not in words
+    ]
+    problems += _priorities(record)
+    return judged("; ".join(problems), "as asked, and unchanged")
+
+
+def _priorities(record: Record) -> list[str]:
+    """Return what is wrong with the priorities of the kernel's threads that the tuning sets."""
+    problems = []
+    for start, priority in record.evidence.expectation.priorities.items():
+        found = [thread for thread in record.evidence.kernel_threads if thread.name.startswith(start)]
+        wrong = [thread.name for thread in found if (thread.policy, thread.priority) != (SCHED_FIFO, priority)]
+        if wrong or not found:
+            problems.append(f"{', '.join(wrong) or f'no thread {start}'} should run at SCHED_FIFO {priority}")
+    return problems
+
+
+CHECK = ValidityCheck(
+    name="settings",
+    holds="console log level, clock source, RT throttling and what the tuning set were read before and after. They did "
+    "not change, and are what was asked for; the console's log level was 1",
+    invalidates=Invalidates.GOOD_NEWS,
+    judge=_judge,
+)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Validity check: the measuring threads were there, with the policy and priority that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rtgate.board.boot import TimeBase
+from rtgate.records.evidence import Thread
+from rtgate.records.record import Record
+from rtgate.tools.threads import POLICIES, ThreadScope
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+
+
+def _judge(record: Record) -> Answer:
+    expected = record.evidence.expectation
+    groups = [(group.count, (group.policy, group.priority)) for group in expected.threads]
+    own = expected.seen is ThreadScope.OWN
+    if not groups:
+        return judged("", "the tool has no real-time thread of its own")
+    seen: dict[str, list[Thread]] = {}
+    for thread in record.evidence.threads:
+        seen.setdefault(thread.moment, []).append(thread)
+    unseen = "" if "middle" in seen else "no thread of the tool was seen in the middle of its run"
+    whole = sum(count for count, _ in groups) + own
+    problem = ""
+    for moment, there in sorted(seen.items()):
+        # A target that is too busy looks late, when the measuring threads have ended and the main one prints.
+        if moment == "late" and len(there) < whole:
+            continue
+        for count, wanted in groups:
+            right = _with(wanted, there)
+            # Half-way a virtual machine whose host is busy may still be starting what is all there later.
+            later = seen.get("late", []) if moment == "middle" and record.environment.time == TimeBase.HOST else []
+            if right < count and len(later) >= whole and _with(wanted, later) >= count:
+                continue
+            # Beside the threads of its own process a tool may have helpers with the same priority.
+            if right < count or (right > count and own):
+                problem = f"{right} of {count} measuring threads ran at {_policy(wanted)}; seen: {_seen(there)}"
+    text = ", ".join(f"{count} measuring threads at {_policy(wanted)}" for count, wanted in groups)
+    if unseen and not problem:
+        # A stress test ends with the first failure of the kernel, before anybody looks.
+        return judged(unseen, "", Invalidates.FIGURES)
+    return judged(problem, f"{text}, at {len(seen)} moments")
+
+
+def _with(wanted: tuple[int, int], threads: Sequence[Thread]) -> int:
+    return sum((thread.policy, thread.priority) == wanted for thread in threads)
+
+
+def _policy(wanted: tuple[int, int]) -> str:
+    policy, priority = wanted
+    return f"{POLICIES.get(policy, policy)} {priority}" if priority else str(POLICIES.get(policy, policy))
+
+
+def _seen(threads: list[Thread]) -> str:
+    names = [f"{thread.name} {POLICIES.get(thread.policy, thread.policy)} {thread.priority}" for thread in threads]
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+CHECK = ValidityCheck(
+    name="threads",
+    holds="as many threads as asked had the asked policy and priority (`/proc/PID/task/*/stat`, fields 40 and 41), "
+    "at half and at nine tenths of the run. On a virtual board in host time nine tenths is enough, as its host "
+    "may be busy",
+    invalidates=Invalidates.EVERYTHING,
+    exceptions="figures, if none was seen",
+    judge=_judge,
+)
