@@ -32,11 +32,10 @@ from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
 from rtgate.units import Quantity
 from rtgate.workflow.soak import spec as orders
-from rtgate.workflow.soak.follow import Following
+from rtgate.workflow.soak.chunks import Chunks
 from rtgate.workflow.verdicts import planned_in, subjects
 
 CASE = Case(suite="latency", tool=Quick(), load="idle")
-PAUSE_S = 5  # more than a worker thinks that the first chunk takes
 
 
 @dataclass(slots=True)
@@ -44,7 +43,7 @@ class Console:
     """A line to a machine that goes on when the line is closed.
 
     Attributes:
-        after_s: seconds from the first chunk's record until something happens; None for nothing.
+        after_s: seconds from the plan's start until something happens; None for nothing.
         blow: what happens to the machine; None when the line closes.
     """
 
@@ -53,14 +52,15 @@ class Console:
     blow: Blow | None = None
     due: float = float("inf")
     closed: bool = False
-
-    def chunk_seen(self) -> None:
-        if self.after_s is not None:
-            self.due, self.after_s = time.monotonic() + self.after_s, None
+    said: bytes = b""
 
     def read(self) -> bytes:
         struck = self._happened()
-        return struck + self.machine.read()
+        said = self.machine.read()
+        self.said = (self.said + said)[-200:]
+        if self.after_s is not None and b"rtgate: plan started" in self.said:
+            self.due, self.after_s = time.monotonic() + self.after_s, None
+        return struck + said
 
     def write(self, data: bytes) -> None:
         self._happened()
@@ -86,7 +86,7 @@ class Bench:
     """One target, and the directory of records of its soak.
 
     Attributes:
-        openings: what the first consoles are like; later ones are plain.
+        openings: what the consoles after the first chunk are like; later ones are plain.
         told: what the worker said.
     """
 
@@ -95,7 +95,6 @@ class Bench:
     openings: list[Callable[[Machine], Transport]] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
-    line: Transport | None = None
 
     @classmethod
     @contextmanager
@@ -108,14 +107,14 @@ class Bench:
         finally:
             machine.close()
 
-    def following(self, chunks: int, **options: object) -> Following:
-        """Return a worker: of the soak that is under way, or of a new one."""
+    def chunks(self, count: int, patience_s: float = 20) -> Chunks:
+        """Return the chunks of the soak that is under way, or of a new one."""
         arm = self._arm()
         if not orders.exists(self.records):
-            orders.begin(CASE, arm, "bench", chunks, self.records)
+            orders.begin(CASE, arm, "bench", count, self.records)
         target = arm.target
         assert isinstance(target, LiveTarget)
-        made = Following(
+        return Chunks(
             order=orders.read(self.records),
             case=CASE,
             arm=arm,
@@ -123,26 +122,18 @@ class Bench:
             records=self.records,
             seen=self._seen,
             say=self.told.append,
-            patience_s=20,
-            pause_s=PAUSE_S,
-            spare_s=1.5,
-            margin_s=1.0,
+            patience_s=patience_s,
             open_again_s=1.0,
         )
-        for name, value in options.items():
-            setattr(made, name, value)
-        return made
 
     def _seen(self, record: Record, _: float) -> None:
         self.seen.append(record.boot)
-        if isinstance(self.line, Console):
-            self.line.chunk_seen()
 
     def _opened(self, stack: ExitStack, _: Plan) -> Transport:
-        line = self.openings.pop(0)(self.machine) if self.openings else Console(self.machine)
-        self.line = line
-        stack.callback(line.close)
-        return line
+        """Open the console: the first time plainly, then as `openings` say."""
+        made = self.openings.pop(0)(self.machine) if self.openings and self.seen else Console(self.machine)
+        stack.callback(made.close)
+        return made
 
     def _arm(self) -> Arm:
         board = replace(boards.board(BOARD), work_directory=WORK, cpus=os.cpu_count() or 1)
@@ -188,11 +179,10 @@ class Bench:
 
     @property
     def left(self) -> list[str]:
-        """What is left of soaks in the target's work directory, and the console's log level there."""
+        """What is left of plans in the target's work directory, but their scripts; the console's log level there."""
         mark = f"left{time.monotonic_ns()}"
-        question = (
-            f"\nstty -echo; echo {mark[:3]}\\{mark[3:]} $(ls -A {WORK} | grep ^S) $(cat /proc/sys/kernel/printk) end\n"
-        )
+        left = f"$(ls -A {WORK} | grep ^F | grep -v 'sh$') $(cat /proc/sys/kernel/printk)"
+        question = f"\nstty -echo; echo {mark[:3]}\\{mark[3:]} {left} end\n"
         self.machine.write(question.encode())
         said, end = b"", time.monotonic() + 5
         while time.monotonic() < end:
@@ -203,8 +193,8 @@ class Bench:
         raise AssertionError(f"the target does not answer: {said!r}")
 
 
-def closes(after_s: float = 0.7) -> Callable[[Machine], Transport]:
-    """Return a console that closes so many seconds after the first chunk's record."""
+def closes(after_s: float = 0.1) -> Callable[[Machine], Transport]:
+    """Return a console that closes so many seconds after a plan has started."""
     return lambda machine: Console(machine, after_s)
 
 
@@ -213,8 +203,8 @@ def refused(_: Machine) -> Transport:
     raise TransportError("the console cannot be opened")
 
 
-def struck(blow: Blow, after_s: float = 0.7) -> Callable[[Machine], Transport]:
-    """Return a console whose machine is struck so many seconds after the first chunk's record."""
+def struck(blow: Blow, after_s: float = 0.1) -> Callable[[Machine], Transport]:
+    """Return a console whose machine is struck so many seconds after a plan has started."""
     return lambda machine: Console(machine, after_s, blow)
 
 

@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -19,12 +18,11 @@ import pytest
 from selftests.faults import lines
 from selftests.faults.soaks import CASE, Bench, Console, closes, refused, served, struck
 from selftests.faults.table import _PANIC, _WARNING
-from selftests.faults.targets import GOOD, LIMIT_US, WORK, Blow, Machine, Stage, Target, lacking, result
+from selftests.faults.targets import GOOD, WORK, Blow, Machine, Stage, Target, lacking
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.verdict import Kind, Status
 from rtgate.measure.observed import uname_flavour
-from rtgate.records.record import read_all
 from rtgate.workflow.soak import spec as orders
 
 pytestmark = [
@@ -69,56 +67,33 @@ PRINTK = ["4", "4", "1", "7"]
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox", "android", "odd prompt"])
 def test_every_chunk_becomes_a_record(bench_of: Made, shell: str) -> None:
     with bench_of(Target(shell=shell)) as bench:
-        assert "complete" == bench.following(3).follow()
+        assert "complete" == bench.chunks(3).measure()
         assert measured(1, 2, 3) == states(bench)
         assert [Status.PASS] == [verdict.status for verdict in bench.verdicts]
         assert ["chunk 1", "chunk 2", "chunk 3"] == bench.seen
         assert PRINTK == bench.left
         assert not (bench.records / "soak.json").exists()
-        # A later soak of the same directory goes on counting.
-        assert "complete" == bench.following(1).follow()
-        assert measured(1, 2, 3, 4) == states(bench)
-
-
-def test_nothing_is_sent_while_it_measures(bench_of: Made) -> None:
-    sent: list[float] = []
-
-    class Sent(Console):
-        def write(self, data: bytes) -> None:
-            sent.append(time.time())
-            Console.write(self, data)
-
-    with bench_of(
-        Target(tool="date +%s.%N >begins; " + GOOD.replace("exec sleep 0.4", "sleep 0.4; date +%s.%N >ends"))
-    ) as bench:
-        bench.openings = [Sent]
-        bench.following(4).follow()
-        asked = {record.boot for record in bench.found if "asked" in record.machine}
-        # A busy machine may be late; then the record says so.
-        assert len(asked) < 4
-        for record in bench.found:
-            assert record.directory is not None
-            begins, ends = (float((record.directory / "raw" / name).read_text()) for name in ("begins", "ends"))
-            assert record.boot in asked or not [moment for moment in sent if begins < moment < ends]
 
 
 @pytest.mark.parametrize("shell", ["dash", "busybox", "android"])
 def test_a_console_that_closes_in_mid_chunk_is_opened_again(bench_of: Made, shell: str) -> None:
     with bench_of(Target(shell=shell)) as bench:
         bench.openings = [closes(), refused]
-        assert "complete" == bench.following(6).follow()
-        assert measured(*range(1, 7)) == states(bench)
+        assert "complete" == bench.chunks(4).measure()
+        assert measured(*range(1, 5)) == states(bench)
         assert [Status.PASS] == [verdict.status for verdict in bench.verdicts]
-        assert any("the console is lost" in text for text in bench.told)
-        assert bench.told[-1] == "the console is back"
+        assert any("the target is out of reach" in text for text in bench.told)
+        assert bench.told[-1] == "the target is back"
+        # The plan that was under way has put its settings back, and nothing of it is left.
+        assert PRINTK == bench.left
 
 
-def test_chunks_wait_for_a_host_that_was_away(bench: Bench) -> None:
+def test_a_console_that_stays_away_can_be_gone_on_with(bench: Bench) -> None:
     bench.openings = [closes(), refused, refused]
     with pytest.raises(InfrastructureError, match="--continue"):
-        bench.following(3, patience_s=0.1).follow()
-    time.sleep(16)
-    assert "complete" == bench.following(3).follow()
+        bench.chunks(3, patience_s=0.1).measure()
+    assert measured(1) == states(bench)
+    assert "complete" == bench.chunks(3).measure()
     assert measured(1, 2, 3) == states(bench)
     assert PRINTK == bench.left
 
@@ -129,8 +104,8 @@ def test_a_damaged_frame_is_asked_for_again(bench: Bench) -> None:
     def hostile(machine: Machine) -> lines.Line:
         return lines.Line(Console(machine), lines.together(lines.drops(source, 3000), lines.flips(source, 3000)))
 
-    bench.openings = [hostile]
-    assert "complete" == bench.following(3).follow()
+    bench.openings = [hostile, hostile]
+    assert "complete" == bench.chunks(3).measure()
     assert measured(1, 2, 3) == states(bench)
     assert sum(record.line["damaged"] + record.line["repeated"] for record in bench.found) > 0
     assert [Status.PASS] == [verdict.status for verdict in bench.verdicts]
@@ -139,25 +114,23 @@ def test_a_damaged_frame_is_asked_for_again(bench: Bench) -> None:
 @pytest.mark.parametrize("loudly", [True, False])
 def test_a_target_that_starts_again_failed(bench: Bench, loudly: bool) -> None:
     bench.openings = [struck(Blow(then="boots", loudly=loudly))]
-    assert "another boot_id" in (why := bench.following(9).follow()) or "started again" in why
-    assert "kernel fault" == bench.found[-1].state
+    assert "another boot_id" in (why := bench.chunks(9).measure()) or "started again" in why
     assert [*measured(1), ("chunk 2", "kernel fault")] == states(bench)
     assert Kind.FAULT in {verdict.kind for verdict in bench.verdicts if verdict.status is Status.FAIL}
 
 
 def test_a_panic_belongs_to_its_chunk(bench: Bench) -> None:
     bench.openings = [struck(Blow(says=_PANIC))]
-    assert "Kernel panic" in bench.following(9).follow()
+    assert "Kernel panic" in bench.chunks(9).measure()
     assert ["panic"] == [fault.kind for fault in bench.found[-1].faults]
     assert Kind.FAULT in {verdict.kind for verdict in bench.verdicts if verdict.status is Status.FAIL}
 
 
 def test_a_target_that_falls_silent_hangs(bench: Bench) -> None:
     bench.openings = [struck(Blow(then="silent"))]
-    assert "hung" in bench.following(9, patience_s=1).follow()
-    assert "hang" == bench.found[-1].state
-    # The line may have been at fault: one can still go on.
-    assert (bench.records / "soak.json").exists()
+    assert "hung" in bench.chunks(9, patience_s=1).measure()
+    assert [*measured(1), ("chunk 2", "hang")] == states(bench)
+    assert Kind.HANG in {verdict.kind for verdict in bench.verdicts if verdict.status is Status.FAIL}
 
 
 def test_a_fault_in_the_kernel_log_belongs_to_its_chunk(bench_of: Made) -> None:
@@ -168,7 +141,7 @@ def test_a_fault_in_the_kernel_log_belongs_to_its_chunk(bench_of: Made) -> None:
         # What is said later follows, as in a kernel's log.
         warning = f"[ ! -e {WORK}/warned ] || cat {place}/warning"
         dmesg.write_text(dmesg.read_text().replace("; exit 0", f"; {warning}; exit 0"))
-        assert "complete" == bench.following(4).follow()
+        assert "complete" == bench.chunks(4).measure()
         assert [[], ["warning"], [], []] == [[fault.kind for fault in record.faults] for record in bench.found]
         failed = [verdict for verdict in bench.verdicts if verdict.status is Status.FAIL]
         assert [("chunk 2", Kind.FAULT)] == [(verdict.boot, verdict.kind) for verdict in failed]
@@ -177,67 +150,28 @@ def test_a_fault_in_the_kernel_log_belongs_to_its_chunk(bench_of: Made) -> None:
 def test_a_full_disk_ends_the_soak_and_says_so(bench_of: Made) -> None:
     fill = "cat /dev/zero >../../fill 2>/dev/null"
     with bench_of(Target(tool=SECOND.format(act=fill))) as bench:
-        assert "disk is full" in bench.following(5).follow()
-        assert [*measured(1), ("chunk 2", "lab")] == states(bench)
+        with pytest.raises(InfrastructureError, match=r"disk is full.*--continue"):
+            bench.chunks(5, patience_s=0.1).measure()
+        assert measured(1) == states(bench)
         said = [verdict.sentence for verdict in bench.verdicts if verdict.status is Status.MISS]
-        assert "disk is full" in said[0]
-        assert "3 of 5 boots" in said[1]
-        assert not (bench.records / "soak.json").exists()
-        assert PRINTK == bench.left
-
-
-def test_a_script_that_is_killed_is_missed(bench_of: Made) -> None:
-    kill = "read -r pid since <$(echo ../../*.soak/runner) && kill -9 $pid"
-    with bench_of(Target(tool=SECOND.replace("{act}", kill))) as bench:
-        assert "something on the target ended" in bench.following(5).follow()
-        assert [*measured(1), ("chunk 2", "lab")] == states(bench)
-        assert {Status.MISS} == {verdict.status for verdict in bench.verdicts}
+        assert "4 of 5 boots" in said[0]
 
 
 def test_a_target_that_cannot_soak_is_refused(bench_of: Made) -> None:
     with bench_of(Target(shell="bare busybox")) as bench:
         with pytest.raises(InfrastructureError, match="lacks cksum"):
-            bench.following(3).follow()
+            bench.chunks(3).measure()
         assert not (bench.records / "soak.json").exists()
 
 
-def test_a_second_soak_on_one_target_is_refused(bench: Bench, tmp_path: Path) -> None:
+def test_a_directory_has_one_soak_at_a_time(bench: Bench) -> None:
     bench.openings = [closes(), refused, refused]
     with pytest.raises(InfrastructureError, match="--continue"):
-        bench.following(5, patience_s=0.1).follow()
-    other = Bench(bench.machine, tmp_path / "others")
-    with pytest.raises(InfrastructureError, match="another soak runs"):
-        other.following(3).follow()
-    assert not (other.records / "soak.json").exists()
-    assert 1 == len({name[:9] for name in bench.left if name[0] == "S"})
+        bench.chunks(5, patience_s=0.1).measure()
     with pytest.raises(ConfigError, match="has not ended"):
         orders.begin(CASE, bench._arm(), "bench", 3, bench.records)
-    assert "stopped" == bench.following(5, stopping=True).follow()
-    assert PRINTK == bench.left
-
-
-def test_files_that_are_gone_are_missed(bench: Bench) -> None:
-    bench.openings = [closes(), refused, refused]
-    with pytest.raises(InfrastructureError, match="--continue"):
-        bench.following(3, patience_s=0.1).follow()
-    time.sleep(8)
-    bench.machine.write(f"rm -rf {WORK}/S*\n".encode())
-    assert "the target knows nothing of it any more" == bench.following(3).follow()
-    assert [*measured(1), ("chunk 2", "lab")] == states(bench)
-    assert {Status.MISS} == {verdict.status for verdict in bench.verdicts}
-
-
-def test_stopping_keeps_what_was_measured_and_ends_what_is_not(bench_of: Made) -> None:
-    with bench_of(Target(tool=SECOND.format(act="exec sleep 60"))) as bench:
-        bench.openings = [closes(), refused, refused]
-        with pytest.raises(InfrastructureError, match="--continue"):
-            bench.following(5, patience_s=0.1).follow()
-        began = time.monotonic()
-        assert "stopped" == bench.following(5, stopping=True).follow()
-        assert time.monotonic() - began < 15
-        assert measured(1) == states(bench)
-        assert [Status.PASS] == [verdict.status for verdict in bench.verdicts]
-        assert PRINTK == bench.left
+    bench.chunks(5).give_up()
+    assert [Status.PASS] == [verdict.status for verdict in bench.verdicts]
 
 
 # --- the command, over a console that other processes reach
@@ -295,7 +229,7 @@ def test_a_worker_that_is_gone_is_followed_by_another(bench: Bench, site: Path, 
         print(said)
         if number is signal.SIGINT:
             assert 130 == worker.returncode
-            assert re.search(r"detached, the target goes on measuring: rtgate soak --continue \S+", said)
+            assert re.search(r"interrupted, and nothing measures any more: rtgate soak --continue \S+", said)
         again = rtgate(site, "--continue", records)
         shown, said = again.communicate(timeout=120)
         print(said, shown)
@@ -305,29 +239,3 @@ def test_a_worker_that_is_gone_is_followed_by_another(bench: Bench, site: Path, 
     # What stands in for cyclictest has no real-time threads: the evidence of every chunk is judged as ever.
     assert 4 == again.returncode
     assert "invalid measurement in chunk 4 (threads)" in shown
-
-
-def test_a_soak_outlives_a_shell_that_ends_with_its_console(stage: Stage, tmp_path: Path) -> None:
-    place = Path(tempfile.mkdtemp(dir=stage.path))
-    place.chmod(0o755)
-    (place / "work").mkdir()
-    (place / "work").chmod(0o777)
-    (place / "bin").mkdir()
-    (place / "good.json").write_text(result(LIMIT_US, random.Random(1)))
-    for name, body in (("cyclictest", GOOD.replace("good.json", f"{place}/good.json")), ("dmesg", "echo said")):
-        (place / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
-        (place / "bin" / name).chmod(0o755)
-    drop = "setpriv --reuid=65534 --regid=65534 --clear-groups" if os.geteuid() == 0 else ""
-    console = f"command:env -C / PATH={place}/bin:/usr/bin:/bin {drop} dash -i"
-    records, case = tmp_path / "records", ("--case", "latency/cyclictest:idle", "--for", "3s", "--chunk", "1s")
-    where = site_of(tmp_path, place / "work")
-    worker = rtgate(where, "--board", "bench", "--console", console, *case, "--records", records)
-    first_chunk(records)
-    time.sleep(0.7)
-    worker.kill()
-    worker.communicate(timeout=60)
-    again = rtgate(where, "--continue", records)
-    print(*again.communicate(timeout=120))
-    assert [f"chunk {number}" for number in (1, 2, 3)] == [record.boot for record in read_all(records)]
-    assert {"measured"} == {record.state for record in read_all(records)}
-    assert not list((place / "work").iterdir())

@@ -155,9 +155,8 @@ def test_a_virtual_board_repeats_itself(kernel: Path, board: str, load: str) -> 
     assert "2 different histograms over 2 seeds" in done.stdout
 
 
-@pytest.mark.parametrize("console", ["host", "host-pty"])
-def test_the_same_suite_runs_over_a_live_console(kernel: Path, tmp_path: Path, console: str) -> None:
-    words = ["--kernel", kernel, "--console", console, "--profile", "smoke", "-k", "idle", "-o", tmp_path / "report"]
+def test_the_same_suite_runs_over_a_live_console(kernel: Path, tmp_path: Path) -> None:
+    words = ["--kernel", kernel, "--console", "host", "--profile", "smoke", "-k", "idle", "-o", tmp_path / "report"]
     done = rtgate("gate", "--board", "virt-arm64", *words)
     assert 5 == done.returncode  # host-time latencies are shown, not judged
     (record,) = records(tmp_path / "report")
@@ -188,8 +187,7 @@ def test_a_soak_is_measured_in_chunks(kernel: Path, tmp_path: Path) -> None:
     found = [json.loads(path.read_text()) for path in sorted((tmp_path / "soak").rglob("record.json"))]
     assert [1, 2, 3] == [record["chunk"]["number"] for record in found]
     assert {"measured"} == {record["state"] for record in found}
-    assert 1 == len({record["boot_id"] for record in found})
-    # Whether one was asked about while it measured depends on what else the machine does: see selftests/faults.
+    assert 3 == len({record["boot_id"] for record in found})  # a board in QEMU boots for each chunk
     assert rtgate("report", tmp_path / "soak", "-o", tmp_path / "report", "--no-html").returncode == 0
 
 

@@ -10,18 +10,21 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.deadline import Deadline
+from rtgate.errors import ConfigError, DeadlineError, InfrastructureError
 
 MIB = 1 << 20
 YAML_LIMIT = MIB  # the largest file of rtgate's own has 60 kB
 # A record with 8 CPUs and 10 000 filled buckets on each has 2 MB; a soak's chunks are records of their own.
 JSON_LIMIT = 64 * MIB
 RAW_LIMIT = 256 * MIB  # a tool's output, a console of days
+LOCK_S = 4 * 3600.0  # longer than a cold build of a distribution's kernel on two cores
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
@@ -85,21 +88,32 @@ def require_free_space(directory: Path, needed_mib: int = 64) -> None:
 
 
 @contextmanager
-def waiting_lock(path: Path, what: str = "", notice: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+def waiting_lock(
+    path: Path, what: str, notice: Callable[[str], None] = lambda _: None, *, patience_s: float = LOCK_S
+) -> Iterator[None]:
     """Hold a lock; wait for whoever has it. For work that ends by itself, such as unpacking or building.
 
     Args:
         path: the lock's file; made if it is not there.
         what: what the holder does, as `builds in DIR`.
         notice: told at once who is waited for.
+        patience_s: how long to wait.
+
+    Raises:
+        DeadlineError: the other process has not ended by then.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(file):
             notice(f"waiting for another rtgate (process {_holder(file)}) that {what}")
-            fcntl.flock(file, fcntl.LOCK_EX)
+            deadline = Deadline.after(patience_s)
+            while not _locked(file):
+                if deadline.expired:
+                    raise DeadlineError(
+                        f"another rtgate (process {_holder(file)}) that {what} has held {path} for {patience_s:.0f} s: "
+                        "end that process, and try again"
+                    )
+                time.sleep(deadline.sooner(0.1))
         _sign(file)
         yield
 
@@ -113,13 +127,18 @@ def exclusive_lock(path: Path, what: str) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            told = f"{what} is in use by another rtgate (process {_holder(file)}): wait for it"
-            raise InfrastructureError(told) from None
+        if not _locked(file):
+            raise InfrastructureError(f"{what} is in use by another rtgate (process {_holder(file)}): wait for it")
         _sign(file)
         yield
+
+
+def _locked(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _holder(file: TextIO) -> str:

@@ -304,18 +304,6 @@ def test_how_a_lab_boots_a_board_is_read(directory: Path) -> None:
     assert lava.unconfirmed == (boards.Unconfirmed(what="memory", reason="nobody knows"),)
 
 
-def test_what_a_board_boots_from_is_read_and_errors_have_their_place(directory: Path) -> None:
-    region = f"  media:\n    loader: {{device: /dev/mmcblk0, offset: 32768, length: 512, sha256: {'a' * 64}}}\n"
-    (directory / "rk.yaml").write_text(GOOD + LAVA + region)
-    lava = boards.board("rk").lava
-    assert lava is not None
-    assert [(one.name, one.device, one.offset) for one in lava.media] == [("loader", "/dev/mmcblk0", 32768)]
-    (directory / "rk.yaml").write_text(GOOD + LAVA + region.replace("length: 512", "length: 5"))
-    line = len((GOOD + LAVA).splitlines()) + 2
-    with pytest.raises(ConfigError, match=rf"rk\.yaml:{line}:[0-9]+: 5 is not a number of whole sectors"):
-        boards.board("rk")
-
-
 def test_a_board_without_lava_or_build_has_none(directory: Path) -> None:
     (directory / "rk.yaml").write_text(GOOD.replace("build: virt-arm64-generic\n", ""))
     assert (boards.board("rk").lava, boards.board("rk").build) == (None, "")

@@ -367,7 +367,7 @@ actions:
 - test:
     definitions:
     - repository:
-        run: {{steps: ['printf x | rtgate board-health --board {board} --media -']}}
+        run: {{steps: ['rtgate board-health --board {board}']}}
 """
 
 

@@ -2,18 +2,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from selftests.fake_target import FakeTarget, arm, measured
+from selftests.fake_target import FakeTarget, arm
 from selftests.unit.cli.conftest import Lab
 
 from rtgate.cli import main
-from rtgate.measure.case import Case
+from rtgate.measure.case import Case, measure
+from rtgate.records.record import Chunk
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.units import Quantity
 from rtgate.workflow.soak import spec as orders
-from rtgate.workflow.soak.chunks import Chunks
 from rtgate.workflow.soak.progress import SoakProgress
 
 ASKED = ["soak", "--board", "virt-arm64", "--case", "latency/cyclictest:idle", "--for", "6s", "--chunk", "2s"]
@@ -71,18 +72,12 @@ def test_a_target_that_is_not_reached_leaves_nothing_behind(
     assert not list(tmp_path.rglob("soak.json"))
 
 
-def test_a_board_of_ours_cannot_be_gone_on_with(lab: Lab, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    case = Case(suite="latency", tool=Cyclictest(), load="idle")
-    orders.begin(case, arm(FakeTarget()), "host", 2, tmp_path / "soak")
-    assert 2 == main.main(["soak", "--continue", "soak"])
-    assert "the board of this soak ended" in capsys.readouterr().err
-
-
 def test_progress_adds_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case, live = Case(suite="latency", tool=Cyclictest(), load="hackbench"), arm(FakeTarget())
     order = orders.begin(case, live, "tcp:h:1", 3, tmp_path)
-    chunks = Chunks(order=order, case=case, arm=live, records=tmp_path)
-    first, second = (chunks.add(number, measured(), b"", {}) for number in (1, 2))
+    first, second = (
+        replace(measure(case, live, number)[0], chunk=Chunk(soak=order.nonce, number=number)) for number in (1, 2)
+    )
     running = SoakProgress(order, [("latency", Quantity.parse("40 virtual us"))])
     running.begin([first])
     running.seen(second, 3661)

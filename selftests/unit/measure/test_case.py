@@ -32,12 +32,11 @@ from rtgate.board.tuning import Tuning, Write
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measure.case import Case, beforehand, measure, plan, setting
-from rtgate.measure.observed import uname_flavour
+from rtgate.measure.observed import LOG_GOES_ON, LOG_LOST, uname_flavour
 from rtgate.records.evidence import LoadSeen
 from rtgate.records.record import Record
 from rtgate.target.outcome import LineQuality, Outcome, State
 from rtgate.target.plan import Plan, script
-from rtgate.target.soak import LOG_GOES_ON, LOG_LOST
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, loads
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.fio import FioRandwrite

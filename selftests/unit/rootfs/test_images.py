@@ -140,7 +140,7 @@ def test_a_second_builder_waits_and_takes_what_the_first_made(built: Built, tmp_
     assert built == []
     os.close(holder)
     thread.join(10)
-    assert said[0] == "waiting for another process that builds the same image"
+    assert said[0] == "waiting for another rtgate (process unknown) that builds the same image"
     assert built == ["core"]
 
 

@@ -69,7 +69,7 @@ class Images:
         return replace(self._real, name=name)
 
 
-@pytest.mark.parametrize("console", [None, "host", "host-pty"])
+@pytest.mark.parametrize("console", [None, "host"])
 def test_a_plan_s_image_is_made_when_it_is_needed_and_once(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, console: str | None
 ) -> None:
@@ -81,11 +81,9 @@ def test_a_plan_s_image_is_made_when_it_is_needed_and_once(
         image: Path,
         made: Callable[[Plan], RootfsImage],
         stop: threading.Event,
-        *,
-        pty: bool,
     ) -> LiveTarget:
         found.append(made)
-        return started(board, image, made, stop, pty=pty)
+        return started(board, image, made, stop)
 
     monkeypatch.setattr(LiveTarget, "started", noted)
     (arm,), _ = make_arms(_request({"candidate": lab.kernel}, console=console))
@@ -121,9 +119,8 @@ def test_two_kernels_are_two_arms_that_end_together(lab: Lab) -> None:
     assert all(isinstance(target, VirtualBoard) and target.stop is stop for target in targets)
 
 
-@pytest.mark.parametrize("console", ["host", "host-pty"])
-def test_a_virtual_board_may_run_on_host_time(lab: Lab, console: str) -> None:
-    (arm,), stop = make_arms(_request({"candidate": lab.kernel}, console=console))
+def test_a_virtual_board_may_run_on_host_time(lab: Lab) -> None:
+    (arm,), stop = make_arms(_request({"candidate": lab.kernel}, console="host"))
     assert (arm.time, arm.attached) == ("host", False)
     assert isinstance(arm.target, LiveTarget)
     assert arm.target.boots

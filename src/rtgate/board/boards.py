@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rtgate import durations, site
-from rtgate.board import media, storage, tuning
 from rtgate.board import pcie as pcie_facts
+from rtgate.board import storage, tuning
 from rtgate.board.families import by_family, dtbs
-from rtgate.board.media import Region
 from rtgate.board.storage import Storage
 from rtgate.board.tuning import DEFAULT, Tuning
 from rtgate.errors import ConfigError, Location
@@ -108,7 +107,6 @@ class Lava:
         prompt: what the shell prints when it is ready, as a regular expression.
         login: who logs in, where the console asks for it.
         unconfirmed: what no document confirms.
-        media: what must be on the media that the board boots from.
     """
 
     device_type: str
@@ -118,7 +116,6 @@ class Lava:
     prompt: str
     login: str
     unconfirmed: tuple[Unconfirmed, ...]
-    media: tuple[Region, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,7 +358,7 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
     if value is None:
         return None
     data = value.mapping(
-        required=("device_type", "boot"), optional=("consoles", "dtbs", "prompt", "login", "unconfirmed", "media")
+        required=("device_type", "boot"), optional=("consoles", "dtbs", "prompt", "login", "unconfirmed")
     )
     # `re.escape` would also escape spaces and `#`, which only makes job definitions hard to read.
     escaped = re.sub(r"([][.^$*+?{}()|\\])", r"\\\1", console.prompt)
@@ -374,7 +371,6 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
         prompt=prompt,
         login=data.text("login", ""),
         unconfirmed=_unconfirmed(data.get("unconfirmed")),
-        media=media.read(data["media"]) if "media" in data else (),
     )
 
 

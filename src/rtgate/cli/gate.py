@@ -181,7 +181,7 @@ def _may_screen(arguments: argparse.Namespace) -> bool:
     return bool(asked.console in _OURS or asked.tree or asked.kernel)  # a live console runs a kernel of its own
 
 
-_OURS = frozenset({"virtual", "host", "host-pty"})  # consoles of boards that boot what they are given
+_OURS = frozenset({"virtual", "host"})  # consoles of boards that boot what they are given
 
 
 def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:

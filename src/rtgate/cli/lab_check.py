@@ -14,7 +14,6 @@ from rtgate import site
 from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.cli import command_options
-from rtgate.cli.board_health import media_of
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.client.access import access
@@ -59,9 +58,6 @@ def add_parser(commands: Any) -> None:
     for name in ("kernel", "ramdisk", "dtb", "nfsroot"):
         parser.add_argument(f"--{name}", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--transport", choices=TRANSPORTS, default="docker", help="of the health check")
-    parser.add_argument(
-        "--media", metavar="FILE", help="what must be on the boot media (default: what the board's file says)"
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -98,13 +94,7 @@ def _health_check(arguments: argparse.Namespace) -> str:
         )
     files = Files(kernel=arguments.kernel, ramdisk=arguments.ramdisk, dtb=arguments.dtb, nfsroot=arguments.nfsroot)
     board = boards.board(arguments.health_check)
-    return health.definition(
-        board,
-        files,
-        transport=arguments.transport,
-        image=arguments.image,
-        media=media_of(board, arguments.media),
-    )
+    return health.definition(board, files, transport=arguments.transport, image=arguments.image)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,9 +43,9 @@ examples:
   rtgate plan --detect +20% --board rk3568-evb1 --history sqlite:///history.db
   rtgate plan --detect +20% --metric "hour level" --sd 0.07 --tests 96
 """
-_DEFAULTS = {"confidence": 0.99, "power": 0.9, "alpha": 0.01, "boot": "3min", "overhead": "2min"}
+_DEFAULTS = {"confidence": 0.99, "power": 0.9, "boot": "3min", "overhead": "2min"}
 _OF_A_SHARE = ("over", "confidence", "rate", "measured")
-_OF_A_CHANGE = ("power", "alpha", "tests", "metric", "records", "history", "device", "sd")
+_OF_A_CHANGE = ("power", "tests", "metric", "records", "history", "device", "sd")
 _INTERVAL_S = 1e-3  # of a cyclictest thread, one on each CPU
 _MOST_SURELY = 0.90  # that the true variance is below what is planned for
 
@@ -67,9 +67,6 @@ def add_parser(commands: Any) -> None:
     share.add_argument("--measured", metavar="TIME", help="say whether a run of this length can tell, too")
     change = parser.add_argument_group("a change")
     change.add_argument("--power", type=float, metavar="P", help=f"how surely ({_default('power')})")
-    change.add_argument(
-        "--alpha", type=float, metavar="P", help=f"false alarms of a merge request ({_default('alpha')})"
-    )
     change.add_argument(
         "--tests",
         type=int,
@@ -194,7 +191,7 @@ def _detect(arguments: argparse.Namespace, cost: _Cost, given: Container[str]) -
     if "sd" in given:
         _refuse(given, ["board"], "--sd says how much boots differ")
     tests = 1 if arguments.tests is None else arguments.tests
-    change = Change(ratio=ratio, power=arguments.power, alpha=arguments.alpha, tests=tests)
+    change = Change(ratio=ratio, power=arguments.power, tests=tests)
     virtual = _on_virtual_time(arguments)
     if virtual:
         _refuse(given, ["boot", "overhead"], "what a boot on virtual time costs is in the records")

@@ -7,6 +7,7 @@ import argparse
 import math
 import re
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -26,27 +27,25 @@ from rtgate.records.record import Record
 from rtgate.report.notices import say
 from rtgate.target.live import LiveTarget
 from rtgate.target.power import PowerCycledTarget
-from rtgate.target.soak import COMPLETE, STOPPED
 from rtgate.tools import loads
 from rtgate.tools.needs import unmet_needs
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.soak import spec as orders
-from rtgate.workflow.soak.follow import Following
+from rtgate.workflow.soak.chunks import COMPLETE, Chunks
 from rtgate.workflow.soak.progress import SoakProgress
 from rtgate.workflow.soak.spec import SoakSpec
 from rtgate.workflow.verdicts import limits, planned_in, subjects, write_verdicts
 
 _DESCRIPTION = """\
-Measure one case for hours on a live target. The target measures by itself, in chunks; each chunk becomes a record. A
-console that is lost is opened again, Ctrl-C leaves the target measuring, and --continue fetches what it has measured
-since. Boards in QEMU (--console host) live only as long as this command. More: docs/how-to/soak.md
+Measure one case for hours on a live target, in chunks; each chunk is an ordinary measurement and becomes a record. A
+console that is lost is opened again, and --continue goes on after Ctrl-C or a crash. More: docs/how-to/soak.md
 
 examples:
   rtgate soak --board B --console serial:/dev/ttyUSB0 --case latency/cyclictest:stress-ng --for 12h
   rtgate soak --continue soak              go on after Ctrl-C, a crash, or a lost console
-  rtgate soak --stop soak                  end it on the target now, and judge what there is
+  rtgate soak --stop soak                  measure no more of it, and judge what there is
 """
 
 
@@ -64,9 +63,7 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--board", metavar="NAME", help="the board")
-    parser.add_argument(
-        "--console", metavar="C", help="serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD, host, host-pty"
-    )
+    parser.add_argument("--console", metavar="C", help="serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD, host")
     parser.add_argument("--case", metavar="CASE", help="for example latency/cyclictest:stress-ng")
     parser.add_argument("--for", dest="length", metavar="TIME", help="how long to measure: 30 min, 12 h, 3 d")
     parser.add_argument("--chunk", metavar="TIME", help=f"length of a chunk (default: {_CHUNK})")
@@ -80,7 +77,7 @@ def add_parser(commands: Any) -> None:
     )
     later = parser.add_mutually_exclusive_group()
     later.add_argument("--continue", dest="going_on", type=Path, metavar="DIR", help="go on with the soak in DIR")
-    later.add_argument("--stop", type=Path, metavar="DIR", help="end the soak in DIR on the target, now")
+    later.add_argument("--stop", type=Path, metavar="DIR", help="end the soak in DIR with what there is")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -95,12 +92,10 @@ def run(arguments: argparse.Namespace) -> int:
             case, arm = _again(order, arguments.console)
         else:
             case, arm = _asked(arguments)
-            chunks = math.ceil(durations.option("--for", arguments.length) / arm.profile.lengths.duration_s)
-            order = orders.begin(case, arm, arguments.console, chunks, records)
-        if not order.detached:
-            say("this board lives only as long as this command: Ctrl-C ends it, and the soak")
+            count = math.ceil(durations.option("--for", arguments.length) / arm.profile.lengths.duration_s)
+            order = orders.begin(case, arm, arguments.console, count, records)
         running = SoakProgress(order, _levels(found, order))
-        following = Following(
+        chunks = Chunks(
             order=order,
             case=case,
             arm=arm,
@@ -108,18 +103,31 @@ def run(arguments: argparse.Namespace) -> int:
             records=records,
             seen=running.seen,
             say=say,
-            stopping=bool(arguments.stop),
             patience_s=patience_s,
         )
+        if arguments.stop:
+            chunks.give_up()
+            return _judged(records, order.board, found)
         running.begin(stored(records, order.board).get(order.case, ()))
         try:
-            why = following.follow()
+            why = _measured(chunks)
         except KeyboardInterrupt:
-            say(_interrupted(records))
+            say(f"interrupted, and nothing measures any more: rtgate soak --continue {records} (or --stop {records})")
             return 130
-    if why not in {COMPLETE, STOPPED}:
+    if why != COMPLETE:
         say(f"the soak ended early: {why}")
     return _judged(records, order.board, found)
+
+
+def _measured(chunks: Chunks) -> str:
+    """Measure in a thread, so that Ctrl-C lets the target put its settings back. Raises as `Chunks.measure`."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        measuring = pool.submit(chunks.measure)
+        try:
+            return measuring.result()
+        except KeyboardInterrupt:
+            chunks.target.stop.set()
+            raise
 
 
 def _refuse_to_change(arguments: argparse.Namespace) -> None:
@@ -157,8 +165,6 @@ def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
 
 def _again(order: SoakSpec, console: str | None) -> tuple[Case, Arm]:
     """Return the case and the arm of a soak that was begun; its console may have another name now."""
-    if not order.detached:
-        raise ConfigError(f"the board of this soak ended with the command that ran it (--console {order.console})")
     case = _case(order.case.partition("+")[0], order.tuning)
     request = ArmRequest(
         board=order.board, kernels={}, profile="mr", console=console or order.console, tuning=order.tuning
@@ -199,12 +205,6 @@ def _levels(found: Thresholds, order: SoakSpec) -> list[tuple[str, Any]]:
     mine = found.of(order.board, order.kernel.flavour, order.case)
     real = [limit for limit in mine if limit.over is not None and not limit.over.unit.virtual]
     return [(limit.measurement, limit.over) for limit in real]
-
-
-def _interrupted(records: Path) -> str:
-    if orders.exists(records):
-        return f"detached, the target goes on measuring: rtgate soak --continue {records} (or --stop {records})"
-    return "interrupted, and nothing measures any more; chunks that were fetched stay"
 
 
 def _judged(records: Path, board: str, found: Thresholds) -> int:

@@ -54,7 +54,7 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--console",
         metavar="C",
-        help="virtual (default on virtual boards), host, host-pty, serial:DEVICE:BAUD, tcp:HOST:PORT, command:CMD; "
+        help="virtual (default on virtual boards), host, serial:DEVICE:BAUD, tcp:HOST:PORT, command:CMD; "
         "in a LAVA job: lava",
     )
     group.addoption(

@@ -151,8 +151,7 @@ def attached(console: str, baud: int) -> Transport:
     if kind == "command" and rest.strip():
         return ProgramTransport(_words(rest))
     raise ConfigError(
-        f"unknown console {console!r} "
-        "(allowed: virtual, host, host-pty, serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD, lava)"
+        f"unknown console {console!r} (allowed: virtual, host, serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD, lava)"
     )
 
 

@@ -67,7 +67,7 @@ def unpacked_source(notice: Callable[[str], None]) -> UnpackedSource:
     pin = load_pin(site.find("kernel-configs", "sources.lock.yaml"))
     store = site.cache().absolute() / "sources"
     store.mkdir(parents=True, exist_ok=True)
-    with waiting_lock(store / "lock"):
+    with waiting_lock(store / "lock", "fetches kernel sources", notice):
         cached = _cached(store, pin)
         return cached or _fetch(store, pin, notice)
 

@@ -90,7 +90,7 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
     copy = copy_of(tree, series)
     stamp = copy.with_suffix(".json")
     state = {"tree": tree.identity.fingerprint, "series": series.sha256}
-    with waiting_lock(copy.with_suffix(".lock")):
+    with waiting_lock(copy.with_suffix(".lock"), f"copies {tree.path}", notice):
         if not _is(stamp, state):
             stamp.unlink(missing_ok=True)
             notice(f"copying {tree.path} for {len(series.patches)} patch{'es' * (len(series.patches) > 1)}")

@@ -16,7 +16,6 @@ from rtgate.errors import ParseError, UnfinishedError
 from rtgate.records.evidence import LoadSeen, Thread
 from rtgate.records.record import FaultSeen
 from rtgate.target.outcome import Outcome
-from rtgate.target.soak import LOG_GOES_ON, LOG_LOST
 from rtgate.tools import Expected
 from rtgate.tools.threads import ThreadScope
 from rtgate.validity import links, readings
@@ -121,6 +120,10 @@ def around(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
     """Return what was read before and after measuring, by path; empty text for what was not read."""
     before, after = settings(files, "facts.start"), settings(files, "facts.end")
     return {path: (before.get(path, ""), after.get(path, "")) for path in sorted({*before, *after})}
+
+
+# First line of the kernel log of a soak's chunk: what follows is new since the chunk before, or that one's end is gone.
+LOG_GOES_ON, LOG_LOST = "rtgate: new since the chunk before", "rtgate: lines after the chunk before are lost"
 
 
 def kernel_log(files: Mapping[str, bytes], *, ours: bool) -> str:

@@ -108,10 +108,7 @@ def as_json(explained: Explained) -> dict[str, Any]:
 def write(directory: Path, explained: Explained) -> None:
     """Write down what was seen into the directory of the case, whole or not at all. Raises InfrastructureError."""
     try:
-        staged = directory / f".{_NAME}.writing"
-        text = json.dumps({"format": FORMAT, **as_json(explained)}, indent=1)
-        staged.write_text(f"{text}\n", encoding="utf-8")
-        staged.replace(directory / _NAME)
+        files.write_text(directory / _NAME, json.dumps({"format": FORMAT, **as_json(explained)}, indent=1) + "\n")
     except OSError as error:
         raise InfrastructureError(f"{directory} cannot be written: {error}") from error
 

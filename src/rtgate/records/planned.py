@@ -127,9 +127,7 @@ def _write(place: Place, planned: Planned) -> None:
         data["looks"] = planned.schedule.as_json()
     try:
         place.directory.mkdir(parents=True, exist_ok=True)
-        staged = place.directory / f".{_PLANNED}.writing"
-        staged.write_text(json.dumps(data) + "\n", encoding="utf-8")
-        staged.replace(place.directory / _PLANNED)
+        files.write_text(place.directory / _PLANNED, json.dumps(data) + "\n")
     except OSError as error:
         raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
 

@@ -177,9 +177,7 @@ def rewrite(record: Record, files: Mapping[str, bytes]) -> None:
     try:
         for name, data in files.items():
             (record.directory / Path(name).name).write_bytes(data)
-        staged = record.directory / ".record.json.writing"
-        staged.write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
-        staged.replace(record.directory / "record.json")
+        regular_file.write_text(record.directory / "record.json", json.dumps(as_json(record), indent=1) + "\n")
     except OSError as error:
         raise InfrastructureError(f"the record in {record.directory} could not be written: {error}") from error
 

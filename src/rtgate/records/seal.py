@@ -52,9 +52,7 @@ def seal(directory: Path, records: Path, judged_with: Sequence[Path]) -> dict[st
         ConfigError: one of the files is not a regular file.
     """
     text = "".join(f"{digest}  {path}\n" for path, digest in sorted(_digests(directory, records).items()))
-    staged = directory / f".{LIST}.writing"
-    staged.write_text(text, encoding="utf-8")
-    staged.replace(directory / LIST)
+    files.write_text(directory / LIST, text)
     digests = [hashlib.sha256(files.read_bytes(path, files.YAML_LIMIT)).digest() for path in judged_with]
     return {
         "records": str(records.relative_to(directory)),
@@ -66,10 +64,8 @@ def seal(directory: Path, records: Path, judged_with: Sequence[Path]) -> dict[st
 def write_sealed(text: str, verdict: Path) -> None:
     """Write verdict.json whole, and its digest beside it. Raises OSError."""
     digest = f"{hashlib.sha256(text.encode()).hexdigest()}  {verdict.name}\n"
-    for path, content in ((verdict, text), (verdict.with_name(VERDICT_DIGEST), digest)):
-        staged = path.with_name(f".{path.name}.writing")
-        staged.write_text(content, encoding="utf-8")
-        staged.replace(path)
+    files.write_text(verdict, text)
+    files.write_text(verdict.with_name(VERDICT_DIGEST), digest)
 
 
 def check(directory: Path) -> Difference:

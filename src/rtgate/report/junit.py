@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 
+from rtgate import files
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Status, Verdict
 from rtgate.records.record import Record
@@ -79,10 +80,8 @@ def _properties(test: ET.Element, one: CaseReport) -> None:
 
 def write(records: Sequence[Record], verdicts: Sequence[Verdict], path: Path) -> None:
     """Write the document, whole or not at all. Raises InfrastructureError."""
-    staged = path.with_name(f".{path.name}.writing")
     try:
-        staged.write_text(document(records, verdicts), encoding="utf-8")
-        staged.replace(path)
+        files.write_text(path, document(records, verdicts))
     except OSError as error:
         raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from error
 

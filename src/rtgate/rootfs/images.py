@@ -6,22 +6,18 @@ An image is a compressed archive to which more archives may be appended: `overla
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from rtgate import site
-from rtgate.deadline import Deadline
-from rtgate.errors import ConfigError, DeadlineError, InfrastructureError
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.files import waiting_lock
 from rtgate.rootfs import cpio
 from rtgate.rootfs import recipe as rootfs_recipe
 from rtgate.rootfs.debian import Archive
@@ -78,8 +74,7 @@ def image(name: str, arch: str, *, cache: Path | None = None, progress: Progress
     try:
         found = read(directory)
         if found is None:
-            home.mkdir(parents=True, exist_ok=True)
-            with _locked(home / f"{name}-{arch}.lock", say):
+            with waiting_lock(home / f"{name}-{arch}.lock", "builds the same image", say, patience_s=_LOCK_S):
                 # Another process may have built it meanwhile.
                 found = read(directory) or _build(chain, arch, directory, say)
     except OSError as error:
@@ -171,26 +166,3 @@ def _build(chain: tuple[Recipe, ...], arch: str, directory: Path, say: Progress)
     if not found:
         raise InfrastructureError(f"{directory} cannot be read back: is the disk full or failing?")
     return found
-
-
-@contextmanager
-def _locked(path: Path, say: Progress) -> Iterator[None]:
-    """Hold a lock against a second builder of the same image."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        deadline = Deadline.after(_LOCK_S)
-        told = False
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if deadline.expired:
-                    raise DeadlineError(f"another process has held {path} for {_LOCK_S:.0f} s: end it") from None
-                if not told:
-                    say("waiting for another process that builds the same image")
-                told = True
-                time.sleep(deadline.sooner(0.1))
-        yield
-    finally:
-        os.close(descriptor)

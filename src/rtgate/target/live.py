@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from rtgate.board.boards import Board
 from rtgate.console.collect import frames
 from rtgate.console.faults import scan
 from rtgate.console.shell import Shell, Waits
-from rtgate.console.transport import EndedError, ProgramTransport, SerialTransport, Transport, attached
+from rtgate.console.transport import EndedError, ProgramTransport, Transport, attached
 from rtgate.deadline import Deadline
 from rtgate.errors import (
     DeadlineError,
@@ -34,7 +32,7 @@ from rtgate.target import boot_digests, host
 from rtgate.target.host_watch import HostWatch
 from rtgate.target.outcome import Outcome, State, collected, last_lines
 from rtgate.target.plan import Plan, measured, script
-from rtgate.target.qemu import Machine, Monitor, process, version
+from rtgate.target.qemu import Machine, version
 from rtgate.target.session import Session, check_boot
 
 NO_SHELL = "no shell came up"
@@ -82,12 +80,12 @@ class LiveTarget:
     waits: Waits = field(default_factory=Waits)
 
     @classmethod
-    def started(cls, board: Board, image: Path, rootfs: Rootfs, stop: threading.Event, *, pty: bool) -> LiveTarget:
-        """Return a QEMU board in host time, a fresh boot for each plan; its console by pexpect or pyserial (`pty`)."""
+    def started(cls, board: Board, image: Path, rootfs: Rootfs, stop: threading.Event) -> LiveTarget:
+        """Return a QEMU board in host time, a fresh boot for each plan."""
         assert board.qemu is not None
 
-        def machine(plan: Plan) -> Machine:
-            return Machine(
+        def opener(stack: ExitStack, plan: Plan) -> Transport:
+            machine = Machine(
                 board=board,
                 image=image,
                 initrd=rootfs(plan).path,
@@ -95,8 +93,10 @@ class LiveTarget:
                 command_line=plan.command_line,
                 devices=plan.devices,
             )
+            transport = ProgramTransport([*machine.argv(), "-chardev", "stdio,id=console,signal=off"])
+            stack.callback(transport.close)
+            return transport
 
-        opener = _pty_opener(machine) if pty else _stdio_opener(machine)
         known = {"qemu": version(board.qemu.binary), "qemu_sha256": boot_digests.program(board.qemu.binary)}
         known["image_sha256"] = boot_digests.sha256(image)
         return cls(board=board, open=opener, stop=stop, boots=True, machine=known)
@@ -149,7 +149,7 @@ class LiveTarget:
 
     def _pid(self, transport: Transport) -> int | None:
         """Return the process that runs the board; None for a board that is none."""
-        return transport.pid if self.boots and isinstance(transport, ProgramTransport | _OfProcess) else None
+        return transport.pid if self.boots and isinstance(transport, ProgramTransport) else None
 
     def opened(self, stack: ExitStack, plan: Plan, log: bytearray) -> Shell:
         """Open the console, until the stack is closed; what it prints goes to `log`. Raises TransportError."""
@@ -315,79 +315,3 @@ class _Carried:
         found = re.search(rb"rtgate: cannot write [^\r\n]*", log)
         if found:
             raise InfrastructureError(f"the target's disk is full or not writable: {found[0].decode(errors='replace')}")
-
-
-def _stdio_opener(machine: Callable[[Plan], Machine]) -> Opener:
-    def opener(stack: ExitStack, plan: Plan) -> Transport:
-        argv = [*machine(plan).argv(), "-chardev", "stdio,id=console,signal=off"]
-        transport = ProgramTransport(argv)
-        stack.callback(transport.close)
-        return transport
-
-    return opener
-
-
-def _pty_opener(machine: Callable[[Plan], Machine]) -> Opener:
-    def opener(stack: ExitStack, plan: Plan) -> Transport:
-        made = machine(plan)
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rtgate-")))
-        log, monitor = directory / "qemu.log", directory / "qmp"
-        qmp = ("-qmp", f"unix:{monitor},server=on,wait=off")
-        # Paused until the line is open: QEMU drops what nobody reads on a pseudo-terminal.
-        argv = [*made.argv(), "-chardev", "pty,id=console", *qmp, "-S"]
-        child = stack.enter_context(process(argv, log))
-        device = _pty_device(log, Deadline.after(20))
-        transport = _OfProcess(SerialTransport(device, made.board.console.baud), child)
-        stack.callback(transport.close)
-        with closing(Monitor(monitor)) as asked:
-            _continue(asked, Deadline.after(20))
-        return transport
-
-    return opener
-
-
-def _continue(monitor: Monitor, deadline: Deadline) -> None:
-    """Let a paused machine run. Raises InfrastructureError when QEMU's monitor does not answer."""
-    while monitor.ask("cont") is None:
-        if deadline.expired:
-            raise InfrastructureError("QEMU's monitor does not answer: the machine stays paused")
-        time.sleep(0.1)
-
-
-@dataclass(frozen=True, slots=True)
-class _OfProcess:
-    """A line that tells how the process behind it ended."""
-
-    inner: Transport
-    child: subprocess.Popen[bytes]
-
-    @property
-    def pid(self) -> int:
-        """The process."""
-        return self.child.pid
-
-    def read(self) -> bytes:
-        """Return what has arrived."""
-        try:
-            return self.inner.read()
-        except TransportError as error:
-            with suppress(subprocess.TimeoutExpired):
-                self.child.wait(timeout=1)
-            raise EndedError(str(error), self.child.returncode) from error
-
-    def write(self, data: bytes) -> None:
-        """Send bytes."""
-        self.inner.write(data)
-
-    def close(self) -> None:
-        """Close the line."""
-        self.inner.close()
-
-
-def _pty_device(log: Path, deadline: Deadline) -> str:
-    while not deadline.expired:
-        found = re.search(r"redirected to (/dev/pts/\d+)", log.read_text(errors="replace"))
-        if found:
-            return found[1]
-        time.sleep(0.02)
-    raise InfrastructureError(f"QEMU opened no pseudo-terminal: {log.read_text(errors='replace').strip()[:300]}")

@@ -71,7 +71,7 @@ def make_arms(request: ArmRequest, stop: threading.Event | None = None) -> tuple
     registry.not_applicable(board)  # a mistake in its file is said before anybody measures
     _consistent(board, console, request)
     stop = stop or threading.Event()
-    if console in {"virtual", "host", "host-pty"}:
+    if console in {"virtual", "host"}:
         return _virtual(request, board, console, stop), stop
     if console == "lava":
         return (_in_job(request, board, stop),), stop
@@ -85,7 +85,7 @@ def _consistent(board: Board, console: str, request: ArmRequest) -> None:
             f"{board.name} is no virtual board: say where its console is, for example --console serial:/dev/ttyUSB0:"
             f"{board.console.baud} (or tcp:HOST:PORT, command:CMD, lava)"
         )
-    ours = console in {"virtual", "host", "host-pty"}
+    ours = console in {"virtual", "host"}
     if ours and not board.virtual:
         raise ConfigError(f"{board.name} is no virtual board, --console {console} starts QEMU")
     if ours and not kernels:
@@ -122,7 +122,7 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
                 image_sha256=kernel.image_sha256,
                 qemu_sha256=program,
             )
-        return LiveTarget.started(board, kernel.image, images, stop, pty=console == "host-pty")
+        return LiveTarget.started(board, kernel.image, images, stop)
 
     return tuple(
         Arm(

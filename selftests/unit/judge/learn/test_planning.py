@@ -113,11 +113,6 @@ def test_changes_that_are_none(wrong: dict[str, float]) -> None:
         Change(**wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("events", "minutes"), [(24, 0.8), (2.4, 2.6), (0.24, 8.2)])
-def test_best_minutes_as_worked_out_before(events: float, minutes: float) -> None:
-    assert planning.best_minutes(2, events, 0.35) == pytest.approx(minutes, abs=0.05)
-
-
 def test_the_spread_of_neighbouring_boots() -> None:
     records = [long(exponential(scale_us=scale), seed=n + 1) for n, scale in enumerate([6, 6, 6, 8, 9, 6])]
     found = planning.spreads(records)

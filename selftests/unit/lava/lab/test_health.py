@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -14,13 +13,11 @@ import yaml
 from selftests.conftest import Golden
 from selftests.unit.lava.job.test_definition import BOARDS, files_for
 
-from rtgate.board import boards, media
-from rtgate.board.media import Region
+from rtgate.board import boards
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import ProgramTransport
 from rtgate.deadline import Deadline
-from rtgate.lava.lab import boot_media, health
-from rtgate.strict_yaml import parse
+from rtgate.lava.lab import health
 
 
 @pytest.mark.parametrize("board", BOARDS)
@@ -36,49 +33,22 @@ def test_a_health_check_boots_twice_because_one_boot_proves_no_power_switch() ->
         assert [next(iter(action)) for action in job["actions"]] == ["deploy", "boot", "test"] * 2
 
 
-MEDIA = (
-    Region(name="loader", device="/dev/mmcblk0", offset=32768, length=1 << 20, sha256="a" * 64, image="http://h/l.img"),
-    Region(name="spi", device="/dev/mtd0", offset=0, length=16 << 20, sha256="1" * 64, model="spi0"),
-)
-
-
-def test_boot_media_go_with_the_job_and_have_their_time() -> None:
+@pytest.mark.parametrize(("up", "result"), [("12.34", "pass"), ("901.5", "fail")])
+def test_without_a_container_what_is_bad_ends_the_job_as_failed(tmp_path: Path, up: str, result: str) -> None:
     files = files_for("rk3568-evb1", "known-good").files
     board = boards.board("rk3568-evb1")
-    without = yaml.safe_load(health.definition(board, files))
-    job = yaml.safe_load(health.definition(board, files, media=MEDIA))
-    tests = [action["test"] for action in job["actions"] if "test" in action]
-    for test in tests:
-        (step,) = test["definitions"][0]["repository"]["run"]["steps"]
-        words = shlex.split(step)
-        assert words[:2] == ["printf", "%s"]
-        assert words[3:] == ["|", "rtgate", "board-health", "--board", "rk3568-evb1", "--media", "-"]
-        assert media.read(parse(words[2], Path("x")).mapping(required=("media",))["media"]) == MEDIA
-    more = boot_media.seconds(MEDIA)
-    assert tests[0]["timeout"]["seconds"] == without["actions"][2]["test"]["timeout"]["seconds"] + more
-    assert job["timeouts"]["job"]["minutes"] >= without["timeouts"]["job"]["minutes"] + 2 * more // 60
-
-
-def test_without_a_container_what_is_bad_ends_the_job_as_failed(tmp_path: Path) -> None:
-    files = files_for("rk3568-evb1", "known-good").files
-    board = boards.board("rk3568-evb1")
-    job = yaml.safe_load(health.definition(board, files, transport="board", media=MEDIA))
+    job = yaml.safe_load(health.definition(board, files, transport="board"))
     steps = job["actions"][2]["test"]["definitions"][0]["repository"]["run"]["steps"]
     for name in ("lava-test-case", "lava-test-raise"):
         (tmp_path / name).write_text(f"#!/bin/sh\necho {name} $*\n")
         (tmp_path / name).chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
-    # These devices are not here, and a region that cannot be read is not good.
-    done = subprocess.run(
-        ["sh", "-ec", "\n".join(steps)], env={"PATH": path}, capture_output=True, text=True, check=True
-    )
-    said = done.stdout.splitlines()
-    assert said[0].startswith("lava-test-case board.power --result ")
-    assert said[1:] == [
-        f"lava-test-case board.media.loader --result fail --measurement {1 << 20} --units bytes",
-        f"lava-test-case board.media.spi --result fail --measurement {16 << 20} --units bytes",
-        "lava-test-raise infra: this board is not fit for measuring",
-    ]
+    (tmp_path / "uptime").write_text(f"{up} 10.00\n")
+    script = "\n".join(steps).replace("/proc/uptime", f"{tmp_path}/uptime")
+    done = subprocess.run(["sh", "-ec", script], env={"PATH": path}, capture_output=True, text=True, check=True)
+    raised = ["lava-test-raise infra: this board is not fit for measuring"] if result == "fail" else []
+    told = f"lava-test-case board.power --result {result} --measurement {up} --units s"
+    assert done.stdout.splitlines() == [told, *raised]
 
 
 def test_a_probe_needs_no_board() -> None:

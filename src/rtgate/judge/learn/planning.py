@@ -192,15 +192,6 @@ def smallest_found(pairs: int, known: Prior, change: Change) -> float | None:
     return math.exp(high)
 
 
-def best_minutes(boot_minutes: float, events_per_minute: float, boot_sd: float) -> float:
-    """Return how long a boot should measure: beyond that further boots tell more than further minutes.
-
-    The square root of what a boot costs over the variance between boots that an event's worth of time removes (the cost
-    model of Kalibera and Jones, ISMM 2013).
-    """
-    return math.sqrt(boot_minutes / (events_per_minute * boot_sd**2))
-
-
 def spreads(records: Sequence[Record]) -> Mapping[str, Prior]:
     """Return by metric the variance of pairs of neighbouring boots of one kernel, one case on one device.
 

@@ -39,9 +39,7 @@ def _tool(name: str, options: Mapping[str, Any]) -> Tool:
 
 def write(cases: Iterable[Case], path: Path) -> None:
     """Write down cases, whole or not at all."""
-    staged = path.with_name(f".{path.name}.writing")
-    staged.write_text(json.dumps([as_json(case) for case in cases]) + "\n", encoding="utf-8")
-    staged.replace(path)
+    files.write_text(path, json.dumps([as_json(case) for case in cases]) + "\n")
 
 
 def read(path: Path) -> tuple[Case, ...]:

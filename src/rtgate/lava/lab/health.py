@@ -3,28 +3,23 @@
 
 A health check boots a kernel that is known to be good, twice. The boots prove network, boot loader and power switch;
 then, over the console: no byte of it is damaged (`board.line`), the board's clock runs as fast as the worker's
-(`board.clock`), and the board has been running only since this job switched it on (`board.power`). What the board boots
-from may be hashed and restored as well (`board.media.NAME`, see `boot_media`).
+(`board.clock`), and the board has been running only since this job switched it on (`board.power`).
 """
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
-import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rtgate import __version__
 from rtgate.board.boards import Board
-from rtgate.board.media import Region, described
 from rtgate.console.shell import Shell
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.job import template
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, lava_of, render
-from rtgate.lava.lab import boot_media
 from rtgate.lava.lab.health_result import HealthResult
 from rtgate.strict_yaml import dump
 
@@ -39,6 +34,16 @@ _BOOT_S = 900.0  # from power on to here; a board that runs longer was not switc
 _COMMAND_S = 60.0
 _TEST_S = 300
 _UPTIME = re.compile(rb"up:([0-9]+\.[0-9]+):pu")
+# The steps of LAVA's test shell on the board itself. Without a container nobody measures the line: what is left is that
+# the board boots, twice, each time from power on.
+_ON_BOARD = (
+    "bad=0",
+    "read -r up rest </proc/uptime",
+    f'if [ "${{up%.*}}" -lt {_BOOT_S:.0f} ]; then result=pass; else result=fail; bad=1; fi',
+    'lava-test-case board.power --result "$result" --measurement "$up" --units s',
+    # LAVA takes a job for good whatever its results are; this it does not.
+    '[ "$bad" = 0 ] || lava-test-raise "infra: this board is not fit for measuring"',
+)
 
 
 def definition(
@@ -47,7 +52,6 @@ def definition(
     *,
     transport: str = "docker",
     image: str = "",
-    media: Sequence[Region] = (),
 ) -> str:
     """Return a health check as a job definition.
 
@@ -58,12 +62,11 @@ def definition(
         files: the kernel that is known to be good.
         transport: as `JobRequest` has it.
         image: as `JobRequest` has it.
-        media: what must be on the board's boot media.
     """
     promised = " or ".join(sorted(lava_of(board).dtbs.values()))
     if promised and not files.dtb and "dtb" in template.find(lava_of(board).boot).optional:
         raise ConfigError(f"{board.path}: {board.name} boots with {promised}: give the URL of the kernel's with --dtb")
-    steps = (_in_container(board, media),) if transport == "docker" else _on_board(media)
+    steps = (f"rtgate board-health --board {board.name}",) if transport == "docker" else _ON_BOARD
     request = JobRequest(
         name=f"rtgate health check of {lava_of(board).device_type}",
         board=board,
@@ -73,35 +76,10 @@ def definition(
         profile="mr",
         transport=transport,
         image=image,
-        test_s=_TEST_S + boot_media.seconds(media),
+        test_s=_TEST_S,
         steps=(steps, steps),
     )
     return render(request)
-
-
-def _in_container(board: Board, media: Sequence[Region]) -> str:
-    """Return the step of the container. Regions go with it: the container's own file of the board may be another."""
-    command = f"rtgate board-health --board {board.name}"
-    if not media:
-        return command
-    return f"printf %s {shlex.quote(json.dumps(described(media)))} | {command} --media -"
-
-
-def _on_board(media: Sequence[Region]) -> tuple[str, ...]:
-    """Return the steps of LAVA's test shell.
-
-    Without a container nobody measures the line: what is left is that the board boots, twice, each time from power on,
-    and what it boots from.
-    """
-    return (
-        "bad=0",
-        "read -r up rest </proc/uptime",
-        f'if [ "${{up%.*}}" -lt {_BOOT_S:.0f} ]; then result=pass; else result=fail; bad=1; fi',
-        'lava-test-case board.power --result "$result" --measurement "$up" --units s',
-        *boot_media.on_board(media),
-        # LAVA takes a job for good whatever its results are; this it does not.
-        '[ "$bad" = 0 ] || lava-test-raise "infra: this board is not fit for measuring"',
-    )
 
 
 def probe(device_type: str, image: str = "") -> tuple[str, str]:

@@ -1,64 +1,164 @@
 # SPDX-License-Identifier: MIT
-"""The chunks of a soak in a directory of records: which are there, which are missing, and how one is added."""
+"""The chunks of a soak: one plan after the other on a live target, each an ordinary measurement and a record."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rtgate.console.faults import scan
+from rtgate.deadline import Deadline
+from rtgate.errors import ConfigError, InfrastructureError, Interrupted
 from rtgate.measure.case import Arm, Case, plan, recorded
 from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import Chunk, Place, Record
+from rtgate.target.live import NO_SHELL, LiveTarget
 from rtgate.target.outcome import Outcome, State
-from rtgate.workflow.soak.spec import SoakSpec, forget
+from rtgate.target.plan import Plan
+from rtgate.target.session import BOOT_ID
+from rtgate.workflow.soak.new_log import last_line, new_lines
+from rtgate.workflow.soak.spec import SoakSpec, forget, write
 
-# States of records that say how the target seemed to end; what is fetched after all takes their place.
-_DEATHS = frozenset(state.value for state in (State.NO_BOOT, State.FAULT, State.HANG, State.LAB))
+COMPLETE, SKIPPED = "complete", "skipped"
+_OPEN_AGAIN_S = 5.0  # between two attempts to reach a target
+_DEATHS = {State.NO_BOOT: "did not boot", State.FAULT: "failed", State.HANG: "hung"}
 
 
 @dataclass(slots=True, kw_only=True)
 class Chunks:
-    """The chunks of one soak.
+    """The chunks of one soak, those that are there and those to come.
 
-    Methods raise ConfigError for a damaged record, and InfrastructureError when the disk is full.
+    Attributes:
+        order: what the soak was begun with, and how far it is.
+        seen: told of every chunk's record, and of the seconds that are left after it.
+        say: told in a sentence what happens to the console.
+        patience_s: seconds for which a target that was reached before may be out of reach.
+        open_again_s: seconds between two attempts to reach it.
     """
 
     order: SoakSpec
     case: Case
     arm: Arm
+    target: LiveTarget
     records: Path
-    _fetched: set[int] = field(default_factory=set)
-
-    @property
-    def _place(self) -> Place:
-        return Place(records=self.records, board=self.order.board, arm=self.arm.name, case=self.order.case)
-
-    def has(self, number: int) -> bool:
-        """Return whether a chunk was fetched. That a target seemed dead during it is no reason not to fetch it."""
-        directory = self._place.directory / f"{number:03d}"
-        if number not in self._fetched and (directory / "record.json").exists():
-            record = records_file.read(directory)
-            ours = record.chunk == Chunk(soak=self.order.nonce, number=number)
-            if ours and record.state not in _DEATHS:
-                self._fetched.add(number)
-        return number in self._fetched
+    seen: Callable[[Record, float], None]
+    say: Callable[[str], None]
+    patience_s: float = 900.0
+    open_again_s: float = _OPEN_AGAIN_S
 
     def missing(self) -> list[int]:
-        """Return the numbers of the chunks that are still to be fetched."""
-        return [number for number in range(self.order.first, self.order.last + 1) if not self.has(number)]
+        """Return the numbers of the chunks that have no record. Raises ConfigError for a damaged one."""
+        return [number for number in range(self.order.first, self.order.last + 1) if not self._has(number)]
 
-    def add(self, number: int, outcome: Outcome, console: bytes, machine: Mapping[str, str]) -> Record:
-        """Write the record of what came of a chunk."""
-        faults = scan(console.decode("utf-8", errors="replace"))
-        outcome = replace(outcome, console=console, faults=faults, machine={**machine, "soak": self.order.nonce})
-        record = recorded(self.case, self.arm, plan(self.case, self.arm, self.order.first), outcome)
-        record = replace(record, chunk=Chunk(soak=self.order.nonce, number=number))
-        return records_file.read(records_file.write(record, outcome.files, console, self.records))
+    def measure(self) -> str:
+        """Measure what is missing; return why it ended: COMPLETE, SKIPPED, or a sentence.
+
+        Raises:
+            ConfigError: the plan is not the one that the soak was begun with.
+            InfrastructureError: the target cannot be reached, or the disk is full.
+            Interrupted: `target.stop` was set; the chunk under way is gone, the others can be gone on with.
+        """
+        if self._plan.nonce != self.order.plan:
+            raise ConfigError("the board's files, or rtgate's, are not those that the soak was begun with: take those")
+        why, missing = COMPLETE, self.missing()
+        for left, number in zip(reversed(range(len(missing))), missing, strict=True):
+            outcome = self._measured()
+            record = self._add(number, outcome)
+            self.seen(record, left * outcome.seconds.get("total", self.order.chunk_s))
+            if outcome.state in _DEATHS:
+                why = f"the target {_DEATHS[outcome.state]} in chunk {number}: {outcome.message}"
+                break
+            if record.state == State.SKIPPED.value:
+                self.give_up()
+                why = SKIPPED
+                break
+        forget(self.records)
+        return why
 
     def give_up(self) -> None:
         """Wait no longer for the chunks that are missing: a person ended the soak, or it never began."""
         planned.unplan(self._place, len(self.missing()))
         forget(self.records)
+
+    @property
+    def _place(self) -> Place:
+        return Place(records=self.records, board=self.order.board, arm=self.arm.name, case=self.order.case)
+
+    def _has(self, number: int) -> bool:
+        directory = self._place.directory / f"{number:03d}"
+        if not (directory / "record.json").exists():
+            return False
+        return records_file.read(directory).chunk == Chunk(soak=self.order.nonce, number=number)
+
+    def _measured(self) -> Outcome:
+        """Carry out a chunk; where a target that was reached before is out of reach, again. Raises as `measure`."""
+        lost: Deadline | None = None
+        first = ""
+        while (outcome := self._run()).state is State.LAB:
+            if self.order.boot_id is None:
+                self.give_up()
+                raise InfrastructureError(f"the target was not reached: {outcome.message}")
+            if lost is None:
+                lost, first = Deadline.after(self.patience_s), outcome.message
+                self.say(f"the target is out of reach: {outcome.message}; trying again for {self.patience_s:.0f} s")
+            if lost.expired:
+                return self._out_of_reach(outcome, first)
+            if self.target.stop.wait(lost.sooner(self.open_again_s)):
+                raise Interrupted("stopped")
+        if lost is not None:
+            self.say("the target is back")
+        return self._since_before(outcome)
+
+    @property
+    def _plan(self) -> Plan:
+        """One for all chunks: the target keeps its script."""
+        return plan(self.case, self.arm, self.order.first)
+
+    def _run(self) -> Outcome:
+        try:
+            return self.target.run(self._plan)
+        except ConfigError:
+            if self.order.boot_id is None:
+                self.give_up()
+            raise
+
+    def _out_of_reach(self, outcome: Outcome, why: str) -> Outcome:
+        """Return the outcome of a target that does not answer on a console that is open: it hung.
+
+        Raises:
+            InfrastructureError: the console or the target's disk is at fault; the soak can be gone on with.
+        """
+        if outcome.message.startswith(NO_SHELL):
+            return replace(outcome, state=State.HANG, message=f"the target hung: {outcome.message}")
+        raise InfrastructureError(f"{why}; go on later: rtgate soak --continue {self.records}")
+
+    def _since_before(self, outcome: Outcome) -> Outcome:
+        """Return an outcome with what the kernel said since the chunk before, and note how far its log goes.
+
+        A target that has started again since then has failed.
+        """
+        if self.target.boots or outcome.state is not State.MEASURED:
+            self.order = replace(self.order, boot_id=self.order.boot_id or "")
+            return outcome
+        log, boot_id = outcome.files.get("dmesg", b""), _boot_id(outcome.files)
+        before, seen = self.order.boot_id, self.order.log_seen
+        self.order = replace(self.order, boot_id=boot_id, log_seen=last_line(log))
+        if before and boot_id and boot_id != before:
+            message = "the target started again by itself since the chunk before: it has another boot_id"
+            return replace(outcome, state=State.FAULT, message=message)
+        return replace(outcome, files={**outcome.files, "dmesg": new_lines(log, seen)})
+
+    def _add(self, number: int, outcome: Outcome) -> Record:
+        """Write the record of a chunk, and how far the soak is."""
+        outcome = replace(outcome, machine={**outcome.machine, "soak": self.order.nonce})
+        record = recorded(self.case, self.arm, self._plan, outcome)
+        record = replace(record, chunk=Chunk(soak=self.order.nonce, number=number))
+        directory = records_file.write(record, outcome.files, outcome.console, self.records)
+        write(self.order, self.records)
+        return records_file.read(directory)
+
+
+def _boot_id(files: Mapping[str, bytes]) -> str:
+    lines = files.get("facts", b"").decode("utf-8", errors="replace").splitlines()
+    return next((line.partition(":")[2] for line in lines if line.startswith(f"{BOOT_ID}:")), "")

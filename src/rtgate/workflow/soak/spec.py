@@ -26,12 +26,13 @@ class SoakSpec:
     """What a soak was asked for, and what tells it from others.
 
     Attributes:
-        nonce: its name on the target.
+        nonce: names it in its records.
         case: `suite/tool:load`.
         chunk_s: target seconds that each chunk measures.
         first: number of its first chunk in the directory of records.
         plan: names the plan; another one means that a board's or rtgate's files have changed.
-        boot_id: of the boot it was started in; empty where the target has none, None before it was reached.
+        boot_id: of the boot that it runs in; empty where the target has none, None before it was reached.
+        log_seen: the last line of the kernel's log that a chunk has; empty for none, or for one without a time stamp.
     """
 
     nonce: str
@@ -45,21 +46,17 @@ class SoakSpec:
     plan: str
     kernel: KernelIdentity
     boot_id: str | None = None
+    log_seen: str = ""
 
     @property
     def chunks(self) -> int:
         """How many chunks it has."""
         return self.last - self.first + 1
 
-    @property
-    def detached(self) -> bool:
-        """Whether the target lives longer than the worker that began the soak."""
-        return self.console not in {"host", "host-pty"}
-
 
 def exists(records: Path) -> bool:
-    """Return whether a directory of records has a soak that may go on. Raises ConfigError as `read`."""
-    return (records / _FILE).exists() and read(records).detached
+    """Return whether a directory of records has a soak that may go on."""
+    return (records / _FILE).exists()
 
 
 def read(records: Path) -> SoakSpec:
@@ -82,11 +79,9 @@ def read(records: Path) -> SoakSpec:
 
 def write(order: SoakSpec, records: Path) -> None:
     """Write `soak.json`, whole or not at all. Raises InfrastructureError."""
-    staged = records / f".{_FILE}.writing"
     try:
         records.mkdir(parents=True, exist_ok=True)
-        staged.write_text(json.dumps({"format": FORMAT, **asdict(order)}, indent=1) + "\n", encoding="utf-8")
-        staged.replace(records / _FILE)
+        files.write_text(records / _FILE, json.dumps({"format": FORMAT, **asdict(order)}, indent=1) + "\n")
     except OSError as error:
         raise InfrastructureError(f"{records} cannot be written: {error}") from error
 
