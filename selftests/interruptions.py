@@ -45,6 +45,8 @@ COMMANDS = {
     "help": "--help",
     "gate": f"{_GATE} --candidate fast -o out",
     "gate of two": f"{_GATE} --candidate slow --base fast -o out2",
+    "measure": "measure --board virt-arm64 --profile smoke -k idle --kernel KERNEL -o measured",
+    "judge": "judge REPORT/records --thresholds LIMITS --verdict judged.json",
     "demo": "demo -o demo",
     "soak": "soak --board virt-arm64 --console virtual --kernel KERNEL --for 5s --chunk 1s --records soaked",
     "build": "build fake --tree TREE -o built",

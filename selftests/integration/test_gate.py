@@ -366,3 +366,10 @@ def test_a_mistake_is_one_clear_error(words: list[str], code: int, says: str, tm
     assert code == done.returncode
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_judging_again_comes_to_the_gate_s_verdicts(good_report: Path, tmp_path: Path) -> None:
+    verdict = tmp_path / "verdict.json"
+    done = rtgate("judge", good_report / "records", "--verdict", verdict, PATH="/nonexistent")
+    assert done.returncode == 0
+    assert json.loads(verdict.read_text())["verdicts"] == verdicts(good_report)

@@ -27,6 +27,7 @@ from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow import verdicts
+from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
 
 pytest_plugins = ["pytester"]
 
@@ -91,6 +92,10 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     return Suite(pytester, monkeypatch)
 
 
+def by_case(verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(verdicts, key=lambda one: str(one["case"]))
+
+
 def _store(
     suite: Suite, script: FakeTarget, load: str = "idle", name: str = "candidate", board: str = "virt-arm64"
 ) -> None:
@@ -149,6 +154,9 @@ def test_a_replay_judges_stored_records(suite: Suite, outcome: Outcome, status: 
         ("virt-arm64", "candidate", "preempt_rt")
     }
     assert not list((suite.pytester.path / "out").glob(".*"))
+    # What the suites say and what a gate says come from one service.
+    judging = judge_run(JudgingRequest(records=suite.records, criteria=Criteria(thresholds=Path("limits.yaml"))))
+    assert by_case([one.as_json() for one in judging.verdicts]) == by_case(found["verdicts"])
 
 
 @pytest.mark.parametrize(

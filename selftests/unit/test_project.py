@@ -141,6 +141,23 @@ def test_importing_does_nothing_else(tmp_path: Path) -> None:
     assert not list((tmp_path / "here").rglob("*"))
 
 
+def _imports(path: Path) -> set[str]:
+    """Return the modules that a file imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
+
+
+def test_only_commands_know_the_command_line() -> None:
+    """What a command does takes values that say what they are: a namespace has every option and none for certain."""
+    knows = {path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py") if "argparse" in _imports(path)}
+    assert knows == {"cli"}
+
+
 def test_nothing_is_too_long() -> None:
     too_long = []
     for path in sorted(PACKAGE.rglob("*.py")):

@@ -22,8 +22,6 @@ import pytest
 
 from rtgate.cli import suite_options
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError, RtgateError
-from rtgate.judge.judging import Subject, judge
-from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
@@ -35,7 +33,8 @@ from rtgate.report.progress import Progress
 from rtgate.report.text import plain
 from rtgate.tools import Tool
 from rtgate.tools.registry import TOOLS
-from rtgate.workflow.verdicts import compared, harmless, limits, planned_in, subjects, write_verdicts
+from rtgate.workflow.judging import Judging
+from rtgate.workflow.verdicts import planned_in
 
 Measure = Callable[[], None]
 
@@ -67,8 +66,6 @@ class Session:
     """What all test items of one pytest session share."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.verdicts: list[Verdict] = []
-        self.subjects: list[Subject] = []
         self._measured: list[Record] = []
         self.cases: dict[str, Case] = {}
         self.boards: dict[str, frozenset[str | None]] = {}
@@ -76,11 +73,7 @@ class Session:
         self.run: Run | None = None
         self._beside: BootPool | None = None
         self.compared: tuple[Verdict, ...] = ()
-        self.history: str | None = config.getoption("--history")
-        self.judging = not config.getoption("--no-judge")
-        self.thresholds = _thresholds(config) if self.judging else Thresholds()
-        if self.judging:
-            harmless()  # a mistake in it shows now
+        self.judging = None if config.getoption("--no-judge") else Judging(suite_options.criteria(config))
         board, replay = config.getoption("--board"), config.getoption("--replay")
         self.board = board
         if replay:
@@ -144,25 +137,18 @@ class Session:
         if self._beside is not None:
             self._beside.close()
 
-    def judge(self, case: Case, records: tuple[Record, ...]) -> list[Verdict]:
+    def judge(self, judging: Judging, case: Case, records: tuple[Record, ...]) -> list[Verdict]:
         """Judge the case on each board."""
-        found: list[Verdict] = []
         self._measured += records
         chosen = {one.name for one in self.cases.values()}
         beside = [one for name, every in (self.stored or {}).items() if name in chosen for one in every]
         missing = partial(self._missing, case)
-        for subject in subjects(case.name, records, self._arms(case, records), missing, beside or self._measured):
-            found += judge(subject, self.thresholds)
-            self.subjects.append(subject)
-        if not found:
-            found += judge(Subject(case=case.name, board="", arm="", flavour="", records=()), self.thresholds)
-        self.verdicts += found
-        return found
+        return judging.case(case.name, records, self._arms(case, records), missing, beside or self._measured)
 
-    def compare(self) -> None:
-        """Compare both arms, of all cases together: how probable it is to err depends on how many there are."""
-        self.compared = compared(self.subjects, self.history)
-        self.verdicts += self.compared
+    def note(self, verdict: Verdict) -> None:
+        """Keep a verdict that no record shows."""
+        if self.judging is not None:
+            self.judging.verdicts.append(verdict)
 
     def _missing(self, case: Case, board: str, arm: str, records: Sequence[Record]) -> tuple[str, ...]:
         """Return the boots that left no record: of this run, or of those that were planned when they were measured."""
@@ -184,11 +170,6 @@ class Session:
 
 _SESSION = pytest.StashKey[Session]()
 _PROGRESS = pytest.StashKey[Progress]()
-
-
-def _thresholds(config: pytest.Config) -> Thresholds:
-    named = config.getoption("--thresholds")
-    return limits(Path(named) if named else None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -302,8 +283,8 @@ def measure(request: pytest.FixtureRequest) -> Measure:
     def now() -> None:
         with capture.global_and_fixture_disabled():
             records = _records(session, case, progress)
-        if session.judging:
-            _conclude(session.judge(case, records))
+        if session.judging is not None:
+            _conclude(session.judge(session.judging, case, records))
 
     return now
 
@@ -312,10 +293,10 @@ def _records(session: Session, case: Case, progress: Progress) -> tuple[Record, 
     try:
         return session.records_of(case, progress)
     except ChangedError as error:
-        session.verdicts.append(_verdict(Status.ERROR, Kind.VALIDITY, str(error), case.name))
+        session.note(_verdict(Status.ERROR, Kind.VALIDITY, str(error), case.name))
         pytest.exit(plain(str(error)), returncode=ChangedError.suites_code)
     except InfrastructureError as error:
-        session.verdicts.append(_verdict(Status.MISS, Kind.LAB, str(error), case.name))
+        session.note(_verdict(Status.MISS, Kind.LAB, str(error), case.name))
         pytest.fail(f"MISS: {plain(str(error))}", pytrace=False)
 
 
@@ -336,18 +317,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if ours is None:
         return
     ours.close()
-    if not ours.judging:
+    if ours.judging is None:
         return
-    ours.compare()
-    judged = {verdict.case for verdict in ours.verdicts}
+    ours.compared = ours.judging.compare()
+    judged = {verdict.case for verdict in ours.judging.verdicts}
     for case in ours.cases.values():
         if case.name not in judged:
             sentence = "the test ended without a verdict: see its own output"
-            ours.verdicts.append(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
+            ours.note(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
     path = Path(session.config.getoption("--verdict") or ours.records / "verdict.json")
-    named = session.config.getoption("--thresholds")
-    limits_file = Path(named) if named else None
-    write_verdicts(ours.verdicts, path, ours.subjects, records=ours.records, thresholds=limits_file)
+    ours.judging.write(path, ours.records)
     bad = {Status.FAIL, Status.ERROR, Status.MISS}  # as for a test of its own
     if session.exitstatus == pytest.ExitCode.OK and any(one.status in bad for one in ours.compared):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from rtgate.cli import command_options, main
+from rtgate.cli import command_options, judge, main
 from rtgate.history.queries import Wanted
+from rtgate.measure import profiles
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
@@ -28,6 +29,16 @@ def test_an_option_is_the_same_in_each_command(option: str, commands: int) -> No
     found = [one for one in _actions(main.parser()) if option in one.option_strings and one.metavar != "FILE"]
     assert len(found) >= commands
     assert len({(one.help, one.metavar, repr(one.default), one.dest, one.required) for one in found}) == 1
+
+
+def test_a_profile_that_nobody_names_is_the_same_everywhere() -> None:
+    """`rtgate judge` chooses cases by it, which without one are those of the records."""
+    found = [one for one in _actions(main.parser()) if "--profile" in one.option_strings]
+    lengths = [one for one in found if one.help != judge.PROFILE]
+    assert len(lengths) == len(found) - 1 == 7
+    assert {one.default for one in lengths} == {profiles.DEFAULT, None}  # None: quick, or compare for two kernels
+    assert len({one.help for one in lengths}) == 1
+    assert "default: quick; where two kernels are gated: compare" in str(lengths[0].help)
 
 
 def test_which_boots_of_the_history_are_meant() -> None:

@@ -29,6 +29,7 @@ from rtgate.kernel.source import Tree
 from rtgate.kernel.version import KernelVersion
 from rtgate.report import html
 from rtgate.workflow import suite_process
+from rtgate.workflow.judging import Criteria, Judging, JudgingRequest
 
 if TYPE_CHECKING:
     from selftests.unit.cli.conftest import Lab
@@ -71,7 +72,7 @@ def test_a_good_kernel_passes_and_leaves_everything(
     assert main.main([*COMMON, "--kernel", "kernel", "--seeds", "3-4"]) == 0
     report = tmp_path / "report"
     assert sorted(path.name for path in report.iterdir()) == [
-        *(".lock", "allure-results", "index.html", "judge.log", "junit.xml", "measure.log", "records"),
+        *(".lock", "allure-results", "index.html", "junit.xml", "measure.log", "records"),
         *("records.sha256", "verdict.json", "verdict.sha256"),
     ]
     left = sorted(path.name for path in (report / "records" / "virt-arm64" / "candidate").glob("*/*"))
@@ -180,19 +181,23 @@ def _contents(directory: Path) -> dict[str, bytes]:
 
 
 class Steps:
-    """Stands in for pytest: notes what was asked, and leaves verdicts."""
+    """Stands in for pytest and for judging: notes what was asked, and has verdicts."""
 
     def __init__(self, verdicts: tuple[tuple[Status, Kind], ...], measured: int = 0) -> None:
         self.asked: list[list[str]] = []
+        self.judged: list[JudgingRequest] = []
         self._verdicts = verdicts
         self._measured = measured
 
     def __call__(self, arguments: object, options: list[str], log: Path) -> int:
         self.asked.append(options)
         log.write_text("measuring\n1 failed in 2 s\n")
-        if "--replay" not in options:
-            return self._measured
-        verdicts = [
+        return self._measured
+
+    def judge(self, request: JudgingRequest) -> Judging:
+        self.judged.append(request)
+        judging = Judging(request.criteria)
+        judging.verdicts += [
             Verdict(
                 status=status,
                 kind=kind,
@@ -201,17 +206,16 @@ class Steps:
                 arm="candidate",
                 flavour="preempt_rt",
                 case="latency/cyclictest:idle",
-            ).as_json()
+            )
             for status, kind in self._verdicts
         ]
-        document = {"format": 1, "outcome": "?", "exit_code": 0, "verdicts": verdicts}
-        Path(options[options.index("--verdict") + 1]).write_text(json.dumps(document))
-        return 0
+        return judging
 
 
 def _steps(patch: pytest.MonkeyPatch, *verdicts: tuple[Status, Kind], measured: int = 0) -> Steps:
     made = Steps(verdicts, measured)
     patch.setattr(suite_process, "pytest", made)
+    patch.setattr(suite_process, "judge_run", made.judge)
     return made
 
 
@@ -225,17 +229,19 @@ def test_it_measures_without_judging_and_judges_what_is_stored(
     steps = _steps(monkeypatch, PASSED)
     words = ("--kernel", "kernel", "--seeds", "1-9", "--console", "host", "--flavour", "generic")
     assert main.main([*COMMON, *words]) == 0
-    measure, judge = (" ".join(options) for options in steps.asked)
+    (measure,) = (" ".join(options) for options in steps.asked)
     measure = re.sub(rf"={tmp_path}/cache/pinned/[\w-]+/kernel ", "=PINNED/kernel ", measure)
     assert measure == (
         f"--board virt-arm64 --records {tmp_path}/report/records --no-judge --profile smoke --tuning default "
         f"--arm candidate=PINNED/kernel --seeds 1-9 --console host --flavour generic"
     )
-    assert judge == (
-        f"--replay {tmp_path}/report/records --board virt-arm64 --tuning default --profile smoke "
-        f"--verdict {tmp_path}/report/verdict.json "
-        f"--thresholds {tmp_path}/limits.yaml"
+    (judged,) = steps.judged
+    assert judged == JudgingRequest(
+        records=tmp_path / "report" / "records",
+        board="virt-arm64",
+        criteria=Criteria(thresholds=Path("limits.yaml")),
     )
+    assert (tmp_path / "report" / "verdict.json").exists()
 
 
 TWO = ("gate", "--board", "virt-arm64", "--thresholds", "limits.yaml", "--baseline", "kernel", "--kernel", "other")
@@ -258,20 +264,16 @@ def test_two_kernels_are_compared_on_the_boards_of_the_profile_and_judged_togeth
     image.write_bytes(image.read_bytes() + b"another")
     steps = _steps(monkeypatch, PASSED)
     main.main([*TWO, "--no-explain", *words])
-    measured = [options for options in steps.asked if "--replay" not in options]
-    assert [options[options.index("--board") + 1] for options in measured] == boards
-    judged = [options for options in steps.asked if "--replay" in options]
-    assert len(judged) == 1
-    assert ("--board" in judged[0]) == (len(boards) == 1)
+    assert [options[options.index("--board") + 1] for options in steps.asked] == boards
+    (judged,) = steps.judged
+    assert judged.board == ("virt-arm64" if len(boards) == 1 else "")
 
 
 def test_a_choice_of_cases_may_leave_nothing_for_one_of_the_boards(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(lab.kernel, lab.kernel.with_name("other"))
-    steps = _steps(monkeypatch, PASSED)
+    _steps(monkeypatch, PASSED)
     codes = iter([0, 5])
-    monkeypatch.setattr(
-        suite_process, "pytest", lambda *words: steps(*words) if "--replay" in words[1] else next(codes)
-    )
+    monkeypatch.setattr(suite_process, "pytest", lambda *_: next(codes))
     assert main.main([*TWO, "--no-explain", "-k", "latency"]) == 0
 
 
@@ -346,9 +348,8 @@ def test_what_cannot_run_and_has_no_limits_is_skipped(lab: Lab, tmp_path: Path) 
 def test_seeds_and_boots_are_handed_on(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = _steps(monkeypatch, PASSED)
     assert main.main([*COMMON, "--kernel", "kernel", "--console", "host", "--boots", "7"]) == 0
-    (measure, judge) = steps.asked
+    (measure,) = steps.asked
     assert measure[measure.index("--boots") + 1] == "7"
-    assert not {"--boots", "--seeds"} & set(judge)
 
 
 def test_an_unknown_tuning_shows_before_anything_runs(
@@ -558,7 +559,7 @@ def test_the_demo_is_good_when_its_slow_kernel_fails_by_a_limit(
     builds, steps = Builds(lab, monkeypatch), _steps(monkeypatch, *verdicts)
     assert main.main(["demo"]) == code
     assert told in capsys.readouterr().out
-    assert len(steps.asked) == 2
+    assert (len(steps.asked), len(steps.judged)) == (1, 1)
     (made,) = builds.made
     patches = made[3]
     assert patches is not None

@@ -42,7 +42,7 @@ def test_a_report_without_html(world: World, tmp_path: Path, capsys: pytest.Capt
 
 def test_records_that_were_not_judged(world: World, tmp_path: Path) -> None:
     world.stored(world.boot(), tmp_path)
-    with pytest.raises(ConfigError, match="pytest tests --replay"):
+    with pytest.raises(ConfigError, match="judge the records first: rtgate judge "):
         _run(tmp_path, "--no-html")
 
 

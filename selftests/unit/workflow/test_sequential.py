@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,8 +33,9 @@ from rtgate.workflow.budget import Budget, minutes
 from rtgate.workflow.job_planner import JobPlanner
 from rtgate.workflow.job_results import Carried
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.sequential import Stored, looks_of, run_comparison
-from rtgate.workflow.suite_process import Batch, Suites
+from rtgate.workflow.judging import Criteria, Judging
+from rtgate.workflow.sequential import ComparisonOptions, Stored, looks_of, run_comparison
+from rtgate.workflow.suite_process import Batch, SuiteOptions, Suites
 
 BOARD = "bench"
 
@@ -63,9 +63,7 @@ class Bench:
         self.batches: list[dict[str, str]] = []
         self._records, self._slower, self._wander = records, slower, wander
 
-    def __call__(self, asked: object, options: list[str], log: Path) -> int:
-        if "--replay" in options:
-            return 0
+    def __call__(self, select: str, options: list[str], log: Path) -> int:
         words = dict(pairwise(options))
         self.batches.append(words)
         low, high = map(int, words["--boots"].split("-"))
@@ -87,15 +85,18 @@ class Bench:
         records_file.write(made, {}, b"", self._records)
 
 
-def suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench, **asked: Any) -> Suites:
-    words = {"board": BOARD, "profile": "mr", "tuning": "default", "console": "host", "procedure": "interleaved"}
-    missing = dict.fromkeys(("seeds", "boots", "flavour", "power_cycle", "thresholds", "history", "select"))
+def suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench, **options: Any) -> Suites:
     monkeypatch.setattr(suite_process, "pytest", bench)
     return Suites(
-        asked=argparse.Namespace(**{**missing, **words, "no_extend": False, "boot_again": False, **asked}),
+        options=SuiteOptions(**{"board": BOARD, "profile": "mr", "console": "host", **options}),
+        criteria=Criteria(),
         kernels={"baseline": tmp_path / "old", "candidate": tmp_path / "new"},
         output=tmp_path / "report",
     )
+
+
+def within(budget: float, **options: Any) -> ComparisonOptions:
+    return ComparisonOptions(budget=Budget(budget), **options)
 
 
 def boots(bench: Bench) -> list[str]:
@@ -112,7 +113,7 @@ def test_a_clear_regression_ends_at_the_first_look(
     tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(records, slower=2.0, wander=0.001)
-    assert run_comparison(suites(tmp_path, monkeypatch, bench), Budget(1000))
+    assert run_comparison(suites(tmp_path, monkeypatch, bench), within(1000)).whole
     assert boots(bench) == ["1-3"]
     assert bench.batches[0]["--looks"] == "3:0.2,6:0.3,12:0.5"
 
@@ -121,7 +122,7 @@ def test_what_is_open_is_measured_on_to_the_last_look_and_every_look_is_written_
     tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(records, slower=1.05, wander=0.3)
-    assert run_comparison(suites(tmp_path, monkeypatch, bench), Budget(1000))
+    assert run_comparison(suites(tmp_path, monkeypatch, bench), within(1000)).whole
     assert boots(bench) == ["1-3", "4-6", "7-12"]
     for arm in ("baseline", "candidate"):
         found = planned.read(Place(records=records, board=BOARD, arm=arm, case=CASE))
@@ -132,7 +133,7 @@ def test_the_budget_ends_it_and_says_what_going_on_costs(
     tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench = Bench(records, slower=1.05, wander=0.3)
-    run_comparison(suites(tmp_path, monkeypatch, bench), Budget(5))
+    run_comparison(suites(tmp_path, monkeypatch, bench), within(5))
     assert boots(bench) == ["1-3"]
     assert f"3 more pairs of {CASE} would take 6.0 board-minutes more; 0.0 of 5 are spent: --budget 7min allows it" in (
         capsys.readouterr().err
@@ -140,19 +141,19 @@ def test_the_budget_ends_it_and_says_what_going_on_costs(
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"), [({"no_extend": True}, ["1-3"]), ({"procedure": "screened"}, ["1-3", "1-6"])]
+    ("options", "expected"), [({"extend": False}, ["1-3"]), ({"procedure": "screened"}, ["1-3", "1-6"])]
 )
 def test_the_screen_needs_no_baseline_and_pairs_are_fresh(
-    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], expected: list[str]
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], expected: list[str]
 ) -> None:
     bench = Bench(records, slower=1.05, wander=0.3)
-    run_comparison(suites(tmp_path, monkeypatch, bench, **asked), Budget(1000))
+    run_comparison(suites(tmp_path, monkeypatch, bench), within(1000, **options))
     assert boots(bench) == expected
-    screened = asked.get("procedure") == "screened"
+    screened = options.get("procedure") == "screened"
     assert {one.arm for one in records_file.read_all(records)} == {"baseline", "candidate"}
     assert sum(one.screening for one in records_file.read_all(records)) == (3 if screened else 0)
     assert planned.read(Place(records=records, board=BOARD, arm="baseline", case=CASE)).schedule.steps == (
-        looks_of(asked.get("procedure", "interleaved"))
+        looks_of(options.get("procedure", "interleaved"))
     )
 
 
@@ -164,10 +165,10 @@ def test_a_number_of_boots_is_one_look(tmp_path: Path, monkeypatch: pytest.Monke
         return True
 
     monkeypatch.setattr(Suites, "measure", measure)
-    monkeypatch.setattr(Suites, "judge", lambda _self: None)
-    monkeypatch.setattr(sequential, "_open_seeds", lambda _suites: ())
+    monkeypatch.setattr(Suites, "judge", lambda _self: judged([]))
+    monkeypatch.setattr(sequential, "_open_seeds", lambda *_: ())
     bench = Bench(tmp_path, slower=1)
-    assert run_comparison(suites(tmp_path, monkeypatch, bench, boots="6"), Budget(1))
+    assert run_comparison(suites(tmp_path, monkeypatch, bench, boots="6"), within(1)).whole
     assert seen == [Batch()]
 
 
@@ -182,6 +183,12 @@ def _said(case: str, status: Status, kind: Kind, limit: str = "") -> Verdict:
         case=case,
         limit=read_figure(limit),
     )
+
+
+def judged(verdicts: list[Verdict]) -> Judging:
+    found = Judging(Criteria())
+    found.verdicts += verdicts
+    return found
 
 
 OPEN = _said(CASE, Status.DONE, Kind.INCONCLUSIVE)
@@ -210,9 +217,8 @@ def test_on_virtual_time_what_is_open_gets_as_many_seeds_again_unless_there_is_a
         return True
 
     monkeypatch.setattr(Suites, "measure", measure)
-    monkeypatch.setattr(Suites, "judge", lambda _self: None)
-    monkeypatch.setattr(sequential, "read_verdicts", lambda *_: (verdicts, []))
-    assert run_comparison(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), Budget(1))
+    monkeypatch.setattr(Suites, "judge", lambda _self: judged(verdicts))
+    assert run_comparison(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), within(1)).whole
     assert measured == seeds
 
 
@@ -228,16 +234,15 @@ def test_of_two_boards_the_one_with_the_open_case_gets_more_seeds(
         return True
 
     monkeypatch.setattr(Suites, "measure", measure)
-    monkeypatch.setattr(Suites, "judge", lambda _self: None)
     # What failed on one board is no answer for the other.
     said = [
         replace(_said(signal, Status.DONE, Kind.INCONCLUSIVE), board="another"),
         _said(signal, Status.FAIL, Kind.LIMIT),
         replace(OPEN, board="neither"),
     ]
-    monkeypatch.setattr(sequential, "read_verdicts", lambda *_: (said, []))
-    asked = suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual")
-    assert run_comparison(replace(asked, beside=("another",)), Budget(1))
+    monkeypatch.setattr(Suites, "judge", lambda _self: judged(said))
+    two = suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual")
+    assert run_comparison(replace(two, beside=("another",)), within(1)).whole
     assert done == [("", (), ""), ("another", (signal,), "13-24")]
 
 
@@ -255,10 +260,14 @@ def test_open_cases_of_different_length_get_their_own_seeds_and_one_further_judg
         return True
 
     monkeypatch.setattr(Suites, "measure", measure)
-    monkeypatch.setattr(Suites, "judge", lambda _self: done.append("judged"))
+
+    def judge(_self: Suites) -> Judging:
+        done.append("judged")
+        return judged(said)
+
     said = [OPEN, _said(loaded, Status.DONE, Kind.INCONCLUSIVE)]
-    monkeypatch.setattr(sequential, "read_verdicts", lambda *_: (said, []))
-    assert run_comparison(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), Budget(1))
+    monkeypatch.setattr(Suites, "judge", judge)
+    assert run_comparison(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), within(1)).whole
     assert done[:2] == ["", "judged"]
     assert set(done[2:4]) == {f"{CASE} 13-24", f"{loaded} 9-16"}
     assert done[4:] == ["judged"]
@@ -303,7 +312,7 @@ def further(records: Path, whole: MeasurementRequest, budget: float = 1000) -> J
 
 def filled(records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(records, slower=1.05, wander=0.3)
-    suites(tmp_path, monkeypatch, bench, no_extend=True).measure(Batch(boots="1-3", looks=RELEASE.steps), "log")
+    suites(tmp_path, monkeypatch, bench).measure(Batch(boots="1-3", looks=RELEASE.steps), "log")
 
 
 def test_a_further_job_has_the_pairs_of_the_next_look(

@@ -12,6 +12,7 @@ from pathlib import Path
 from rtgate.board.boards import FLAVOURS
 from rtgate.history.database import VARIABLE
 from rtgate.history.queries import Wanted
+from rtgate.measure.profiles import DEFAULT
 
 
 def board(options: argparse._ActionsContainer) -> None:
@@ -28,6 +29,40 @@ def tuning(options: argparse._ActionsContainer) -> None:
     """Add the tuning of the board."""
     options.add_argument(
         "--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)"
+    )
+
+
+def profile(options: argparse._ActionsContainer, default: str | None = DEFAULT) -> None:
+    """Add the profile; a gate has None for `default`, as how many kernels it has decides."""
+    options.add_argument(
+        "--profile",
+        default=default,
+        metavar="NAME",
+        help=f"tools, lengths, repetitions (default: {DEFAULT}; where two kernels are gated: compare)",
+    )
+
+
+def kernels(options: argparse._ActionsContainer) -> None:
+    """Add kernels that are built already."""
+    options.add_argument("--kernel", type=Path, metavar="DIR", help="a kernel's build directory")
+    options.add_argument("--baseline", type=Path, metavar="DIR", help="the kernel to compare with, built already")
+
+
+def measuring(options: argparse._ActionsContainer) -> None:
+    """Add how kernels are measured; `requests.suite_options` reads it."""
+    profile(options, None)
+    tuning(options)
+    flavour(options)
+    options.add_argument("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
+    options.add_argument("--boots", metavar="N", help="boots of any other board, instead of the profile's")
+    options.add_argument(
+        "--boot-again",
+        action="store_true",
+        help="make every virtual-time boot, also those made before: they must print the same bytes",
+    )
+    options.add_argument("--console", metavar="C", help="see pytest --help (default on virtual boards: virtual)")
+    options.add_argument(
+        "--power-cycle", metavar="CMD", help="turns an attached board off and on after its kernel died"
     )
 
 
@@ -61,7 +96,7 @@ def thresholds(options: argparse._ActionsContainer) -> None:
 
 
 def judging(options: argparse._ActionsContainer) -> None:
-    """Add what records are judged by."""
+    """Add what records are judged by; `requests.criteria` reads it."""
     thresholds(options)
     history(options)
     options.add_argument(

@@ -9,7 +9,7 @@ from typing import Any
 from rtgate import durations
 from rtgate.board.boards import Board
 from rtgate.board.boot import TimeBase
-from rtgate.cli import command_options
+from rtgate.cli import command_options, requests
 from rtgate.errors import ConfigError
 from rtgate.lava.client.access import access
 from rtgate.lava.client.follow import Following, Waits, whole
@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     attempt = _ended(lava, arguments, watch, order.expected().board)
     with locked(output), replacing(output):
         job_results.keep(order, [attempt], output, watch, arguments.thresholds)
-        asked = job_results.asked(order, arguments)
-        return job_results.judge([job_results.Carried(order, [attempt])], output, asked)
+        carried = [job_results.Carried(order, [attempt])]
+        return job_results.judge(order, carried, output, requests.criteria(arguments))
 
 
 def _ended(lava: Lava, arguments: argparse.Namespace, watch: JobWatch, board: Board) -> Attempt:

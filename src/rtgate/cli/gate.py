@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,26 +16,23 @@ from rtgate import files, site
 from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.board.boot import ArmName
-from rtgate.cli import build, command_options
+from rtgate.cli import build, command_options, requests
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.thresholds import load_thresholds
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel import source
 from rtgate.kernel.checkout import checkout
-from rtgate.kernel.pinned import pinned
 from rtgate.kernel.source import Tree
-from rtgate.measure.profiles import profile, seeds
+from rtgate.measure.profiles import profile
 from rtgate.report.notices import say, step
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.archive import history_url
-from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.report_directory import check_ours, locked, replacing
-from rtgate.workflow.sequential import PROCEDURES, run_comparison
-from rtgate.workflow.suite_process import Suites
+from rtgate.workflow.sequential import PROCEDURES, ComparisonOptions, Measured, run_comparison
+from rtgate.workflow.suite_process import SuiteOptions, Suites, prepared
 from rtgate.workflow.tracing import trace
-from rtgate.workflow.verdict_file import read_verdicts
 from rtgate.workflow.verdicts import grounds
 
 _DESCRIPTION = """\
@@ -60,26 +56,14 @@ def add_parser(commands: Any) -> None:
     )
     command_options.board(parser)
     kernel = parser.add_argument_group("which kernel")
-    kernel.add_argument("--kernel", type=Path, metavar="DIR", help="a kernel's build directory")
-    kernel.add_argument("--baseline", type=Path, metavar="DIR", help="the kernel to compare with, built already")
+    command_options.kernels(kernel)
     kernel.add_argument("--tree", type=Path, metavar="DIR", help="kernel source to build")
     kernel.add_argument("--base", metavar="REF", help="a commit of TREE to compare with")
     kernel.add_argument("--candidate", metavar="REF", help="the commit of TREE to gate (default: the tree as it lies)")
     kernel.add_argument("--build", metavar="BUILD", help="an entry of kernel-configs/ (default: the board's)")
     kernel.add_argument("--patches", type=Path, metavar="DIR", help="apply this patch series to the candidate")
-    command_options.flavour(kernel)
     how = parser.add_argument_group("how")
-    how.add_argument("--profile", help="tools, lengths, repetitions (default: quick; compare for two kernels)")
-    command_options.tuning(how)
-    how.add_argument("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
-    how.add_argument("--boots", metavar="N", help="boots of any other board, instead of the profile's")
-    how.add_argument(
-        "--boot-again",
-        action="store_true",
-        help="make every virtual-time boot, also those made before: they must print the same bytes",
-    )
-    how.add_argument("--console", metavar="C", help="see pytest --help (default on virtual boards: virtual)")
-    how.add_argument("--power-cycle", metavar="CMD", help="turns an attached board off and on after its kernel died")
+    command_options.measuring(how)
     how.add_argument("--no-extend", action="store_true", help="do not measure more boots where a comparison stays open")
     how.add_argument(
         "--budget", default=DEFAULT, metavar="TIME", help="of a board on a clock: 45 min, 2 h (default: %(default)s)"
@@ -99,39 +83,27 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    arguments.profile = arguments.profile or ("compare" if arguments.base or arguments.baseline else "quick")
     output = arguments.output.absolute()
     check_ours(output)
-    _check_words(arguments)
+    options = requests.suite_options(arguments, two=bool(arguments.base or arguments.baseline))
+    _check_words(arguments, options)
     with locked(output):
-        try:
-            return _gate(arguments, output)
-        except OSError as error:
-            if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}:
-                raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
-            raise
+        files.require_free_space(output)
+        files.require_free_space(Path(tempfile.gettempdir()), needed_mib=16)
+        board = boards.board(arguments.board)
+        kernels = _kernels(arguments, board)
+        suites = prepared(options, kernels, output, requests.criteria(arguments))
+        with replacing(output):
+            measured = run_comparison(suites, _comparison_options(arguments))
+            if _traceable(arguments, board, kernels):
+                measured = _explained(suites, measured)
+            return _end(suites, measured)
 
 
-def _gate(arguments: argparse.Namespace, output: Path) -> int:
-    board = boards.board(arguments.board)
-    files.require_free_space(output)
-    files.require_free_space(Path(tempfile.gettempdir()), needed_mib=16)
-    kernels = _kernels(arguments, board)
-    request = ArmRequest(
-        board=board.name,
-        kernels=kernels,
-        profile=arguments.profile,
-        console=arguments.console,
-        tuning=arguments.tuning,
-        flavour=arguments.flavour,
-        power_cycle=arguments.power_cycle,
+def _comparison_options(arguments: argparse.Namespace) -> ComparisonOptions:
+    return ComparisonOptions(
+        procedure=arguments.procedure, extend=not arguments.no_extend, budget=Budget(minutes(arguments.budget))
     )
-    beside = _beside(arguments, board, kernels)
-    for name in (board.name, *beside):
-        make_arms(replace(request, board=name))  # a mistake shows here, before anything runs
-    kernels = {arm: pinned(directory).directory for arm, directory in kernels.items()}
-    with replacing(output):
-        return _concluded(Suites(asked=arguments, kernels=kernels, output=output, beside=beside), board)
 
 
 def _beside(arguments: argparse.Namespace, board: Board, kernels: Mapping[str, Path]) -> tuple[str, ...]:
@@ -140,27 +112,24 @@ def _beside(arguments: argparse.Namespace, board: Board, kernels: Mapping[str, P
     return profile(arguments.profile, TOOLS).beside(board.name) if plain and len(kernels) > 1 else ()
 
 
-def _concluded(suites: Suites, board: Board) -> int:
-    """Measure, judge and report; return the exit code."""
-    arguments, kernels, output = suites.asked, dict(suites.kernels), suites.output
-    whole = run_comparison(suites, Budget(minutes(arguments.budget)))
-    if _traceable(arguments, board, kernels):
-        with step("tracing what ran"):
-            traced = _traced(suites.boards, kernels, output)
-        if traced:
-            suites.judge()
-    files.require_free_space(output, needed_mib=1)
-    ending = Ending(whole=whole, allow_unjudged=arguments.allow_unjudged, history=history_url(arguments.history))
-    return finish(output, _verdicts(output), ending)
+def _explained(suites: Suites, measured: Measured) -> Measured:
+    """Trace what ran, and judge again with what that shows."""
+    with step("tracing what ran"):
+        traced = _traced(suites, measured.judging.verdicts)
+    return replace(measured, judging=suites.judge()) if traced else measured
 
 
-def _check_words(arguments: argparse.Namespace) -> None:
+def _end(suites: Suites, measured: Measured) -> int:
+    """Report, and return the exit code."""
+    files.require_free_space(suites.output, needed_mib=1)
+    criteria = suites.criteria
+    ending = Ending(whole=measured.whole, allow_unjudged=criteria.allow_unjudged, history=criteria.history)
+    return finish(suites.output, measured.judging.verdicts, ending)
+
+
+def _check_words(arguments: argparse.Namespace, options: SuiteOptions) -> None:
     """Find mistakes on the command line and in the limits now, not after an hour of building and measuring."""
-    board = boards.board(arguments.board)
-    board.tuning(arguments.tuning)
-    profile(arguments.profile, TOOLS)
-    if arguments.seeds:
-        seeds(arguments.seeds)
+    options.check(boards.board(options.board))
     minutes(arguments.budget)
     if arguments.procedure == "screened" and not (_may_screen(arguments) and history_url(arguments.history)):
         raise ConfigError(
@@ -242,19 +211,15 @@ def _built(name: str, arguments: argparse.Namespace, tree: Tree | None, arm: str
         return build.build_kernel(name, tree, directory, patches, by_content=own).directory
 
 
-def _traceable(arguments: argparse.Namespace, board: Board, kernels: dict[str, Path]) -> bool:
+def _traceable(arguments: argparse.Namespace, board: Board, kernels: Mapping[str, Path]) -> bool:
     asked = not arguments.no_explain and arguments.console in {None, "virtual"}
     return asked and board.virtual and set(kernels) == {"baseline", "candidate"}
 
 
-def _verdicts(output: Path) -> list[Verdict]:
-    return read_verdicts(output / "verdict.json", output / "records")[0]
-
-
-def _traced(boards: Sequence[str], kernels: dict[str, Path], output: Path) -> bool:
+def _traced(suites: Suites, verdicts: Sequence[Verdict]) -> bool:
     """Trace, if it can be done: what is judged already must not get lost for it."""
     try:
-        return trace(boards, kernels, output / "records", _verdicts(output))
+        return trace(suites.boards, suites.kernels, suites.records, verdicts)
     except InfrastructureError as error:
         print(f"rtgate: not traced: {error}", file=sys.stderr)
         return False

@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--arm", default="candidate", choices=("baseline", "candidate"), help="whose kernel was booted")
     parser.add_argument("--boot", default="1", metavar="N", help="which boot of the job this is (default: %(default)s)")
     parser.add_argument("--suite", required=True, metavar="S[,S]", help="what to measure, for example latency,signal")
-    parser.add_argument("--profile", default="mr", metavar="NAME", help="lengths (default: %(default)s)")
+    command_options.profile(parser)
     command_options.tuning(parser)
     parser.add_argument("--case", action="append", default=[], metavar="CASE", help="only this case; repeatable")
     command_options.select(parser)

@@ -26,6 +26,7 @@ _GROUPS = {
     },
     "measure": {
         "gate": "build, measure, judge, report",
+        "measure": "measure built kernels, judge nothing",
         "demo": "gate a kernel that is slow on purpose",
         "soak": "measure for hours, in chunks",
         "repeat": "prove that a virtual-time board repeats itself",
@@ -33,6 +34,7 @@ _GROUPS = {
         "hub": "share a console among clients",
     },
     "judge": {
+        "judge": "judge stored records, by any limits",
         "report": "make the report of stored and judged records",
         "explain": "say which functions made wake-ups or signals slower (virtual time)",
         "check-records": "tell which files changed since a run was judged",

@@ -64,7 +64,7 @@ def add_parser(commands: Any) -> None:
     night.add_argument("--kernel", type=Path, metavar="DIR", help="a good kernel's build directory")
     night.add_argument("--console", metavar="C", help="see pytest --help")
     night.add_argument("--boots", default="24", metavar="N", help="boots of each case (default: %(default)s)")
-    night.add_argument("--profile", default="mr", help="lengths (default: %(default)s)")
+    command_options.profile(night)
     command_options.tuning(night)
     command_options.select(night)
     night.add_argument("-o", "--output", type=Path, metavar="DIR", help="records go there (default: qualify-BOARD)")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rtgate.board.boot import State, TimeBase
+from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.measure.profiles import seeds
@@ -42,7 +43,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", default="1", help="one seed, or several like 1-4 (default: %(default)s)")
     parser.add_argument("--times", type=int, default=3, help="how often to boot each seed (default: %(default)s)")
     parser.add_argument("--load", default="idle", choices=loads.NAMES, help="default: %(default)s")
-    parser.add_argument("--profile", default="mr", help="length of a measurement (default: %(default)s)")
+    command_options.profile(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

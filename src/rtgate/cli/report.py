@@ -6,13 +6,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rich.console import Console
-
 from rtgate.errors import ConfigError
-from rtgate.judge.verdict import exit_code
 from rtgate.records import record
-from rtgate.report import allure, html, junit, terminal
-from rtgate.workflow.conclusion import unjudged
+from rtgate.report import html
+from rtgate.workflow.conclusion import Ending, unjudged, write_report
 from rtgate.workflow.verdict_file import read_verdicts
 
 _DESCRIPTION = """\
@@ -66,15 +63,14 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"{args.records}: no such directory of records")
     verdicts, code = read_verdicts(args.verdict or _verdict_of(args.records), args.records)
     records = list(record.read_all(args.records))
-    missing = unjudged(records, verdicts)
-    if missing:
-        verdicts += missing
-        code = exit_code(verdicts)
-    results = args.output / "allure-results"
-    allure.write(records, verdicts, results)
-    made = results if args.no_html else html.generate(results, args.output, args.history)
-    junit.write(records, verdicts, args.output / "junit.xml")
-    terminal.show(records, verdicts, code, Console(), made)
+    verdicts += unjudged(records, verdicts)
+
+    def page() -> Path:
+        results: Path = args.output / "allure-results"
+        return results if args.no_html else html.generate(results, args.output, args.history)
+
+    # Where nothing was judged, a code of 0 says that somebody allowed it.
+    write_report(args.output, records, verdicts, page, Ending(whole=True, allow_unjudged=code == 0, over=True))
     return 0
 
 

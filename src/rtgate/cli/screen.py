@@ -36,8 +36,8 @@ A kernel that dies on the virtual board fails here (exit code 1). Any other fail
 
 examples:
   rtgate gate --board virt-arm64 --tree ~/linux --base v6.12 --candidate mine -o screen
-  rtgate screen screen --board rk3568-evb1 --budget 45min -o cases.json
-  rtgate submit --board rk3568-evb1 --kernel build/mine --baseline build/base --cases cases.json --wait
+  rtgate screen screen --board rk3568-evb1 --profile mr --budget 45min -o cases.json
+  rtgate submit --board rk3568-evb1 --profile mr --kernel build/mine --baseline build/base --cases cases.json --wait
 """
 
 
@@ -50,7 +50,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("report", type=Path, metavar="REPORT", help="directory of the virtual-time gate's report")
     parser.add_argument("--board", required=True, metavar="NAME", help="the board in the lab")
-    parser.add_argument("--profile", default="mr", metavar="NAME", help="lengths and boots (default: %(default)s)")
+    command_options.profile(parser)
     command_options.tuning(parser)
     parser.add_argument("--suite", default="", metavar="S[,S]", help="only these suites (default: all)")
     parser.add_argument(

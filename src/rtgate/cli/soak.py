@@ -6,10 +6,8 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +16,10 @@ from rtgate.board.tuning import DEFAULT
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.files import exclusive_lock
-from rtgate.judge.judging import judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.measure.case import Arm, Case, plan
 from rtgate.measure.profiles import Lengths, Profile
 from rtgate.measure.run import stored
-from rtgate.records.record import Record
 from rtgate.report.notices import say
 from rtgate.target.live import LiveTarget
 from rtgate.target.power import PowerCycledTarget
@@ -31,12 +27,13 @@ from rtgate.tools import loads
 from rtgate.tools.needs import unmet_needs
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
-from rtgate.workflow.conclusion import Ending, finish
+from rtgate.workflow.conclusion import conclude
+from rtgate.workflow.judging import Criteria, JudgingRequest
 from rtgate.workflow.soak import spec as orders
 from rtgate.workflow.soak.chunks import COMPLETE, Chunks
 from rtgate.workflow.soak.progress import SoakProgress
 from rtgate.workflow.soak.spec import SoakSpec
-from rtgate.workflow.verdicts import limits, planned_in, subjects, write_verdicts
+from rtgate.workflow.verdicts import limits
 
 _DESCRIPTION = """\
 Measure one case for hours on a live target, in chunks; each chunk is an ordinary measurement and becomes a record. A
@@ -107,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         if arguments.stop:
             chunks.give_up()
-            return _judged(records, order.board, found)
+            return _judged(records, order.board, arguments.thresholds)
         running.begin(stored(records, order.board).get(order.case, ()))
         try:
             why = _measured(chunks)
@@ -116,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 130
     if why != COMPLETE:
         say(f"the soak ended early: {why}")
-    return _judged(records, order.board, found)
+    return _judged(records, order.board, arguments.thresholds)
 
 
 def _measured(chunks: Chunks) -> str:
@@ -207,19 +204,7 @@ def _levels(found: Thresholds, order: SoakSpec) -> list[tuple[str, Any]]:
     return [(limit.measurement, limit.over) for limit in real]
 
 
-def _judged(records: Path, board: str, found: Thresholds) -> int:
+def _judged(records: Path, board: str, thresholds: Path | None) -> int:
     """Judge every case of the board that has records there; return the exit code."""
-    cases = stored(records, board)
-    arms: dict[str, set[str]] = {board: _names(cases.values())}
-    verdicts = [
-        verdict
-        for case, mine in cases.items()
-        for subject in subjects(case, mine, arms, planned_in(records, case), chain(*cases.values()))
-        for verdict in judge(subject, found)
-    ]
-    write_verdicts(verdicts, records / "verdict.json", records=records)
-    return finish(records, verdicts, Ending(whole=True, records=records, page=False))
-
-
-def _names(cases: Iterable[list[Record]]) -> set[str]:
-    return {record.arm for records in cases for record in records} or {"candidate"}
+    request = JudgingRequest(records=records, board=board, criteria=Criteria(thresholds=thresholds))
+    return conclude(records, request, page=False)

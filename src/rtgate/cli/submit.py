@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from rtgate import files
+from rtgate import durations, files
 from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.board.families import FAMILIES
-from rtgate.cli import command_options
+from rtgate.cli import command_options, requests
 from rtgate.errors import ConfigError
 from rtgate.lava.client import devices
 from rtgate.lava.client.access import TOKEN_FILE, access
@@ -25,9 +25,9 @@ from rtgate.measure.profiles import profile
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow import suites
 from rtgate.workflow.archive import history_url
-from rtgate.workflow.budget import DEFAULT, minutes
+from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.job_files import Named, Source, Way, publish, source
-from rtgate.workflow.job_series import Series, run_jobs
+from rtgate.workflow.job_series import JobOptions, Series, run_jobs
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.sequential import PROCEDURES, looks_of
@@ -100,7 +100,7 @@ def _add_kernels(group: argparse._ArgumentGroup) -> None:
 def _add_measuring(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--suite", default="latency", metavar="S[,S]", help="default: %(default)s")
     group.add_argument("--cases", type=Path, metavar="FILE", help="only these, as `rtgate screen` chose them")
-    group.add_argument("--profile", default="quick", metavar="NAME", help="default: %(default)s")
+    command_options.profile(group)
     command_options.tuning(group)
     group.add_argument(
         "--boots", type=int, metavar="N", help="boots of each kernel (default: the profile's; in looks for two kernels)"
@@ -194,7 +194,10 @@ def _prepared(
     (family,) = {one.family for one in sources.values()}
     way = Way(serve=arguments.serve, put=arguments.put, server=lava.access.url)
     return Series(
-        asked=arguments,
+        options=_job_options(arguments),
+        criteria=requests.criteria(arguments),
+        budget=Budget(minutes(arguments.budget)),
+        extend=not arguments.no_extend,
         board=board,
         order=order,
         lava=lava,
@@ -203,6 +206,21 @@ def _prepared(
         files=publish(sources, way, stack),
         family=family,
         watch=watch,
+    )
+
+
+def _job_options(arguments: argparse.Namespace) -> JobOptions:
+    return JobOptions(
+        queue_s=durations.option("--queue-timeout", arguments.queue_timeout),
+        retries=arguments.retries,
+        server=arguments.server or "",
+        priority=arguments.priority or "",
+        visibility=arguments.visibility,
+        image=arguments.image,
+        upload=arguments.upload,
+        metadata=tuple(arguments.metadata),
+        overlays=tuple(arguments.overlay),
+        some_cases=bool(arguments.cases),
     )
 
 

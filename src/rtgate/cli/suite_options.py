@@ -15,6 +15,7 @@ from rtgate.measure.run import Run
 from rtgate.records import schedule
 from rtgate.target.boot_cache import BootCache
 from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.judging import Criteria
 
 PROFILE = "mr"
 _MOST_BOOTS = 10_000
@@ -61,6 +62,12 @@ def add(parser: pytest.Parser) -> None:
         "--case", action="append", default=[], metavar="CASE", help="only this case, by its name; repeatable"
     )
     group.addoption("--cases", metavar="FILE", help="write the cases to FILE; with --collect-only nothing else happens")
+
+
+def criteria(config: pytest.Config) -> Criteria:
+    """Return what records are judged by, as the command line says; a history only if it names one."""
+    thresholds = config.getoption("--thresholds")
+    return Criteria(thresholds=Path(thresholds) if thresholds else None, history=config.getoption("--history"))
 
 
 def run(config: pytest.Config, board: str, records: Path) -> Run:

@@ -16,6 +16,7 @@ from rtgate.strict_yaml import Mapping as Fields
 from rtgate.tools import loads
 from rtgate.tools.loads import Options
 
+DEFAULT = "quick"  # of all commands
 _SEEDS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _LARGEST_SEED = 100_000
 

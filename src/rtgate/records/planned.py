@@ -121,6 +121,15 @@ def arms(records: Path) -> dict[str, set[str]]:
     return found
 
 
+def cases(records: Path) -> dict[str, set[str]]:
+    """Return the boards on which each case was to be measured, by the case's name."""
+    found: dict[str, set[str]] = {}
+    for path in records.glob(f"*/*/*/{_PLANNED}"):
+        board, _, name = path.relative_to(records).parts[:3]
+        found.setdefault(name.replace(".", "/", 1), set()).add(board)  # as `Place.directory` names it
+    return found
+
+
 def _write(place: Place, planned: Planned) -> None:
     data: dict[str, Any] = {"seeds": list(planned.seeds), "boots": planned.boots}
     if not planned.schedule.plain:

@@ -3,47 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
 
 from rtgate.errors import InfrastructureError
-from rtgate.judge.judging import judge
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
-from rtgate.measure.run import stored
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report import allure, html, junit, terminal
 from rtgate.report.cases import cases
 from rtgate.report.notices import say
 from rtgate.workflow.archive import keep
-from rtgate.workflow.verdicts import compared, ended, limits, planned_in, subjects, write_verdicts
+from rtgate.workflow.judging import JudgingRequest, judge_run
+from rtgate.workflow.verdicts import ended
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeRequest:
-    """What was to be measured.
-
-    Attributes:
-        cases: their names.
-        arms: by board.
-        thresholds: limits, instead of those of the site and of rtgate.
-        allow_unjudged: exit code 0 although nothing was judged.
-        history: URL of earlier boots; None for none.
-    """
-
-    cases: Collection[str]
-    arms: Mapping[str, Collection[str]]
-    thresholds: Path | None = None
-    allow_unjudged: bool = False
-    history: str | None = None
-
-
-def conclude(output: Path, asked: JudgeRequest, others: Sequence[Verdict] = ()) -> int:
-    """Judge what `output`/records holds, write what came of it (see `finish`), and return the exit code.
+def conclude(output: Path, request: JudgingRequest, others: Sequence[Verdict] = (), *, page: bool = True) -> int:
+    """Judge what was measured, write what came of it (see `finish`), and return the exit code.
 
     `others` are verdicts that are not about a case that was asked for.
 
@@ -51,21 +30,36 @@ def conclude(output: Path, asked: JudgeRequest, others: Sequence[Verdict] = ()) 
         ConfigError: limits or records cannot be read.
         InfrastructureError: the directory cannot be written.
     """
-    records, found = output / "records", limits(asked.thresholds)
-    by_case = stored(records, None)
-    judged = [
-        subject
-        for case in sorted({*by_case, *asked.cases})
-        for subject in subjects(
-            case, by_case.get(case, []), asked.arms, planned_in(records, case), chain(*by_case.values())
-        )
-    ]
-    verdicts = [verdict for subject in judged for verdict in judge(subject, found)]
-    verdicts += compared(judged, asked.history)
-    verdicts += others
-    write_verdicts(verdicts, output / "verdict.json", judged, records=records, thresholds=asked.thresholds)
-    whole = not any((*subject.missing, *subject.unpaired) for subject in judged)
-    return finish(output, verdicts, Ending(whole=whole, allow_unjudged=asked.allow_unjudged, history=asked.history))
+    judging, criteria = judge_run(request), request.criteria
+    judging.verdicts += others
+    judging.write(output / "verdict.json", request.records)
+    ending = Ending(
+        whole=judging.whole,
+        allow_unjudged=criteria.allow_unjudged,
+        history=criteria.history,
+        records=request.records,
+        page=page,
+    )
+    return finish(output, judging.verdicts, ending)
+
+
+def judge_stored(request: JudgingRequest, path: Path) -> int:
+    """Judge stored records, write verdict.json, print the summary, and return the exit code; no report is made.
+
+    Raises:
+        ConfigError: limits or records cannot be read.
+        InfrastructureError: verdict.json cannot be written.
+    """
+    judging = judge_run(request)
+    code = exit_code(judging.verdicts, allow_unjudged=request.criteria.allow_unjudged)
+    try:
+        judging.write(path, request.records)
+        ended(path, judging.verdicts, code=code, whole=judging.whole)
+    except OSError as error:
+        raise InfrastructureError(f"{path} cannot be written: {error.strerror}: name a file with --verdict") from error
+    judged = [one for subject in judging.subjects for one in (*subject.records, *subject.baseline)]
+    terminal.show(judged, judging.verdicts, code, Console(), None)
+    return code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +72,7 @@ class Ending:
         history: URL of the history that gets the records; None for none.
         records: where the records are; None for `records` in the directory that gets everything.
         page: whether the report page is made.
+        over: whether verdict.json stands as it is: the report of a run that ended before.
     """
 
     whole: bool
@@ -85,6 +80,7 @@ class Ending:
     history: str | None = None
     records: Path | None = None
     page: bool = True
+    over: bool = False
 
 
 def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
@@ -105,13 +101,41 @@ def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
         verdicts.append(_lab(f"not everything was measured: see {output / 'measure.log'}"))
     unstored = keep(ending.history, directory)
     verdicts += [_lab(unstored)] if unstored else []
+
+    def page() -> Path | None:
+        made, failure = _page(output) if ending.page else (None, "")
+        verdicts.extend([_lab(failure)] if failure else [])
+        return made
+
+    return write_report(output, records, verdicts, page, ending)
+
+
+def write_report(
+    output: Path,
+    records: Sequence[Record],
+    verdicts: Sequence[Verdict],
+    page: Callable[[], Path | None],
+    ending: Ending,
+) -> int:
+    """Write Allure's results, `junit.xml` and the summary; return the exit code that all of them show.
+
+    Args:
+        output: the directory.
+        records: what was measured.
+        verdicts: what was judged; `page` may add what went wrong with it.
+        page: makes the page of Allure's results; None if there is none.
+        ending: of the run.
+
+    Raises:
+        InfrastructureError: the directory cannot be written.
+    """
     allure.write(records, verdicts, output / "allure-results")
-    page, failure = _page(output) if ending.page else (None, "")
-    verdicts += [_lab(failure)] if failure else []
+    made = page()
     code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
     junit.write(records, verdicts, output / "junit.xml")
-    ended(output / "verdict.json", verdicts, code=code, whole=ending.whole)
-    terminal.show(records, verdicts, code, Console(), page)
+    if not ending.over:
+        ended(output / "verdict.json", verdicts, code=code, whole=ending.whole)
+    terminal.show(records, verdicts, code, Console(), made)
     return code
 
 

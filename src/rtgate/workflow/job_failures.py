@@ -11,13 +11,11 @@ import tempfile
 from pathlib import Path
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.judge.judging import judge
 from rtgate.judge.verdict import Status
 from rtgate.lava.client.submission import Attempt
 from rtgate.lava.job.request import MeasurementRequest
 from rtgate.lava.results.fetch import Ended, fetch
-from rtgate.measure import run
-from rtgate.workflow.verdicts import limits, subjects
+from rtgate.workflow.judging import Criteria, JudgingRequest, judge_cases
 
 
 def in_attempt(order: MeasurementRequest, attempt: Attempt, thresholds: Path | None) -> str:
@@ -52,10 +50,11 @@ def _cannot(error: Exception) -> str:
 
 
 def _failure(order: MeasurementRequest, records: Path, thresholds: Path | None) -> str:
-    known, arms = limits(thresholds), {order.board: set(order.kernels)}
-    for case, found in sorted(run.stored(records, order.board).items()):
-        for subject in subjects(case, found, arms, lambda _board, _arm, _records: ()):
-            for one in judge(subject, known):
-                if one.status is Status.FAIL:
-                    return f"{case}: {one.sentence}"
-    return ""
+    request = JudgingRequest(
+        records=records,
+        criteria=Criteria(thresholds=thresholds),
+        board=order.board,
+        arms={order.board: set(order.kernels)},
+    )
+    failures = (one for one in judge_cases(request).verdicts if one.status is Status.FAIL)
+    return next((f"{one.case}: {one.sentence}" for one in failures), "")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 from collections.abc import Sequence
@@ -21,9 +20,9 @@ from rtgate.lava.results.fetch import Ended, fetch, merge
 from rtgate.records import planned
 from rtgate.records.record import Place
 from rtgate.workflow import job_failures
-from rtgate.workflow.archive import history_url
-from rtgate.workflow.conclusion import JudgeRequest, conclude
+from rtgate.workflow.conclusion import conclude
 from rtgate.workflow.job_watch import JobWatch
+from rtgate.workflow.judging import Criteria, JudgingRequest
 
 
 def keep(
@@ -105,22 +104,20 @@ def look(jobs: Sequence[Carried], output: Path) -> None:
                 planned.looked(place, job.order.looks, screened if arm == ArmName.CANDIDATE else 0)
 
 
-def judge(jobs: Sequence[Carried], output: Path, asked: JudgeRequest) -> int:
-    """Judge what was kept, write verdicts and report, and return the exit code. Raises as `conclude`."""
+def judge(order: MeasurementRequest, jobs: Sequence[Carried], output: Path, criteria: Criteria) -> int:
+    """Judge what was kept of an order's jobs, write verdicts and report, and return the exit code.
+
+    Raises as `conclude`.
+    """
     look(jobs, output)
     said = [one for job in jobs if job.attempts for one in verdicts.verdicts(job.order, job.attempts)]
-    return conclude(output, asked, said)
-
-
-def asked(order: MeasurementRequest, arguments: argparse.Namespace) -> JudgeRequest:
-    """Return what is judged, and by what, as the command line of `rtgate submit` or `rtgate fetch` says."""
-    return JudgeRequest(
-        cases=[case.name for case in order.cases],
+    request = JudgingRequest(
+        records=output / "records",
+        criteria=criteria,
+        cases={order.board: [case.name for case in order.cases]},
         arms={order.board: set(order.kernels)},
-        thresholds=arguments.thresholds,
-        allow_unjudged=arguments.allow_unjudged,
-        history=history_url(arguments.history),
     )
+    return conclude(output, request, said)
 
 
 def _summary(attempt: Attempt) -> dict[str, object]:

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rtgate import durations
 from rtgate.board.boards import Board
 from rtgate.board.boot import TimeBase
 from rtgate.errors import ConfigError
@@ -24,13 +22,42 @@ from rtgate.lava.in_job.target import time_of
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, lava_of, render
 from rtgate.lava.job.request import NONCE, MeasurementRequest
 from rtgate.workflow import job_failures, job_results
-from rtgate.workflow.budget import Budget, minutes
+from rtgate.workflow.budget import Budget
 from rtgate.workflow.job_planner import JobPlanner
 from rtgate.workflow.job_results import Carried
 from rtgate.workflow.job_watch import JobWatch
+from rtgate.workflow.judging import Criteria
 from rtgate.workflow.sequential import Stored
 
 _PROOF_S = 120  # starting a shell on a worker that has much to do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """What a submission says of its jobs and of how they are followed.
+
+    Attributes:
+        queue_s: how long a job may wait for a free board, in seconds.
+        retries: how often a job is submitted again after faults of the lab.
+        server: as the command line names it; empty for that of the environment.
+        priority: empty for that which fits the job.
+        image: container image on the worker; empty for the transport's own.
+        upload: URL that gets the records, too; None for none.
+        metadata: KEY=TEXT.
+        overlays: files that were applied to the device tree.
+        some_cases: whether only some cases of the suites are measured.
+    """
+
+    queue_s: float
+    retries: int = 0
+    server: str = ""
+    priority: str = ""
+    visibility: str = "public"
+    image: str = ""
+    upload: str | None = None
+    metadata: tuple[str, ...] = ()
+    overlays: tuple[str, ...] = ()
+    some_cases: bool = False
 
 
 @dataclass(kw_only=True)
@@ -38,14 +65,20 @@ class Series:
     """The jobs of one submission, ready to be: the lab was looked at, files are published.
 
     Attributes:
-        asked: the command line.
+        options: of each job.
+        criteria: what the records are judged by.
+        budget: what the comparison may take of the board.
+        extend: whether further jobs measure what stays open.
         tags: of devices; the first attempt pins the device for those that follow.
         files: where workers get them, by arm.
         family: of the kernels.
         kept: whether the tags keep all further jobs on the device that the last one ran on.
     """
 
-    asked: argparse.Namespace
+    options: JobOptions
+    criteria: Criteria
+    budget: Budget
+    extend: bool
     board: Board
     order: MeasurementRequest
     lava: Lava
@@ -65,16 +98,16 @@ class Series:
             proof=lambda arms, nonce, tags: render(self._proof(order, arms, nonce, tags)),
             watch=self.watch,
             tags=self.tags,
-            waits=Waits(queue=durations.option("--queue-timeout", self.asked.queue_timeout)),
-            attempts=1 + max(0, self.asked.retries),
+            waits=Waits(queue=self.options.queue_s),
+            attempts=1 + max(0, self.options.retries),
             arms=order.boots,
             emulated=time_of(self.board) != TimeBase.REAL,
-            server=self.asked.server or "",
-            failure=lambda attempt: job_failures.in_attempt(order, attempt, self.asked.thresholds),
+            server=self.options.server,
+            failure=lambda attempt: job_failures.in_attempt(order, attempt, self.criteria.thresholds),
         )
 
     def _request(self, order: MeasurementRequest, nonce: str, tags: tuple[str, ...]) -> JobRequest:
-        asked = self.asked
+        options = self.options
         named = ", ".join(kernel.name for kernel in order.kernels.values())
         return JobRequest(
             name=f"rtgate {self.board.name}: {','.join(order.suites)} on {named}",
@@ -87,18 +120,20 @@ class Series:
             suites=order.suites,
             profile=order.profile,
             tuning=order.tuning,
-            priority=asked.priority or ("low" if order.boots != self.order.boots else "medium"),
+            priority=options.priority or ("low" if order.boots != self.order.boots else "medium"),
             tags=tags,
-            visibility=asked.visibility,
-            metadata={**_origin(asked.metadata), **_overlays(asked.overlay), **order.as_metadata(), NONCE: nonce},
+            visibility=options.visibility,
+            metadata={**_origin(options.metadata), **_overlays(options.overlays), **order.as_metadata(), NONCE: nonce},
             transport=order.transport,
-            image=asked.image,
-            upload=asked.upload,
+            image=options.image,
+            upload=options.upload,
             server=self.lab.version,
             family=self.family,
             test_s=order.boot_s,
             steps=self._steps(order),
-            cases=tuple(case.name for case in order.cases) if asked.cases or order.cases != self.order.cases else (),
+            cases=tuple(case.name for case in order.cases)
+            if options.some_cases or order.cases != self.order.cases
+            else (),
         )
 
     def _proof(self, order: MeasurementRequest, arms: tuple[str, ...], nonce: str, tags: tuple[str, ...]) -> JobRequest:
@@ -109,8 +144,8 @@ class Series:
             name=f"rtgate {self.board.name}: do {', '.join(arms)} boot",
             arms=tuple(arm for arm in request.arms if arm.name in arms),
             boots=arms,
-            priority=self.asked.priority or "high",
-            metadata={**_origin(self.asked.metadata), NONCE: nonce},
+            priority=self.options.priority or "high",
+            metadata={**_origin(self.options.metadata), NONCE: nonce},
             upload=None,
             test_s=_PROOF_S,
             cases=(),
@@ -127,13 +162,11 @@ class Series:
 
 def run_jobs(series: Series, output: Path) -> int:
     """Carry out the order, and what a comparison needs beyond it, on the same board; judge all of it."""
-    asked = job_results.asked(series.order, series.asked)
+    criteria = series.criteria
     further = JobPlanner(
         whole=series.order,
-        stored=Stored(
-            records=output / "records", board=series.board.name, history=asked.history, thresholds=asked.thresholds
-        ),
-        budget=Budget(minutes(series.asked.budget)),
+        stored=Stored(records=output / "records", board=series.board.name, criteria=criteria),
+        budget=series.budget,
         watch=series.watch,
     )
     done: list[Carried] = []
@@ -144,14 +177,14 @@ def run_jobs(series: Series, output: Path) -> int:
         if not all(one.whole for one in jobs):
             break
         further.spend(jobs)
-        if series.asked.no_extend or not series.order.looks:
+        if not series.extend or not series.order.looks:
             break
         job_results.look(done, output)
         order = further.order()
         if order is not None and not series.kept:
             series.watch.say("not measured on: no tag keeps a job on the board that the others ran on")
             break
-    return job_results.judge(done, output, asked)
+    return job_results.judge(series.order, done, output, criteria)
 
 
 def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[Carried]:
@@ -166,7 +199,7 @@ def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[Carr
             attempts = series.submission(part).run()
         finally:
             series.watch.close()
-        job_results.keep(part, attempts, output, series.watch, series.asked.thresholds)
+        job_results.keep(part, attempts, output, series.watch, series.criteria.thresholds)
         done.append(Carried(part, attempts))
         if done[-1].whole:
             device = attempts[-1].job.device

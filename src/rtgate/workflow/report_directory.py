@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,11 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import exclusive_lock
 
 _FORMER, _WHOLE, _LOG = ".former", ".whole", "measure.log"
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})
 _OURS = frozenset(
     {
         *("records", "allure-results", "index.html", "verdict.json", "junit.xml", "history.jsonl", _LOG),
-        *("measure-more.log", "judge.log", "lava", "records.sha256", "verdict.sha256"),
+        *("measure-more.log", "lava", "records.sha256", "verdict.sha256"),
     }
 )
 
@@ -43,7 +45,12 @@ def locked(output: Path) -> Iterator[None]:
             stack.enter_context(exclusive_lock(output / ".lock", str(output)))
         except OSError as error:
             raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
-        yield
+        try:
+            yield
+        except OSError as error:
+            if error.errno in _UNWRITABLE:
+                raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
+            raise
 
 
 @contextlib.contextmanager

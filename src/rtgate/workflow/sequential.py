@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate import files
@@ -19,18 +18,16 @@ from rtgate.judge.compare.comparing import comparable_on_boards
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.judge.compare.on_boards import following
 from rtgate.judge.compare.procedures import SCREEN_BOOTS, Measure
-from rtgate.judge.judging import judge
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measure import run
 from rtgate.records import planned
-from rtgate.records.record import Place, Record
+from rtgate.records.record import Place
 from rtgate.records.schedule import Steps
 from rtgate.report.notices import say, step
-from rtgate.workflow.archive import history_url
 from rtgate.workflow.budget import Budget
+from rtgate.workflow.judging import Criteria, Judging, JudgingRequest, judge_cases
 from rtgate.workflow.suite_process import Batch, Suites
-from rtgate.workflow.verdict_file import read_verdicts
-from rtgate.workflow.verdicts import grounds, limits, planned_in, subjects
+from rtgate.workflow.verdicts import grounds
 
 PROCEDURES = ("interleaved", "screened")
 CONFIRMED = CONFIRM.steps  # those of a screened comparison
@@ -43,17 +40,11 @@ def looks_of(procedure: str) -> Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Where the boots of a comparison on a board lie, and what it is judged by.
-
-    Attributes:
-        history: URL; None for none.
-        thresholds: limits, instead of those of the site and of rtgate.
-    """
+    """Where the boots of a comparison on a board lie, and what it is judged by."""
 
     records: Path
     board: str
-    history: str | None = None
-    thresholds: Path | None = None
+    criteria: Criteria = field(default_factory=Criteria)
 
     def wanted(self) -> Measure | None:
         """Return which cases need more pairs, and how many; None if every verdict is clear, or the last look was made.
@@ -64,19 +55,13 @@ class Stored:
             ConfigError: records, limits or planned.json cannot be read.
             InfrastructureError: the history does not answer.
         """
-        known, stored = limits(self.thresholds), run.stored(self.records, self.board)
-        found = [
-            subject
-            for case, records in sorted(stored.items())
-            for subject in subjects(
-                case, records, _arms(records), planned_in(self.records, case), chain(*stored.values())
-            )
-        ]
-        with grounds(self.history) as rests:
-            next_ = following(comparable_on_boards(found), rests.past)
+        judging = judge_cases(JudgingRequest(records=self.records, board=self.board, criteria=self.criteria))
+        measured = [subject for subject in judging.subjects if subject.records]
+        with grounds(self.criteria.history) as rests:
+            next_ = following(comparable_on_boards(measured), rests.past)
         if not isinstance(next_, Measure):
             return None
-        failed = {one.case for one in found if any(said.status is Status.FAIL for said in judge(one, known))}
+        failed = {one.case for one in judging.verdicts if one.status is Status.FAIL}
         cases = tuple(case for case in next_.cases if case not in failed)
         return Measure(cases, next_.pairs) if cases else None
 
@@ -103,52 +88,65 @@ class Stored:
         return total
 
 
-def _arms(records: Sequence[Record]) -> dict[str, set[str]]:
-    return {one.board: {each.arm for each in records} for one in records}
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a comparison came to: whether every boot was carried out, and what was judged last."""
+
+    whole: bool
+    judging: Judging
 
 
-def run_comparison(suites: Suites, budget: Budget) -> bool:
-    """Measure and judge as far as it has to go; return whether every boot of every case was carried out.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonOptions:
+    """How far a comparison is measured.
+
+    Attributes:
+        procedure: one of `PROCEDURES`.
+        extend: whether more boots are measured where it stays open.
+        budget: what it may take of a board on a clock.
+    """
+
+    budget: Budget
+    procedure: str = PROCEDURES[0]
+    extend: bool = True
+
+
+def run_comparison(suites: Suites, options: ComparisonOptions) -> Measured:
+    """Measure and judge as far as it has to go.
 
     Raises:
-        ConfigError, InfrastructureError: as `Suites.measure`; records are kept, and can be judged with --replay.
+        ConfigError, InfrastructureError: as `Suites.measure`; records are kept, for `rtgate judge`.
     """
     if _in_pairs(suites):
-        return _pairs(suites, budget)
+        return _pairs(suites, options)
     with step("measuring"):
         whole = suites.measure(Batch(), "measure.log")
-    _judged(suites)
-    batches = () if suites.asked.no_extend else _open_seeds(suites)
+    judging = _judged(suites)
+    batches = _open_seeds(suites, judging.verdicts) if options.extend else ()
     for more in batches:
         with step(f"measuring again what is open: {', '.join(more.cases)}"):
             whole &= _measured_more(suites, more)
-    if batches:
-        _judged(suites)
-    return whole
+    return Measured(whole, _judged(suites) if batches else judging)
 
 
 def _in_pairs(suites: Suites) -> bool:
     """Return whether pairs of boots are measured in looks: who names their number wants one look at all of them."""
-    asked = suites.asked
-    return (
-        set(suites.kernels) == {"baseline", "candidate"} and not asked.boots and asked.console not in {None, "virtual"}
-    )
+    options = suites.options
+    virtual = options.console in {"", "virtual"}
+    return set(suites.kernels) == {"baseline", "candidate"} and not options.boots and not virtual
 
 
-def _judged(suites: Suites) -> None:
+def _judged(suites: Suites) -> Judging:
     files.require_free_space(suites.output, needed_mib=1)  # what is measured stays
     with step("judging"):
-        suites.judge()
+        return suites.judge()
 
 
-def _pairs(suites: Suites, budget: Budget) -> bool:
+def _pairs(suites: Suites, options: ComparisonOptions) -> Measured:
     """Measure pairs look after look."""
-    asked = suites.asked
-    looks = looks_of(asked.procedure)
-    stored = Stored(
-        records=suites.records, board=asked.board, history=history_url(asked.history), thresholds=asked.thresholds
-    )
-    if asked.procedure == "screened":
+    budget, looks = options.budget, looks_of(options.procedure)
+    stored = Stored(records=suites.records, board=suites.options.board, criteria=suites.criteria)
+    if options.procedure == "screened":
         first, name = Batch(boots=f"1-{SCREEN_BOOTS}", screen=True, looks=looks), "screening against the history"
     else:
         first, name = Batch(boots=f"1-{looks[0][0]}", looks=looks), f"measuring {looks[0][0]} pairs of boots"
@@ -158,14 +156,14 @@ def _pairs(suites: Suites, budget: Budget) -> bool:
     budget.spent += (time.monotonic() - began) / 60
     before: Measure | None = None
     while True:
-        _judged(suites)
-        wanted = None if asked.no_extend else stored.wanted()
+        judging = _judged(suites)
+        wanted = stored.wanted() if options.extend else None
         if wanted is None or wanted == before:
-            return whole
+            return Measured(whole, judging)
         refused = budget.refusal(wanted.pairs * stored.minutes(wanted.cases), wanted.told)
         if refused:
             say(refused)
-            return whole
+            return Measured(whole, judging)
         began = time.monotonic()
         with step(wanted.told):
             for batch in _batches(wanted, stored, looks):
@@ -183,12 +181,11 @@ def _batches(wanted: Measure, stored: Stored, looks: Steps) -> Iterable[Batch]:
         yield Batch(cases=tuple(cases), boots=f"{count + 1}-{count + wanted.pairs}", looks=looks)
 
 
-def _open_seeds(suites: Suites) -> tuple[Batch, ...]:
+def _open_seeds(suites: Suites, verdicts: Sequence[Verdict]) -> tuple[Batch, ...]:
     """Return what has to be measured so that every open comparison on virtual time has twice as many boots.
 
     After a regression the gate's answer is known, and nothing is measured for what it left open.
     """
-    verdicts, _ = read_verdicts(suites.output / "verdict.json", suites.records)
     by_seeds: dict[tuple[str, str], list[str]] = {}
     failed = {(one.board, one.case) for one in verdicts if one.status is Status.FAIL}
     # A share limit that is open has a limit; its samples are not looked at twice.

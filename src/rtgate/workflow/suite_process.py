@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""The suites of a gate, in a process of their own: they measure a batch of boots, or judge what is stored."""
+"""The suites of a gate, in a process of their own, which measures a batch of boots."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import re
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
+from rtgate.board import boards
+from rtgate.board.boards import Board
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError
+from rtgate.kernel.pinned import pinned
+from rtgate.measure.profiles import profile, seeds
 from rtgate.process import die_with_parent
 from rtgate.records import schedule
 from rtgate.records.schedule import Steps
 from rtgate.report.notices import say
+from rtgate.tools.registry import TOOLS
 from rtgate.workflow import suites
-from rtgate.workflow.archive import history_url
+from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.judging import Criteria, Judging, JudgingRequest, judge_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,25 +48,56 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteOptions:
+    """What the suites are called with, whatever the batch.
+
+    Attributes:
+        console, flavour, power_cycle: as the suites' options of these names; empty for their defaults.
+        seeds, boots: which boots, unless a batch names them; empty for those of the profile.
+        select: the cases that match, as pytest's -k; empty for all.
+        boot_again: whether virtual-time boots are made that were made before.
+    """
+
+    board: str
+    profile: str
+    tuning: str = "default"
+    console: str = ""
+    flavour: str = ""
+    power_cycle: str = ""
+    seeds: str = ""
+    boots: str = ""
+    select: str = ""
+    boot_again: bool = False
+
+    def check(self, board: Board) -> None:
+        """Find mistakes now, not after an hour of building and measuring. Raises ConfigError."""
+        board.tuning(self.tuning)
+        profile(self.profile, TOOLS)
+        if self.seeds:
+            seeds(self.seeds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Suites:
     """What a gate measures with.
 
     Attributes:
-        asked: the gate's command line.
         kernels: build directory by arm.
         output: gets records, logs and verdicts.
-        beside: boards that are measured with that of the command line, in one comparison.
+        criteria: what the records are judged by.
+        beside: boards that are measured with that of the options, in one comparison.
     """
 
-    asked: argparse.Namespace
+    options: SuiteOptions
     kernels: Mapping[str, Path]
     output: Path
+    criteria: Criteria = field(default_factory=Criteria)
     beside: tuple[str, ...] = ()
 
     @property
     def boards(self) -> tuple[str, ...]:
         """Every board that is measured."""
-        return (self.asked.board, *self.beside)
+        return (self.options.board, *self.beside)
 
     @property
     def records(self) -> Path:
@@ -76,7 +112,7 @@ class Suites:
         """
         boards = (batch.board,) if batch.board else self.boards
         path = self.output / log
-        codes = [pytest(self.asked, ["--board", board, *self._options(batch)], path) for board in boards]
+        codes = [pytest(self.options.select, ["--board", board, *self._options(batch)], path) for board in boards]
         if all(code == _NO_CASES for code in codes):
             raise _not_run(_NO_CASES, path)
         complete = all(code in {0, _NO_CASES} for code in codes)
@@ -87,14 +123,14 @@ class Suites:
 
     def _options(self, batch: Batch) -> list[str]:
         options = ["--records", str(self.records), "--no-judge"]
-        options += ["--profile", self.asked.profile, "--tuning", self.asked.tuning]
+        options += ["--profile", self.options.profile, "--tuning", self.options.tuning]
         for name, directory in self.kernels.items():
             if name == "candidate" or not batch.screen:
                 options += ["--arm", f"{name}={directory.absolute()}"]
         options += self._boots(batch)
-        options += ["--boot-again"] if self.asked.boot_again else []
+        options += ["--boot-again"] if self.options.boot_again else []
         for option in ("console", "flavour", "power-cycle"):
-            value = getattr(self.asked, option.replace("-", "_"))
+            value = getattr(self.options, option.replace("-", "_"))
             options += [f"--{option}", value] if value else []
         options += [word for case in batch.cases for word in ("--case", case)]
         options += ["--screen"] if batch.screen else []
@@ -105,34 +141,61 @@ class Suites:
         for option in ("seeds", "boots"):
             if getattr(batch, option):
                 return [f"--{option}", getattr(batch, option)]
-        told = [(option, getattr(self.asked, option)) for option in ("seeds", "boots")]
+        told = [(option, getattr(self.options, option)) for option in ("seeds", "boots")]
         return [word for option, value in told if value for word in (f"--{option}", value)]
 
-    def judge(self) -> None:
-        """Judge what is stored: verdict.json. Raises as `measure`."""
-        asked = self.asked
-        options = ["--replay", str(self.records), *([] if self.beside else ["--board", asked.board])]
-        options += ["--tuning", asked.tuning]
-        options += ["--profile", asked.profile]
-        options += ["--verdict", str(self.output / "verdict.json")]
-        if asked.thresholds:
-            options += ["--thresholds", str(asked.thresholds.absolute())]
-        if history_url(asked.history):
-            options += ["--history", str(history_url(asked.history))]
+    def judge(self) -> Judging:
+        """Judge what is stored, and write verdict.json. Raises as `judge_run`."""
         self.records.mkdir(exist_ok=True)
-        if pytest(asked, options, self.output / "judge.log") == _NO_CASES:
-            raise _not_run(_NO_CASES, self.output / "judge.log")
+        request = JudgingRequest(records=self.records, criteria=self.criteria)
+        judging = judge_run(request if self.beside else replace(request, board=self.options.board))
+        judging.write(self.output / "verdict.json", self.records)
+        return judging
+
+
+def prepared(
+    options: SuiteOptions, kernels: Mapping[str, Path], output: Path, criteria: Criteria | None = None
+) -> Suites:
+    """Return what measures built kernels, after a look at all that it needs.
+
+    The kernels are copies: whoever builds into their directories meanwhile changes nothing.
+
+    Raises:
+        ConfigError: board, kernels, profile, console or tuning do not fit together.
+        InfrastructureError: QEMU or a root filesystem is not to be had.
+    """
+    board = boards.board(options.board)
+    request = ArmRequest(
+        board=board.name,
+        kernels=dict(kernels),
+        profile=options.profile,
+        console=options.console or None,
+        tuning=options.tuning,
+        flavour=options.flavour or None,
+        power_cycle=options.power_cycle or None,
+    )
+    beside = _beside(options, board, kernels)
+    for name in (board.name, *beside):
+        make_arms(replace(request, board=name))
+    copies = {arm: pinned(directory).directory for arm, directory in kernels.items()}
+    return Suites(options=options, kernels=copies, output=output, beside=beside, criteria=criteria or Criteria())
+
+
+def _beside(options: SuiteOptions, board: Board, kernels: Mapping[str, Path]) -> tuple[str, ...]:
+    """Return the boards that the profile measures with this one: two kernels on virtual time, tuned as any."""
+    plain = options.console in {"", "virtual"} and board.virtual and options.tuning == "default"
+    return profile(options.profile, TOOLS).beside(board.name) if plain and len(kernels) > 1 else ()
 
 
 _NO_CASES = 5  # pytest's exit code where no test was left to run
 
 
-def pytest(asked: argparse.Namespace, options: Sequence[str], log: Path) -> int:
+def pytest(select: str, options: Sequence[str], log: Path) -> int:
     """Run the suites and return 0, 1 if a test failed, or 5 if there is no case; any other end is an error here.
 
     They run in a session of their own: Ctrl-C reaches this process alone, which passes it on once.
     """
-    argv = suites.command([], [*(["-k", asked.select] if asked.select else []), *options])
+    argv = suites.command([], [*(["-k", select] if select else []), *options])
     child = subprocess.Popen(
         die_with_parent(argv, "TERM"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
     )

@@ -38,8 +38,8 @@ def command(suites: Sequence[str], options: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "pytest", *directories(suites), *how, *options]
 
 
-def cases(suites: Sequence[str], profile: str, tuning: str, select: str = "") -> tuple[Case, ...]:
-    """Return the cases of suites, as pytest collects them.
+def cases(suites: Sequence[str], profile: str, tuning: str, board: str = "") -> tuple[Case, ...]:
+    """Return the cases of suites, as pytest collects them: of a board those that the profile has there.
 
     Raises:
         ConfigError: a suite, the profile or a test file is wrong, or nothing is left to measure.
@@ -47,7 +47,7 @@ def cases(suites: Sequence[str], profile: str, tuning: str, select: str = "") ->
     with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
         listed = Path(name) / "cases.json"
         options = ["--collect-only", "--cases", str(listed), "--profile", profile, "--tuning", tuning]
-        argv = command(suites, [*options, *(["-k", select] if select else [])])
+        argv = command(suites, [*options, *(["--board", board] if board else [])])
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COLLECT_S, check=False
         )

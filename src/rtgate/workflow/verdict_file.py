@@ -25,9 +25,7 @@ def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
             raise ConfigError(f"{path}: verdict format {data['format']}, this rtgate reads {FORMAT}")
         return [Verdict.from_json(entry) for entry in data["verdicts"]], int(data["exit_code"])
     except FileNotFoundError:
-        raise ConfigError(
-            f"{path}: not there: judge the records first, with `pytest tests --replay {records}`"
-        ) from None
+        raise ConfigError(f"{path}: not there: judge the records first: rtgate judge {records}") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:

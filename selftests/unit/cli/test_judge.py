@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""The stages one by one: what `rtgate measure` left is judged, as often as wanted, and reported."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rtgate.cli import main
+from rtgate.report import html
+
+if TYPE_CHECKING:
+    from selftests.unit.cli.conftest import Lab
+
+LIMITS = """\
+virt-arm64:
+  preempt_rt:
+    latency/cyclictest:idle:
+      - {measurement: latency.max, kind: max, limit: 90 virtual us, source: "test"}
+"""
+OURS = (
+    "--board",
+    "virt-arm64",
+    "--kernel",
+    "kernel",
+    "--profile",
+    "smoke",
+    "--seeds",
+    "1-2",
+    "-k",
+    "cyclictest and idle",
+)
+IDLE = "latency/cyclictest:idle"
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """No Allure, and SIGTERM as it was."""
+    monkeypatch.setattr(html, "generate", lambda _results, output, _history=None: output / "index.html")
+    monkeypatch.delenv("RTGATE_HISTORY", raising=False)
+    (tmp_path / "limits.yaml").write_text(LIMITS)
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def _measure(lab: Lab, *made: str) -> None:
+    lab.make(*made)
+    assert main.main(["measure", *OURS, "-o", "night"]) == 0
+
+
+def _judge(*words: str) -> int:
+    return main.main(["judge", "night/records", "--thresholds", "limits.yaml", *words])
+
+
+def _verdicts(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text())["verdicts"]
+    return found
+
+
+def test_measuring_judges_nothing_and_succeeds_whatever_the_kernel_does(
+    lab: Lab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _measure(lab, "slow-1", "die-2")
+    records = sorted(path.parent.name for path in (tmp_path / "night").rglob("record.json"))
+    assert records == ["001", "002"]
+    assert sorted(path.name for path in (tmp_path / "night").iterdir()) == [".lock", "measure.log", "records"]
+    told = capfd.readouterr()
+    assert told.out == ""
+    assert f"next: rtgate judge {tmp_path}/night/records\n" in told.err
+
+
+def test_a_gate_comes_to_the_verdicts_of_its_stages(
+    lab: Lab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _measure(lab, "slow-2")
+    assert _judge() == 1
+    assert "exit code 1)" in capfd.readouterr().out
+    assert main.main(["gate", *OURS, "--thresholds", "limits.yaml"]) == 1
+    mine, gate = tmp_path / "night" / "records" / "verdict.json", tmp_path / "report" / "verdict.json"
+    assert _verdicts(mine) == _verdicts(gate)
+    assert [(one["status"], one["boot"]) for one in _verdicts(mine)] == [("FAIL", "seed 2")]
+    assert main.main(["report", "night/records", "-o", "page"]) == 0
+    assert (tmp_path / "page" / "junit.xml").exists()
+
+
+@pytest.mark.parametrize(("limit", "code"), [("90", 0), ("40", 1)])
+def test_other_limits_are_tried_without_a_board(lab: Lab, tmp_path: Path, limit: str, code: int) -> None:
+    _measure(lab)
+    (tmp_path / "limits.yaml").write_text(LIMITS.replace("90", limit))
+    before = {path: path.read_bytes() for path in (tmp_path / "night").rglob("*") if path.is_file()}
+    assert _judge("--verdict", "out/tried.json") == code
+    assert json.loads((tmp_path / "out" / "tried.json").read_text())["exit_code"] == code
+    assert {path: path.read_bytes() for path in (tmp_path / "night").rglob("*") if path.is_file()} == before
+
+
+def test_what_no_limit_is_about_is_allowed_only_where_somebody_says_so(lab: Lab, tmp_path: Path) -> None:
+    _measure(lab)
+    (tmp_path / "limits.yaml").write_text(LIMITS.replace("preempt_rt", "generic"))
+    assert _judge() == 5
+    assert _judge("--allow-unjudged") == 0
+
+
+def test_a_case_that_was_planned_and_left_nothing_is_missed(lab: Lab, tmp_path: Path) -> None:
+    _measure(lab)
+    for path in (tmp_path / "night").rglob("00[12]"):
+        shutil.rmtree(path)
+    assert _judge() == 3
+    (miss,) = _verdicts(tmp_path / "night" / "records" / "verdict.json")
+    assert (miss["board"], miss["case"], miss["status"]) == ("virt-arm64", IDLE, "MISS")
+
+
+def test_a_profile_names_cases_that_nobody_planned(lab: Lab, tmp_path: Path) -> None:
+    _measure(lab)
+    assert _judge("--profile", "smoke") == 3
+    found = {one["case"]: one["status"] for one in _verdicts(tmp_path / "night" / "records" / "verdict.json")}
+    assert found.pop(IDLE) == "PASS"
+    assert "latency/cyclictest:hackbench" in found
+    assert set(found.values()) == {"MISS"}
+    assert _judge("--profile", "smoke", "--case", IDLE) == 0
+
+
+def test_records_of_raw_output_that_changed_are_no_pass(lab: Lab, tmp_path: Path) -> None:
+    _measure(lab)
+    (raw, *_) = (tmp_path / "night").rglob("raw/cyclictest.json")
+    raw.write_bytes(raw.read_bytes() + b" ")
+    assert _judge() == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("judge", "nowhere"),
+            "nowhere: no such directory of records: name what `rtgate measure` or `gate` has written",
+        ),
+        (("judge", ".", "--thresholds", "none.yaml"), "none.yaml"),
+        (("measure", "--board", "virt-arm64"), "a virtual board needs a kernel"),
+        (("measure", "--board", "virt-arm64", "--kernel", "kernel", "--profile", "x"), "unknown profile 'x'"),
+        (("measure", "--board", "virt-arm64", "--kernel", "kernel", "-k", "nothing"), "the suites did not run"),
+    ],
+)
+def test_mistakes_are_the_user_s(
+    lab: Lab, words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(list(words)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_verdict_that_cannot_be_written_is_the_machine_s_fault(
+    lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _measure(lab)
+    (tmp_path / "out").write_text("a file")
+    assert _judge("--verdict", "out/verdict.json") == 3
+    assert "out/verdict.json cannot be written" in capsys.readouterr().err

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate measure`: boots of built kernels become records."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rtgate.board import boards
+from rtgate.cli import command_options, requests
+from rtgate.errors import InfrastructureError
+from rtgate.report.notices import say, step
+from rtgate.workflow.report_directory import check_ours, locked, replacing
+from rtgate.workflow.suite_process import Batch, prepared
+
+_DESCRIPTION = """\
+Measure built kernels on a board and keep the records. Nothing is judged: the exit code says whether everything was
+measured (0) or not (3), not whether the kernel is good. `rtgate judge DIR/records` judges, `rtgate gate` does it all.
+
+examples:
+  rtgate measure --board virt-arm64 --kernel build/mine -o night
+  rtgate measure --board rk3568-evb1 --console serial:/dev/ttyUSB0 --boots 3
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "measure",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command_options.board(parser)
+    command_options.kernels(parser)
+    command_options.measuring(parser)
+    command_options.select(parser)
+    command_options.report(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command. Raises ConfigError, InfrastructureError."""
+    output = arguments.output.absolute()
+    check_ours(output)
+    options = requests.suite_options(arguments, two=arguments.baseline is not None)
+    options.check(boards.board(options.board))
+    kernels = {"baseline": arguments.baseline, "candidate": arguments.kernel}
+    with locked(output):
+        suites = prepared(options, {arm: directory for arm, directory in kernels.items() if directory}, output)
+        with replacing(output), step("measuring"):
+            whole = suites.measure(Batch(), "measure.log")
+    say(f"records: {suites.records}; next: rtgate judge {suites.records}")
+    return 0 if whole else InfrastructureError.exit_code

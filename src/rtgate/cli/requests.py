@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""What commands ask of `workflow`, made from options that several of them have."""
+
+from __future__ import annotations
+
+import argparse
+
+from rtgate.measure.profiles import DEFAULT
+from rtgate.workflow.archive import history_url
+from rtgate.workflow.judging import Criteria
+from rtgate.workflow.suite_process import SuiteOptions
+
+
+def criteria(arguments: argparse.Namespace) -> Criteria:
+    """Return what the options of `judging` say."""
+    return Criteria(
+        thresholds=arguments.thresholds,
+        history=history_url(arguments.history),
+        allow_unjudged=arguments.allow_unjudged,
+    )
+
+
+def suite_options(arguments: argparse.Namespace, *, two: bool) -> SuiteOptions:
+    """Return what the options of `board`, `measuring` and `select` say, for one kernel or two."""
+    return SuiteOptions(
+        board=arguments.board,
+        profile=arguments.profile or ("compare" if two else DEFAULT),
+        tuning=arguments.tuning,
+        console=arguments.console or "",
+        flavour=arguments.flavour or "",
+        power_cycle=arguments.power_cycle or "",
+        seeds=arguments.seeds or "",
+        boots=arguments.boots or "",
+        select=arguments.select or "",
+        boot_again=arguments.boot_again,
+    )

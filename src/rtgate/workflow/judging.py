@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""The one judging service: records, held against their raw output, become verdicts by limits and by comparison.
+
+Whoever has measured calls it in process: gate, submit, fetch, soak, the suites, and `rtgate judge` for stored records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from rtgate.judge.judging import Subject, judge
+from rtgate.judge.verdict import Verdict
+from rtgate.measure import run
+from rtgate.records import planned
+from rtgate.records.record import Record
+from rtgate.workflow.verdicts import Missing, compared, harmless, limits, planned_in, subjects, write_verdicts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criteria:
+    """What records are judged by.
+
+    Attributes:
+        thresholds: limits, instead of those of the site and of rtgate.
+        history: URL of earlier boots; None for none.
+        allow_unjudged: exit code 0 although nothing was judged.
+    """
+
+    thresholds: Path | None = None
+    history: str | None = None
+    allow_unjudged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgingRequest:
+    """Which records are judged, and by what.
+
+    Attributes:
+        records: their directory. Every case is judged that has records there or was planned there.
+        board: only this one; empty for all.
+        cases: names of cases that have to be there as well, by board.
+        arms: which have to be there, by board; empty for those that have records or were planned.
+        only: names of the cases that are judged; empty for all.
+    """
+
+    records: Path
+    criteria: Criteria = field(default_factory=Criteria)
+    board: str = ""
+    cases: Mapping[str, Collection[str]] = field(default_factory=dict)
+    arms: Mapping[str, Collection[str]] = field(default_factory=dict)
+    only: Collection[str] = ()
+
+
+class Judging:
+    """The judging of one run: case after case by the same limits, and then both kernels, all cases together."""
+
+    def __init__(self, criteria: Criteria) -> None:
+        """Read limits and placebos, so that a mistake in them shows now. Raises ConfigError."""
+        self.criteria = criteria
+        self.subjects: list[Subject] = []
+        self.verdicts: list[Verdict] = []
+        self._limits = limits(criteria.thresholds)
+        harmless()
+
+    @property
+    def whole(self) -> bool:
+        """Whether every boot that was planned left a record."""
+        return not any((*subject.missing, *subject.unpaired) for subject in self.subjects)
+
+    def case(
+        self,
+        case: str,
+        records: Sequence[Record],
+        arms: Mapping[str, Collection[str]],
+        missing: Missing,
+        beside: Iterable[Record] = (),
+    ) -> list[Verdict]:
+        """Judge a case on each board, and return its verdicts, never none. For what is given see `subjects`.
+
+        Raises:
+            ConfigError: planned.json is damaged.
+        """
+        mine = list(subjects(case, records, arms, missing, beside))
+        self.subjects += mine
+        judged = mine or [Subject(case=case, board="", arm="", flavour="", records=())]
+        found = [verdict for subject in judged for verdict in judge(subject, self._limits)]
+        self.verdicts += found
+        return found
+
+    def compare(self) -> tuple[Verdict, ...]:
+        """Compare both arms, of all cases together: how probable it is to err depends on how many there are."""
+        found = compared(self.subjects, self.criteria.history)
+        self.verdicts += found
+        return found
+
+    def write(self, path: Path, records: Path) -> None:
+        """Write verdict.json; files of `records` are sealed if they are below its directory. Raises OSError."""
+        write_verdicts(self.verdicts, path, self.subjects, records=records, thresholds=self.criteria.thresholds)
+
+
+def judge_run(request: JudgingRequest) -> Judging:
+    """Judge a run by limits and compare its kernels.
+
+    Raises:
+        ConfigError: limits, records or planned.json cannot be read, or the history is no database.
+    """
+    judging = judge_cases(request)
+    judging.compare()
+    return judging
+
+
+def judge_cases(request: JudgingRequest) -> Judging:
+    """Judge the cases of a run by limits alone. Raises as `judge_run`."""
+    judging, known = Judging(request.criteria), _Known.of(request)
+    everything = list(chain(*known.stored.values()))
+    for case in known.cases:
+        records = known.stored.get(case, [])
+        judging.case(case, records, known.arms(case), planned_in(request.records, case), everything)
+    return judging
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a run before it is judged: records by case, and boards by planned case."""
+
+    request: JudgingRequest
+    stored: Mapping[str, list[Record]]
+    planned: Mapping[str, set[str]]
+
+    @classmethod
+    def of(cls, request: JudgingRequest) -> _Known:
+        """Read it. Raises ConfigError: a record is damaged."""
+        board, only = request.board or None, request.only
+        stored = {case: own for case, own in run.stored(request.records, board).items() if not only or case in only}
+        boards = {case: names for case, names in planned.cases(request.records).items() if not only or case in only}
+        return cls(request, stored, boards if board is None else {case: n & {board} for case, n in boards.items()})
+
+    @property
+    def cases(self) -> list[str]:
+        """The names of the cases that are judged."""
+        there = {case for case, boards in self.planned.items() if boards}
+        only, every = self.request.only, {*self.stored, *there, *chain(*self.request.cases.values())}
+        return sorted(case for case in every if not only or case in only)
+
+    def arms(self, case: str) -> Mapping[str, Collection[str]]:
+        """Return the arms of a case, by board."""
+        if self.request.arms:
+            return self.request.arms
+        found: dict[str, set[str]] = {board: set(arms) for board, arms in planned.arms(self.request.records).items()}
+        for record in chain(*self.stored.values()):
+            found.setdefault(record.board, set()).add(record.arm)
+        wanted = {record.board for record in self.stored.get(case, ())} | self.planned.get(case, set())
+        wanted |= {board for board, cases in self.request.cases.items() if case in cases}
+        return {board: arms for board, arms in found.items() if board in wanted}
+
+
+def boards(records: Path) -> list[str]:
+    """Return the boards that have records in a directory, or were to have some. Raises ConfigError."""
+    stored = {record.board for own in run.stored(records, None).values() for record in own}
+    return sorted(stored | planned.arms(records).keys())
