@@ -11,17 +11,12 @@ the places that changes.yaml has for another build (`builds`), in a campaign of 
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import hashlib
-import json
-import re
 import shutil
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import chain, product
 from pathlib import Path
 
@@ -46,37 +41,25 @@ from selftests.comparisons import (  # noqa: E402
 )
 from selftests.kernels import first_seeds, gate_profile  # noqa: E402
 
-from rtgate.board.boards import Board  # noqa: E402
 from rtgate.cli.build import build_kernel, find_description  # noqa: E402
 from rtgate.errors import Interrupted, RtgateError  # noqa: E402
 from rtgate.kernel.build import Listener, Options, build  # noqa: E402
 from rtgate.kernel.configuration import BuildDescription  # noqa: E402
-from rtgate.kernel.fragments import load_fragment  # noqa: E402
-from rtgate.kernel.patches import apply  # noqa: E402
+from rtgate.kernel.patches import synchronise  # noqa: E402
 from rtgate.kernel.source import Tree, default_tree, open_tree  # noqa: E402
-from rtgate.measure.case import Arm, Case, measure, plan  # noqa: E402
+from rtgate.kernel.source_copy import SourceCopy  # noqa: E402
+from rtgate.measure.case import Case, plan  # noqa: E402
 from rtgate.records import record as records_file  # noqa: E402
 from rtgate.records.record import Record  # noqa: E402
 from rtgate.target.virtual import VirtualBoard  # noqa: E402
 from rtgate.tools.measurement import Histogram  # noqa: E402
 from rtgate.tools.registry import TOOLS  # noqa: E402
-from rtgate.workflow.arms import ArmRequest, make_arms  # noqa: E402
+from rtgate.workflow.harmless_boots import Boot, ChangedKernels  # noqa: E402
 
 SEEDS = range(1, 13)
 BEYOND = range(13, 25)  # idle: other phases, for the second look and for one that taught nothing
 LAST = 36  # of a second look at those
 _WHAT = "build: the kernels; measure: boot them; collect: only write the results anew; show: a table of the results"
-_FILE = re.compile(r"^\+\+\+ b/(\S+)", re.MULTILINE)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """One boot that is to be measured."""
-
-    kernel: str
-    board: str
-    case: str
-    seed: int
 
 
 def main(words: Sequence[str]) -> int:
@@ -115,7 +98,7 @@ def _say(text: str) -> None:
 
 def _build(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
     tree, failed = default_tree(_say), []
-    copy = _Copy(arguments.work / "linux", tree)
+    copy = SourceCopy(arguments.work / "linux", tree, _say)
     for number, name in enumerate(chosen, start=1):
         began = time.monotonic()
         try:
@@ -129,7 +112,7 @@ def _build(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequ
     return 1 if failed else 0
 
 
-def _build_one(arguments: argparse.Namespace, change: Change | None, copy: _Copy) -> None:
+def _build_one(arguments: argparse.Namespace, change: Change | None, copy: SourceCopy) -> None:
     output = _kernels(arguments) / (change.name if change else UNPATCHED)
     options = Options(jobs=arguments.jobs, listener=Listener(notice=_say))
     if change is None:
@@ -137,79 +120,25 @@ def _build_one(arguments: argparse.Namespace, change: Change | None, copy: _Copy
     elif change.elsewhere:
         description = find_description(arguments.build)
         _build_elsewhere(arguments.work / "elsewhere", copy.source, description, output, options)
-    elif change.patches or change.fragment:
-        build(_description(arguments.build, change), copy.patched(change.patches), output, options)
-
-
-class _Copy:
-    """The one copy of the source that all patches pass through.
-
-    What `rtgate build --patches` does, but it writes only the files that two changes touch: to compare 80 000 files for
-    each change would take longer than to compile what it changes.
-    """
-
-    def __init__(self, place: Path, source: Tree) -> None:
-        self.source = source
-        self._place = place
-        self._touched = place.with_name(f"{place.name}.touched")
-
-    def patched(self, patches: Sequence[Path]) -> Tree:
-        """Return the copy with these patches and no others. Raises ConfigError if one does not apply."""
-        if not self._place.is_dir():
-            _say(f"copying {self.source.path}")
-            _copy(self.source.path, self._place)
-        self._restore()
-        files = [name for patch in patches for name in _FILE.findall(patch.read_text(encoding="utf-8"))]
-        self._touched.write_text("".join(f"{name}\n" for name in files), encoding="utf-8")
-        for patch in patches:
-            apply(patch, self._place)
-        state = hashlib.sha256(self.source.identity.fingerprint.encode())
-        for patch in patches:
-            state.update(patch.read_bytes())
-        identity = dataclasses.replace(self.source.identity, fingerprint=state.hexdigest())
-        return dataclasses.replace(self.source, path=self._place, identity=identity, owned=True)
-
-    def _restore(self) -> None:
-        """Undo what the last change did."""
-        if not self._touched.exists():
-            return
-        for name in self._touched.read_text(encoding="utf-8").splitlines():
-            original = self.source.path / name
-            if original.exists():
-                shutil.copyfile(original, self._place / name)  # with a new time, so that it is compiled again
-            else:
-                (self._place / name).unlink(missing_ok=True)
-        self._touched.unlink()
-
-
-def _copy(source: Path, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["rsync", "--archive", "--exclude=/rtgate-build-*", f"{source}/", f"{place}/"], check=True)
-
-
-def _description(name: str, change: Change) -> BuildDescription:
-    found = find_description(name)
-    extra = load_fragment(change.fragment) if change.fragment else ()
-    replaced = {option.symbol for option in extra}
-    kept = tuple(option for option in found.options if option.symbol not in replaced)
-    flavour = "generic" if any(option.line == "# CONFIG_PREEMPT_RT is not set" for option in extra) else found.flavour
-    return dataclasses.replace(found, options=(*kept, *extra), flavour=flavour)
+    elif change.kernel.is_built:
+        description = change.kernel.description(find_description(arguments.build))
+        build(description, copy.with_change(change.kernel), output, options)
 
 
 def _build_elsewhere(place: Path, tree: Tree, description: BuildDescription, output: Path, options: Options) -> None:
     """Build a copy of the source that rtgate does not own: then paths in the build are absolute."""
     copy = place / "linux"
     try:
-        _copy(tree.path, copy)
+        synchronise(tree.path, copy)
         build(description, open_tree(copy), output, options)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _jobs(build_name: str, chosen: Sequence[str], seeds: Sequence[int] = ()) -> list[Job]:
+def _jobs(build_name: str, chosen: Sequence[str], seeds: Sequence[int] = ()) -> list[Boot]:
     """Return boots of kernels of a build, place by place: those that a gate has at first, or these seeds."""
     return [
-        Job(kernel=name, board=board, case=case, seed=seed)
+        Boot(kernel=name, board=board, case=_case(case), seed=seed)
         for (board, case), names in places().items()
         if builds()[board, case] == build_name
         for name in chosen
@@ -218,12 +147,12 @@ def _jobs(build_name: str, chosen: Sequence[str], seeds: Sequence[int] = ()) -> 
     ]
 
 
-def _open_jobs(results: Path) -> list[Job]:
+def _open_jobs(results: Path) -> list[Boot]:
     """Return the boots that a gate would make of what its first look leaves open, of the unpatched kernel as well.
 
     A gate's own first look, and one at the seeds beyond it.
     """
-    found: dict[Job, None] = {}
+    found: dict[Boot, None] = {}
     directories = {*campaigns(), results}
     beyond = (case for case in rates.looks(directories, BEYOND) if case.place == IDLE)
     for case in chain(rates.looks(directories), beyond):
@@ -234,22 +163,33 @@ def _open_jobs(results: Path) -> list[Job]:
             last, boots = case.first[name].records[-1].seed or 0, len(case.first[name].records)
             if case.is_open(name):
                 pairs = product((UNPATCHED, name), range(last + 1, last + boots + 1))
-                found |= {Job(kernel=one, board=board, case=name_of_case, seed=seed): None for one, seed in pairs}
+                found |= {
+                    Boot(kernel=one, board=board, case=_case(name_of_case), seed=seed): None for one, seed in pairs
+                }
     return list(found)
 
 
-def _campaign(arms: _Arms, build_name: str) -> Path:
+def _changed_kernels(arguments: argparse.Namespace, known: dict[str, Change]) -> ChangedKernels:
+    return ChangedKernels(
+        kernels=_kernels(arguments),
+        records=_records(arguments),
+        changes={name: change.kernel for name, change in known.items()},
+        profile=gate_profile,
+    )
+
+
+def _campaign(kernels: ChangedKernels, build_name: str) -> Path:
     """Return the campaign of the root file system that boots of a build have now."""
-    job = _jobs(build_name, [UNPATCHED])[0]
-    arm = arms.arm(job)
+    boot = _jobs(build_name, [UNPATCHED])[0]
+    arm = kernels.arm(boot)
     assert isinstance(arm.target, VirtualBoard)
-    return campaign(arm.target.rootfs(plan(_case(job.case), arm, job.seed)).content_sha256, build_name)
+    return campaign(arm.target.rootfs(plan(boot.case, arm, boot.seed)).content_sha256, build_name)
 
 
-def _asked(arguments: argparse.Namespace, jobs: Iterable[Job]) -> list[Job]:
+def _asked(arguments: argparse.Namespace, boots: Iterable[Boot]) -> list[Boot]:
     """Return the boots that the command line asks for."""
     most = arguments.seeds if arguments.seeds < len(SEEDS) else LAST
-    return [job for job in jobs if job.seed <= most and (not arguments.case or job.case in arguments.case)]
+    return [one for one in boots if one.seed <= most and (not arguments.case or one.case.name in arguments.case)]
 
 
 def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
@@ -257,75 +197,34 @@ def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
     missing = sorted(set(chosen) - set(built))
     if missing:
         _say(f"not built yet: {', '.join(missing)}")
-    arms = _Arms(arguments, known)
-    arguments.results = arguments.results or _campaign(arms, arguments.build)
-    beyond = [job for job in _jobs(arguments.build, built, BEYOND) if (job.board, job.case) == IDLE]
-    _boot(arguments, arms, [*_jobs(arguments.build, built), *beyond])
+    kernels = _changed_kernels(arguments, known)
+    arguments.results = arguments.results or _campaign(kernels, arguments.build)
+    beyond = [one for one in _jobs(arguments.build, built, BEYOND) if (one.board, one.case.name) == IDLE]
+    _boot(arguments, kernels, [*_jobs(arguments.build, built), *beyond])
     _say("judging: what the first look leaves open gets twice as many boots, as in a gate")
-    _boot(arguments, arms, [job for job in _open_jobs(arguments.results) if job.kernel in built])
+    _boot(arguments, kernels, [one for one in _open_jobs(arguments.results) if one.kernel in built])
     return 0
 
 
-def _boot(arguments: argparse.Namespace, arms: _Arms, jobs: Sequence[Job]) -> None:
+def _boot(arguments: argparse.Namespace, kernels: ChangedKernels, boots: Sequence[Boot]) -> None:
     """Measure what was not measured yet."""
-    wanted = [job for job in _asked(arguments, jobs) if not _is_there(arguments, arms, job)]
-    _say(f"{len(wanted)} boots of {len({job.kernel for job in wanted})} kernels")
-    left: dict[tuple[str, str, str], int] = {}
-    for job in wanted:
-        left[job.kernel, job.board, job.case] = left.get((job.kernel, job.board, job.case), 0) + 1
+    wanted = [one for one in _asked(arguments, boots) if kernels.stored(one) is None]
+    _say(f"{len(wanted)} boots of {len({one.kernel for one in wanted})} kernels")
+    left = Counter(one.place for one in wanted)
     began = time.monotonic()
-    for number, job in enumerate(_carried_out(arguments, arms, wanted), start=1):
-        place = (job.kernel, job.board, job.case)
-        left[place] -= 1
-        if not left[place]:
-            _keep(arguments, arms, job.kernel)
+    for number, one in enumerate(kernels.measure(wanted, arguments.jobs), start=1):
+        left[one.place] -= 1
+        if not left[one.place]:
+            _keep(arguments, kernels, one.kernel)
             passed = time.monotonic() - began
             ahead = passed * (len(wanted) - number) / number
-            _say(f"{number} of {len(wanted)}, {ahead / 60:.0f} min left: {' '.join(place)}")
-
-
-def _carried_out(arguments: argparse.Namespace, arms: _Arms, wanted: Sequence[Job]) -> Iterator[Job]:
-    with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
-        futures = [pool.submit(_one, arguments, arms, job) for job in wanted]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-
-
-def _one(arguments: argparse.Namespace, arms: _Arms, job: Job) -> Job:
-    arm, case = arms.arm(job), _case(job.case)
-    record, outcome = measure(case, arm, job.seed)
-    records_file.write(record, outcome.files, outcome.console, _records(arguments) / job.kernel)
-    return job
+            _say(f"{number} of {len(wanted)}, {ahead / 60:.0f} min left: {' '.join(one.place)}")
 
 
 def _case(name: str) -> Case:
     suite, _, rest = name.partition("/")
     tool, _, load = rest.partition(":")
     return Case(suite=suite, tool=TOOLS[tool](), load=load)
-
-
-class _Arms:
-    """The kernels, ready to be measured."""
-
-    def __init__(self, arguments: argparse.Namespace, known: dict[str, Change]) -> None:
-        self._arguments = arguments
-        self._known = known
-        self._made: dict[tuple[str, str], Arm] = {}
-
-    def arm(self, job: Job) -> Arm:
-        """Return a kernel on a board."""
-        key = (job.kernel, job.board)
-        if key not in self._made:
-            change = self._known.get(job.kernel)
-            name = "candidate" if change else "baseline"
-            kernels = {name: _kernel(self._arguments, change)}
-            (arm,), _ = make_arms(ArmRequest(board=job.board, kernels=kernels, profile=gate_profile(job.case)))
-            self._made[key] = _with_words(arm, change.command_line if change else "")
-        return self._made[key]
 
 
 def _kernels(arguments: argparse.Namespace) -> Path:
@@ -342,53 +241,24 @@ def _own(place: Path, build_name: str) -> Path:
 
 def _kernel(arguments: argparse.Namespace, change: Change | None) -> Path:
     """Return where a change's kernel is: the unpatched one, if only words are added to its command line."""
-    own = change is not None and (change.patches or change.fragment or change.elsewhere)
-    return _kernels(arguments) / (change.name if own and change else UNPATCHED)
-
-
-def _with_words(arm: Arm, words: str) -> Arm:
-    if not words:
-        return arm
-    board: Board = dataclasses.replace(arm.board, command_line=f"{arm.board.command_line} {words}")
-    assert isinstance(arm.target, VirtualBoard)
-    return dataclasses.replace(arm, board=board, target=dataclasses.replace(arm.target, board=board))
-
-
-def _is_there(arguments: argparse.Namespace, arms: _Arms, job: Job) -> bool:
-    """Whether a boot was measured, of this very image, with this very root filesystem and command."""
-    path = _path(arguments, arms, job)
-    if not path.is_file():
-        return False
-    arm, stored = arms.arm(job), json.loads(path.read_text())
-    wanted = plan(_case(job.case), arm, job.seed)
-    assert isinstance(arm.target, VirtualBoard)
-    this = (arm.kernel.image_sha256, arm.target.rootfs(wanted).content_sha256, [*wanted.argv])
-    return (stored["kernel"]["image_sha256"], stored["machine"].get("rootfs"), stored["argv"]) == this
-
-
-def _path(arguments: argparse.Namespace, arms: _Arms, job: Job) -> Path:
-    place = records_file.Place(
-        records=_records(arguments) / job.kernel, board=job.board, arm=arms.arm(job).name, case=job.case
-    ).directory
-    return place / f"{job.seed:03d}" / "record.json"
+    return _kernels(arguments) / (change.name if change and change.kernel.is_built else UNPATCHED)
 
 
 def _collect(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
-    arms = _Arms(arguments, known)
-    arguments.results = arguments.results or _campaign(arms, arguments.build)
+    kernels = _changed_kernels(arguments, known)
+    arguments.results = arguments.results or _campaign(kernels, arguments.build)
     for name in chosen:
         if _kernel(arguments, known.get(name)).is_dir():
-            _keep(arguments, arms, name)
+            _keep(arguments, kernels, name)
     return 0
 
 
-def _keep(arguments: argparse.Namespace, arms: _Arms, kernel: str) -> None:
+def _keep(arguments: argparse.Namespace, kernels: ChangedKernels, name: str) -> None:
     """Write what was measured of a kernel, as far as a boot today would give it again."""
-    jobs = _jobs(arguments.build, [kernel], range(1, LAST + 1))
-    there = [job for job in jobs if _is_there(arguments, arms, job)]
-    found = [json.loads(_path(arguments, arms, job).read_text()) for job in there]
+    stored = map(kernels.stored, _jobs(arguments.build, [name], range(1, LAST + 1)))
+    found = [one for one in stored if one is not None]
     if found:
-        keep(kernel, found, arguments.results)
+        keep(name, found, arguments.results)
 
 
 def _show(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:

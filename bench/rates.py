@@ -15,6 +15,7 @@ are found. `bench/rates.py detection` shows how often the change that a PASS nam
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -83,7 +84,7 @@ def _show(directories: Sequence[Path], chosen: Sequence[int], placebos: Placebos
 
 def _learnt(place: Place, kernels: Kernels, placebos: Placebos) -> PlaceboModel:
     one = kernels[UNPATCHED].records[0]
-    return placebos.of(one.board, one.kernel.flavour, place[1], " ".join(one.argv))
+    return placebos.beside(dataclasses.replace(one, case=place[1]))
 
 
 def _summary(console: Console, title: str, kernels: Kernels, counts: Mapping[str, int]) -> None:

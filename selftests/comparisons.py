@@ -16,6 +16,8 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
+from rtgate.kernel import harmless
+from rtgate.kernel.harmless import KernelChange
 from rtgate.kernel.patches import load_series
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
@@ -27,7 +29,7 @@ MEASURED = DATA / "measured"
 
 Those of another build than `BUILD` are below a directory of its name.
 """
-UNPATCHED = "unpatched"
+UNPATCHED = harmless.UNPATCHED
 FORMAT = 1
 BUILD = "virt-arm64-preempt_rt"
 """The build of places that name none."""
@@ -80,6 +82,17 @@ class Change:
         if not (self.directory / "series").exists():
             return ()
         return tuple(patch.path for patch in load_series(self.directory).patches)
+
+    @property
+    def kernel(self) -> KernelChange:
+        """The change as rtgate builds and boots it. Raises ConfigError as `patches`."""
+        return KernelChange(
+            name=self.name,
+            command_line=self.command_line,
+            fragment=self.fragment,
+            patches=self.patches,
+            elsewhere=self.elsewhere,
+        )
 
     @property
     def fragment(self) -> Path | None:

@@ -66,7 +66,7 @@ def named(case: Looks, baselines: Sequence[str] = (UNPATCHED,)) -> Iterator[Name
 
 def _learnt(case: Looks) -> Mapping[str, Mapping[str, Placebo]]:
     """Return what all placebos showed, by case."""
-    return {key[2]: one.figures for key, one in case.known("").cases.items()}
+    return {key[2]: one.figures for key, (one,) in case.known("").cases.items()}
 
 
 def _quiet(subject: Subject, known: Mapping[str, Mapping[str, Placebo]]) -> list[Shift]:

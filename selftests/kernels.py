@@ -7,49 +7,16 @@ Placebos are those that teach what harmless kernels show (`teaching`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from selftests.comparisons import UNPATCHED, Place, changes, records
 
-from rtgate.judge.compare.boot_figures import BootFigure, boot_figures
+from rtgate.judge.learn.harmless import FEWEST_BOOTS, Boots, Lesson
 from rtgate.measure.profiles import profile
-from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.tools.registry import TOOLS
-
-FEWEST = 8
-"""Boots of a placebo that teach something."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Boots:
-    """The boots of one kernel in one case of a board."""
-
-    kernel: str
-    records: tuple[Record, ...]
-
-    @property
-    def data(self) -> tuple[str, ...]:
-        """What two kernels must have in common to be one kernel as far as this case can tell."""
-        return _data(self)
-
-    @property
-    def figures(self) -> Sequence[Mapping[str, BootFigure]]:
-        """What is compared of each boot."""
-        return _figures(self)
-
-
-@cache
-def _data(boots: Boots) -> tuple[str, ...]:
-    return tuple(records_file.digest_source(record) for record in boots.records)
-
-
-@cache
-def _figures(boots: Boots) -> Sequence[Mapping[str, BootFigure]]:
-    return [boot_figures(record) for record in boots.records]
-
 
 Kernels = Mapping[str, Boots]
 """What a campaign measured in one case of a board, by kernel."""
@@ -111,7 +78,7 @@ def placebos_of(kernels: Kernels, without: str = "") -> dict[str, Boots]:
     return {
         name: boots
         for name, boots in kernels.items()
-        if name in _harmless() and len(boots.records) >= FEWEST and not (left_out and _twins(boots, left_out))
+        if name in _harmless() and len(boots.records) >= FEWEST_BOOTS and not (left_out and _twins(boots, left_out))
     }
 
 
@@ -124,6 +91,11 @@ def _twins(one: Boots, other: Boots) -> bool:
     return one.kernel == other.kernel or one.data == other.data
 
 
+def lesson_of(kernels: Kernels, without: str = "") -> Lesson:
+    """Return what teaches in a case."""
+    return Lesson(kernels[UNPATCHED], placebos_of(kernels, without))
+
+
 def distinct(kernels: Kernels, without: str = "") -> int:
     """Return how many sets of data the placebos of a case have beside the unpatched kernel's."""
-    return len({boots.data for boots in placebos_of(kernels, without).values()} - {kernels[UNPATCHED].data})
+    return lesson_of(kernels, without).distinct

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from selftests.comparisons import BUILD, UNPATCHED, Place, builds, changes
-from selftests.kernels import Boots, Kernels, measured, placebos_of
+from selftests.kernels import Kernels, measured, placebos_of
 from selftests.teaching import Teachers
 
 from rtgate.board.boot import ArmName
@@ -21,6 +21,7 @@ from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.compare.placebos import Placebos
 from rtgate.judge.judging import Subject, judge
+from rtgate.judge.learn.harmless import Boots
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record

@@ -114,8 +114,8 @@ def test_a_file_that_lets_more_through_finds_less() -> None:
     said = rates.verdicts(IDLE, kernels, "wake-up-3-percent-longer", known)
     assert any(one.kind is Kind.REGRESSION for one in said)
     moved = {
-        key: replace(one, figures={name: replace(figure, move=9.0) for name, figure in one.figures.items()})
-        for key, one in known.cases.items()
+        key: (replace(one, figures={name: replace(figure, move=9.0) for name, figure in one.figures.items()}),)
+        for key, (one,) in known.cases.items()
     }
     said = rates.verdicts(IDLE, kernels, "wake-up-3-percent-longer", Placebos(moved))
     assert not any(one.kind is Kind.REGRESSION for one in said)

@@ -19,6 +19,7 @@ RECIPES = {
     "add-a-load": 2,
     "add-a-tool": 2,
     "add-a-check": 2,
+    "bring-your-own-tool": 2,
 }
 COPIED = ("boards", "ci/docs", "docs", "kernel-configs", "lava-jobs", "selftests/unit", "src/rtgate", "target", "tests")
 COPIED_FILES = (

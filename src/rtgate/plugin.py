@@ -31,7 +31,7 @@ from rtgate.records import planned
 from rtgate.records.record import Record
 from rtgate.report.progress import Progress
 from rtgate.report.text import plain
-from rtgate.tools import Tool
+from rtgate.tools import Tool, registry
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.judging import Judging
 from rtgate.workflow.verdicts import planned_in
@@ -48,12 +48,19 @@ class CaseMark:
     named: bool = False
 
 
-def cases(tool: Tool, *loads: str, named: tuple[str, ...] = ()) -> pytest.MarkDecorator:
+def cases(tool: Tool | str, *loads: str, named: tuple[str, ...] = ()) -> pytest.MarkDecorator:
     """Make a test item of a tool under each load; its `measure` fixture measures and judges that case.
 
-    Loads that are `named` are for profiles that name them: no other measures under them.
+    Args:
+        tool: with its options; or the name of a tool with its usual ones, for one that no package has.
+        loads: under each of which it is measured.
+        named: loads for profiles that name them: no other measures under them.
+
+    Raises:
+        ConfigError: no tool has this name, or its file is wrong.
     """
-    asked = [*(CaseMark(tool, load) for load in loads), *(CaseMark(tool, load, named=True) for load in named)]
+    chosen = registry.tool(tool)() if isinstance(tool, str) else tool
+    asked = [*(CaseMark(chosen, load) for load in loads), *(CaseMark(chosen, load, named=True) for load in named)]
     return pytest.mark.parametrize("measure", asked, ids=[one.load for one in asked], indirect=True)
 
 

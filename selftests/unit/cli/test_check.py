@@ -435,3 +435,24 @@ def test_the_limits_are_checked_although_a_board_is_wrong(lab: Path, capsys: pyt
     _replaced(lab, "thresholds.yaml", "rk3568-evb1:", "rk3568-evb:")
     _, lines = said(capsys)
     assert [line for line in lines if "unknown board 'rk3568-evb' (allowed: " in line]
+
+
+def test_tools_and_loads_of_the_site_are_imported(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in ("tools", "loads"):
+        (lab / kind).mkdir()
+    (lab / "loads" / "good.py").write_text("def load(board): ...\n")
+    (lab / "loads" / "bad.py").write_text("import no_such\n")
+    (lab / "tools" / "bad.py").write_text("\n")
+    code, lines = said(capsys)
+    assert (code, lines[-1]) == (2, "2 errors in 2 files")
+    assert f"{lab}/loads/good.py: ok" in lines
+    assert lines[-3].startswith(f"{lab}/tools/bad.py:1:1: the file defines 0 tools (none): ")
+    assert lines[-2].startswith(f"{lab}/loads/bad.py:1:1: the file cannot be imported (ModuleNotFoundError: ")
+
+
+def test_two_tools_of_one_name_are_one_mistake(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (lab / "tools").mkdir()
+    (lab / "tools" / "cyclictest.py").write_text("\n")
+    code, lines = said(capsys)
+    assert code == 2
+    assert f"{lab}/tools/cyclictest.py:1:1: rtgate has 'cyclictest' among its own tools: rename yours" in lines

@@ -80,3 +80,10 @@ def test_an_unknown_name_says_where_it_was_looked_for(lab: Path) -> None:
     expected = rf"no board, build, image or file is called 'nothing' \(searched: {lab} \(site\), .* \(shipped\)\)"
     with pytest.raises(ConfigError, match=expected):
         where.run(argparse.Namespace(name="nothing"))
+
+
+def test_a_tool_and_a_load_of_the_site(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in ("tools", "loads"):
+        (lab / kind).mkdir()
+        (lab / kind / "mine.py").write_text("not even Python")
+    assert said("mine", capsys) == [f"tools: {lab}/tools/mine.py", f"loads: {lab}/loads/mine.py"]

@@ -89,7 +89,7 @@ def test_limits_apply_to_their_board_flavour_and_case_only(read: Read) -> None:
 
 
 ALL_TOOLS = ", ".join(sorted(TOOLS))
-ALL_LOADS = ", ".join((*loads.NAMES, *COMPANIONS))
+ALL_LOADS = ", ".join((*loads.names(), *COMPANIONS))
 ALL_KINDS = "max, min, exact, share, fault"
 MEASUREMENTS = "latency, latency.avg, latency.max, latency.min, wakeups, wakeups.lost"
 UNITS = (

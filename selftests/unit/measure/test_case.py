@@ -467,7 +467,7 @@ def test_a_tool_s_groups_of_threads_are_checked_where_they_are_found(tool: Stub,
 
 def test_a_case_has_the_needs_writes_and_image_of_its_tool_and_its_load() -> None:
     board = arm(FakeTarget()).board
-    for name in loads.NAMES:
+    for name in loads.SHIPPED:
         load = loads.load(name, board)
         made = plan(Case(suite="latency", tool=Stub(seen=ThreadScope.SESSION), load=name), arm(FakeTarget()), 1)
         assert made.load == load

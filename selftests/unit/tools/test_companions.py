@@ -10,7 +10,7 @@ from rtgate.tools import Count, Setting, companions
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.edu import EduDma
 from rtgate.tools.fio import FioRead
-from rtgate.tools.loads import NAMES
+from rtgate.tools.loads import SHIPPED
 from rtgate.tools.registry import COMPANIONS, TOOLS, reports
 
 STORAGE = Storage(serial="S6", model="", overwrite=Overwrite.DISK, name="", file_system=FileSystem.EXT4)
@@ -23,7 +23,7 @@ def test_other_loads_are_no_companions(name: str) -> None:
 
 
 def test_no_load_and_no_companion_have_one_name() -> None:
-    assert not set(NAMES) & set(COMPANIONS)
+    assert not set(SHIPPED) & set(COMPANIONS)
 
 
 def test_a_companion_is_a_load_that_measures_until_it_is_ended() -> None:

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from rtgate.workflow import lab_references, references
 _DESCRIPTION = """\
 Validate all boards, builds, fragments, patch series, images, job templates, device types, health checks, profiles and
 limits: of the site, of the kernel repository, and the shipped ones. Every name in them must lead to something.
+Tools and loads of the site, of the kernel repository and of installed packages are imported.
 Every mistake is printed as path:line:column with what is allowed, last, with their number; exit code 2 if there is one.
 """
 _READERS: Mapping[str, Callable[[Path], object]] = {
@@ -43,14 +45,14 @@ def add_parser(commands: Any) -> None:
 
 def run(_: argparse.Namespace) -> int:
     """Run the command."""
-    mistakes: dict[str, Path] = {}  # by message: a wrong board is met again where limits name it
-    for path, read in files():
+    mistakes: dict[str, str] = {}  # by message: a wrong board is met again where limits name it
+    for place, read in _checks():
         try:
-            read(path)
+            read()
         except ConfigError as error:
-            mistakes.setdefault(str(error), error.location.path if error.location else path)
+            mistakes.setdefault(str(error), str(error.location.path) if error.location else place)
         else:
-            print(f"{path}: ok")
+            print(f"{place}: ok")
     for message in mistakes:
         print(message)
     if not mistakes:
@@ -58,6 +60,19 @@ def run(_: argparse.Namespace) -> int:
     wrong = len(set(mistakes.values()))
     print(f"{_counted(len(mistakes), 'error')} in {_counted(wrong, 'file')}")
     return ConfigError.exit_code
+
+
+def _checks() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield everything that is validated: its place, and what raises ConfigError if it is wrong."""
+    for path, read in files():
+        yield str(path), partial(read, path)
+    try:
+        extensions = references.outside()
+    except ConfigError:
+        yield "tools and loads", references.outside
+    else:
+        for extension in extensions:
+            yield extension.place, partial(references.extension, extension)
 
 
 def _counted(number: int, what: str) -> str:

@@ -15,12 +15,12 @@ from typing import Any
 from rtgate import files, site
 from rtgate.board import boards
 from rtgate.board.boards import Board
-from rtgate.board.boot import ArmName
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.cli import build, command_options, requests
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.thresholds import load_thresholds
 from rtgate.judge.verdict import Verdict
-from rtgate.kernel import source
+from rtgate.kernel import artefacts, source
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.source import Tree
 from rtgate.measure.profiles import profile
@@ -29,11 +29,13 @@ from rtgate.tools.registry import TOOLS
 from rtgate.workflow.archive import history_url
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
+from rtgate.workflow.placebo_notice import Compared, notices
+from rtgate.workflow.placebos import compiler_of
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.sequential import PROCEDURES, ComparisonOptions, Measured, run_comparison
 from rtgate.workflow.suite_process import SuiteOptions, Suites, prepared
 from rtgate.workflow.tracing import trace
-from rtgate.workflow.verdicts import grounds
+from rtgate.workflow.verdicts import grounds, harmless
 
 _DESCRIPTION = """\
 Gate a kernel: build it, boot it on a board, measure it, judge the measurements against thresholds.yaml, and write a
@@ -93,6 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         board = boards.board(arguments.board)
         kernels = _kernels(arguments, board)
         suites = prepared(options, kernels, output, requests.criteria(arguments))
+        _tell_placebos(arguments, suites)
         with replacing(output):
             measured = run_comparison(suites, _comparison_options(arguments))
             if _traceable(arguments, board, kernels):
@@ -104,6 +107,23 @@ def _comparison_options(arguments: argparse.Namespace) -> ComparisonOptions:
     return ComparisonOptions(
         procedure=arguments.procedure, extend=not arguments.no_extend, budget=Budget(minutes(arguments.budget))
     )
+
+
+def _tell_placebos(arguments: argparse.Namespace, suites: Suites) -> None:
+    """Say which placebos the comparisons will use, and what they do without."""
+    baselines = [arm for arm in suites.arms if (arm.name, arm.time) == (ArmName.BASELINE, TimeBase.VIRTUAL)]
+    if not baselines:
+        return
+    tree, commit = arguments.tree or "DIR", f" --commit {arguments.base}" if arguments.base else ""
+    compared = Compared(
+        arms=baselines,
+        compiler=compiler_of(artefacts.load(suites.kernels["baseline"]).toolchain or ""),
+        profile=suites.options.profile,
+        select=suites.options.select,
+        remedy=f"--tree {tree}{commit}",
+    )
+    for sentence in notices(compared, harmless()):
+        say(sentence)
 
 
 def _beside(arguments: argparse.Namespace, board: Board, kernels: Mapping[str, Path]) -> tuple[str, ...]:

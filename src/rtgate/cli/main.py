@@ -40,6 +40,7 @@ _GROUPS = {
         "check-records": "tell which files changed since a run was judged",
         "compare-env": "show how the environments of two records differ",
         "pcie-limits": "show what PCI Express links can carry",
+        "placebos": "learn what a comparison on virtual time may let through",
     },
     "lab": {
         "submit": "measure on a board of a LAVA lab",

@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--kernel", required=True, type=Path, metavar="DIR", help="a kernel's build directory")
     parser.add_argument("--seed", default="1", help="one seed, or several like 1-4 (default: %(default)s)")
     parser.add_argument("--times", type=int, default=3, help="how often to boot each seed (default: %(default)s)")
-    parser.add_argument("--load", default="idle", choices=loads.NAMES, help="default: %(default)s")
+    parser.add_argument("--load", default="idle", choices=loads.names(), help="default: %(default)s")
     command_options.profile(parser)
 
 

@@ -192,8 +192,8 @@ def _case(name: str, tuning: str) -> Case:
     if tool not in TOOLS or suite not in TOOLS[tool].suites:
         known = ", ".join(f"{one}/{name}" for name, kind in TOOLS.items() for one in kind.suites)
         raise ConfigError(f"no suite measures {suite}/{tool} (allowed: {known})")
-    if load not in loads.NAMES:
-        raise ConfigError(f"unknown load {load!r} (allowed: {', '.join(loads.NAMES)})")
+    if load not in loads.names():
+        raise ConfigError(f"unknown load {load!r} (allowed: {', '.join(loads.names())})")
     return Case(suite=suite, tool=TOOLS[tool](), load=load, tuning=tuning)
 
 

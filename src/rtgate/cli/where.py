@@ -8,6 +8,7 @@ from typing import Any
 
 from rtgate import site
 from rtgate.errors import ConfigError
+from rtgate.workflow.references import outside
 
 _DESCRIPTION = """\
 Say which file a name comes from, and which others it hides. Names are looked up in the site directory (--site or
@@ -15,6 +16,7 @@ RTGATE_SITE), then in the kernel repository's .rtgate/, then in what rtgate ship
 
 examples:
   rtgate where virt-arm64                a board, a build or an image
+  rtgate where my-tool                   a tool or a load that does not come with rtgate
   rtgate where thresholds.yaml           a file at the top
 """
 
@@ -26,7 +28,7 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", help="a board, build or image, or a file's name")
+    parser.add_argument("name", help="a board, build, image, tool or load, or a file's name")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,11 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
     places = [(kind, site.matches(kind, f"{name}.yaml")) for kind in site.KINDS]
     places.append(("", site.matches("", name)))
     found = [(kind, matches) for kind, matches in places if matches]
-    if not found:
+    extensions = [one for one in outside() if one.name == name]
+    if not found and not extensions:
         searched = ", ".join(f"{layer.directory} ({layer.origin})" for layer in site.layers())
         raise ConfigError(f"no board, build, image or file is called {name!r} (searched: {searched})")
     for kind, matches in found:
         for number, (layer, path) in enumerate(matches):
             state = "wins" if number == 0 else "hidden"
             print(f"{kind or 'file'}: {path} ({layer.origin}, {state})")
+    for extension in extensions:
+        print(f"{extension.kind.value}: {extension.place}")
     return 0

@@ -172,7 +172,7 @@ def case_tool(case: str, key: Value) -> str:
         key.fail(f"unknown tool {tool!r} (allowed: {', '.join(sorted(TOOLS))})")
     if suite not in TOOLS[tool].suites:
         key.fail(f"{tool} is not in the suite {suite!r} (allowed: {', '.join(TOOLS[tool].suites)})")
-    known = (*loads.NAMES, *COMPANIONS)
+    known = (*loads.names(), *COMPANIONS)
     if load_name.partition("+")[0] not in known:
         key.fail(f"unknown load {load_name!r} (allowed: {', '.join(known)})")
     return tool

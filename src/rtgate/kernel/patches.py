@@ -94,7 +94,7 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
         if not _is(stamp, state):
             stamp.unlink(missing_ok=True)
             notice(f"copying {tree.path} for {len(series.patches)} patch{'es' * (len(series.patches) > 1)}")
-            _synchronise(tree.path, copy)
+            synchronise(tree.path, copy)
             for patch in series.patches:
                 apply(patch.path, copy)
             stamp.write_text(json.dumps(state), encoding="utf-8")
@@ -121,7 +121,8 @@ def _is(stamp: Path, state: dict[str, str]) -> bool:
         return False
 
 
-def _synchronise(source: Path, copy: Path) -> None:
+def synchronise(source: Path, copy: Path) -> None:
+    """Make `copy` what the tree `source` is, without its repository and builds. Raises InfrastructureError."""
     process.require("rsync")
     copy.mkdir(parents=True, exist_ok=True)
     builds = f"/{identity.BUILD_DIRECTORY_PREFIX}*"

@@ -228,8 +228,8 @@ def _fits(kind: type[Any], options: Options, value: Value) -> None:
 
 
 def _load(entry: Entry) -> Options:
-    if entry.key.text() not in loads.NAMES:
-        entry.key.fail(f"unknown load {entry.key.text()!r} (allowed: {', '.join(loads.NAMES)})")
+    if entry.key.text() not in loads.names():
+        entry.key.fail(f"unknown load {entry.key.text()!r} (allowed: {', '.join(loads.names())})")
     options = _plain(entry.value)
     try:
         loads.check_options(entry.key.text(), options)
@@ -259,8 +259,8 @@ def _case(value: Value, tools: Collection[str]) -> str:
     name, colon, load = value.text().partition(":")
     if tools and name.rpartition("/")[2] not in tools:
         value.fail(f"unknown tool {name!r} (allowed: {', '.join(sorted(tools))})")
-    if colon and load not in {*loads.NAMES, *tools}:  # some tools are loads as well
-        value.fail(f"unknown load {load!r} (allowed: {', '.join(loads.NAMES)})")
+    if colon and load not in {*loads.names(), *tools}:  # some tools are loads as well
+        value.fail(f"unknown load {load!r} (allowed: {', '.join(loads.names())})")
     return value.text()
 
 

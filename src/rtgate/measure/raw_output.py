@@ -19,9 +19,8 @@ from rtgate.board.pcie import Function
 from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.errors import ConfigError, ParseError
 from rtgate.records.record import Record
-from rtgate.tools import Output, Setting, Tool, companions
+from rtgate.tools import Output, Setting, Tool, companions, registry
 from rtgate.tools.measurement import Measurement
-from rtgate.tools.registry import TOOLS
 
 _DAMAGE = (ValueError, KeyError, TypeError, AttributeError)
 _MOST = 3  # differences that are told; one changed histogram has many
@@ -81,7 +80,7 @@ class Reading:
         pcie = {name: Function(**function) for name, function in setting["pcie"].items()}
         storage = None if kept is None else _storage(kept)
         return cls(
-            tool=TOOLS[data["tool"]](**options),
+            tool=registry.tool(data["tool"])(**options),
             load=data["load"],
             setting=Setting(**{**setting, "pcie": pcie, "storage": storage}),
             cpu_classes={kind: tuple(members) for kind, members in data["cpu_classes"].items()},
@@ -106,7 +105,9 @@ def discrepancies(record: Record) -> tuple[str, ...]:
         return ("record.json does not list the raw output that lies beside it",) if unlisted else ()
     try:
         told = Reading.from_json(record.reading).measurements(raw)
-    except (ConfigError, *_DAMAGE) as error:
+    except ConfigError as error:
+        return (f"the raw output cannot be read again: {error}",)
+    except _DAMAGE as error:
         return (f"record.json does not say how its raw output was read: {regular_file.damage(error)}",)
     except ParseError as error:
         return (f"record.json has measurements, and the raw output cannot be read: {error}",)

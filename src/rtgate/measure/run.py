@@ -12,13 +12,14 @@ from pathlib import Path
 
 from rtgate import files
 from rtgate.board.boot import TimeBase
-from rtgate.errors import Interrupted
+from rtgate.errors import ConfigError, Interrupted
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.measure.raw_output import verified
 from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Steps
+from rtgate.tools import registry
 
 Seen = Callable[[Record], None]
 
@@ -161,12 +162,21 @@ def stored(records: Path, board: str | None) -> dict[str, list[Record]]:
     """Return the records below a directory by case, of one board or of all.
 
     Raises:
-        ConfigError: a record is damaged.
+        ConfigError: a record is damaged, or of a tool that is not known here.
     """
     found: dict[str, list[Record]] = {}
     for record in _of(records, board):
+        _check_tool(record)
         found.setdefault(record.case, []).append(record)
     return found
+
+
+def _check_tool(record: Record) -> None:
+    """Refuse a record that no suite here would look at. Raises ConfigError."""
+    try:
+        registry.tool(record.case.partition("/")[2].partition(":")[0])
+    except ConfigError as error:
+        raise ConfigError(f"{record.directory}: this record cannot be judged here: {error}") from error
 
 
 def _of(records: Path, board: str | None) -> Iterator[Record]:

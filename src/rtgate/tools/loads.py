@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Loads: what runs beside a tool, each defined once, with the parameters taken from the board.
 
-That a load ran is proven in each record: its processes were there at start, middle and end, and used CPU time.
+That a load ran is proven in each record: its processes were there at start, middle and end, and used CPU time. A site
+or an installed package may add more (`extensions`): a function `load`, or one that an entry point names.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 
 from rtgate.board.boards import Board
 from rtgate.errors import ConfigError
+from rtgate.tools import extensions
+from rtgate.tools.extensions import Extension, Kind
 from rtgate.tools.needs import Need
 
 Options = Mapping[str, int | str]
@@ -197,7 +201,39 @@ _LOADS: dict[str, Callable[[Board], Load]] = {
     "combination": _combination,
     "dd-hackbench": _dd_hackbench,
 }
-NAMES = tuple(_LOADS)
+SHIPPED = tuple(_LOADS)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all loads, rtgate's own first. Raises ConfigError: what a site or a package adds is wrong."""
+    return (*SHIPPED, *outside())
+
+
+def outside() -> Mapping[str, Extension]:
+    """Return the loads that do not come with rtgate. Raises ConfigError: two have one name, or one cannot be one."""
+    return extensions.extensions(Kind.LOAD, SHIPPED)
+
+
+def check(extension: Extension) -> Callable[[Board], Load]:
+    """Return the function of a load from outside. Raises ConfigError: it cannot be imported, or has none."""
+    content = extension.content()
+    function = getattr(content, "load", None) if isinstance(content, ModuleType) else content
+    if not callable(function) or isinstance(function, type):
+        raise extension.fail(f"{function!r} is not a function: define `def load(board: Board) -> Load`")
+    return function  # type: ignore[no-any-return]
+
+
+def _from_outside(extension: Extension, board: Board) -> Load:
+    made = check(extension)(board)
+    if not isinstance(made, Load):
+        raise extension.fail(f"its function returned {made!r}: return a rtgate.tools.loads.Load")
+    if made.name != extension.name:
+        raise extension.fail(
+            f"its load calls itself {made.name!r}, and is to be {extension.name!r}: give both one name"
+        )
+    if not made.argv or made.measures:
+        raise extension.fail("its load has no command, or says that it measures: only tools measure; give it an `argv`")
+    return made
 
 
 # What programs of loads print when something of theirs failed, and not when the plan ends them with SIGTERM: then
@@ -225,17 +261,17 @@ def load(name: str, board: Board, options: Options | None = None) -> Load:
     """Return the load of this name for a board.
 
     Args:
-        name: one of `NAMES`.
+        name: one of `names()`.
         board: whose CPUs, memory and disk it takes.
         options: what its program is asked for instead of what is usual, as a whole; None or nothing for the usual.
 
     Raises:
         ConfigError: there is none, or it has no such option.
     """
-    if name not in _LOADS:
-        raise ConfigError(f"unknown load {name!r} (allowed: {', '.join(NAMES)})")
+    if name not in names():
+        raise ConfigError(f"unknown load {name!r} (allowed: {', '.join(names())})")
     if not options:
-        return _LOADS[name](board)
+        return _LOADS[name](board) if name in _LOADS else _from_outside(outside()[name], board)
     check_options(name, options)
     return _mixed(name, (name, "--quiet"), board, options)
 

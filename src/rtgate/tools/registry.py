@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""All tools by name."""
+"""All tools by name: rtgate's own, and those from outside (`extensions`), which are imported when they are used."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from rtgate.tools import Reports, Tool
+from rtgate.errors import ConfigError
+from rtgate.tools import Reports, Tool, extensions, loads
 from rtgate.tools.cyclicdeadline import Cyclicdeadline
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.deadline_test import DeadlineTest
 from rtgate.tools.dmatest import Dmatest, DmatestRkep
 from rtgate.tools.edu import EduDma, EduMsi
 from rtgate.tools.endpoint_test import EndpointKselftest, Pcitest
+from rtgate.tools.extensions import Extension, Kind
 from rtgate.tools.fio import FioRandread, FioRandwrite, FioRead, FioWrite
 from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.hwlatdetect import Hwlatdetect
 from rtgate.tools.interrupt_rate import ElbiRate, MsiRate
 from rtgate.tools.oslat import Oslat
+from rtgate.tools.outside import outside_tool
 from rtgate.tools.pcie_bar import PcieBar
 from rtgate.tools.pcie_link import PcieLink
 from rtgate.tools.pi_stress import PiStress
@@ -41,8 +44,66 @@ _ALL: tuple[type[Tool], ...] = (
     *(XenomaiLatency, XenomaiCyclictest, XenomaiSwitchtest, XenomaiSmokey),
     *(FioRead, FioWrite, FioRandread, FioRandwrite),
 )
-TOOLS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _ALL}
-COMPANIONS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _ALL if tool.companion}
+SHIPPED: Mapping[str, type[Tool]] = {tool.name: tool for tool in _ALL}
+
+
+def outside() -> Mapping[str, Extension]:
+    """Return the tools that do not come with rtgate. Raises ConfigError: two have one name, or one cannot be one."""
+    return extensions.extensions(Kind.TOOL, SHIPPED)
+
+
+class _Tools(Mapping[str, type[Tool]]):
+    """Tools by name. Every access may raise ConfigError: what a site or a package adds is wrong."""
+
+    def __getitem__(self, name: str) -> type[Tool]:
+        return SHIPPED[name] if name in SHIPPED else outside_tool(outside()[name])
+
+    def __contains__(self, name: object) -> bool:
+        # The default would import it.
+        return name in SHIPPED or name in outside()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*SHIPPED, *outside()))
+
+    def __len__(self) -> int:
+        return len(SHIPPED) + len(outside())
+
+
+class _Companions(_Tools):
+    """Those that run as a load as well."""
+
+    def __getitem__(self, name: str) -> type[Tool]:
+        tool = super().__getitem__(name)
+        if not tool.companion:
+            raise KeyError(name)
+        if name in loads.outside():
+            raise loads.outside()[name].fail(f"the tool {name} is a load as well: rename yours")
+        if name in loads.SHIPPED:
+            raise outside()[name].fail(f"rtgate has a load {name}, and this tool is a load as well: rename yours")
+        return tool
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in super().__iter__() if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+TOOLS: Mapping[str, type[Tool]] = _Tools()
+COMPANIONS: Mapping[str, type[Tool]] = _Companions()
+
+
+def tool(name: str) -> type[Tool]:
+    """Return the tool of this name. Raises ConfigError: it is not known here."""
+    if name not in TOOLS:
+        raise ConfigError(
+            f"unknown tool {name!r}: if it comes from a site directory, name that (--site DIR or RTGATE_SITE); "
+            "if it comes from a package, install that here"
+        )
+    return TOOLS[name]
 
 
 def reports(case: str) -> Mapping[str, Reports]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
 
 from rtgate import site, strict_yaml
@@ -22,8 +23,10 @@ from rtgate.lava.job import template
 from rtgate.measure import profiles
 from rtgate.rootfs import recipe as rootfs_recipe
 from rtgate.strict_yaml import Entry, Value
-from rtgate.tools import Reports
-from rtgate.tools.registry import TOOLS, reports
+from rtgate.tools import Reports, loads
+from rtgate.tools import registry as tools_registry
+from rtgate.tools.extensions import Extension, Kind
+from rtgate.tools.registry import COMPANIONS, TOOLS, reports
 from rtgate.validity import registry
 
 DEVICE_TYPES = f"{template.KIND}/device-types"
@@ -206,6 +209,19 @@ def _of_site(suite: str) -> bool:
     return suite in suites() and not any(suite in tool.suites for tool in TOOLS.values())
 
 
+def outside() -> tuple[Extension, ...]:
+    """Return the tools and loads that do not come with rtgate. Raises ConfigError: two have one name."""
+    return (*tools_registry.outside().values(), *loads.outside().values())
+
+
+def extension(found: Extension) -> None:
+    """Check a tool or a load that does not come with rtgate: it can be imported and used. Raises ConfigError."""
+    if found.kind is Kind.LOAD:
+        loads.check(found)
+    else:
+        COMPANIONS.get(found.name)  # which imports every tool, and knows more than TOOLS of what may be wrong
+
+
 def limits(path: Path) -> None:
     """Check the boards, cases, tunings, CPU classes and measurements that limits name. Raises ConfigError."""
     load_thresholds([path], {name: _virtual(name) for name in site.names("boards")})
@@ -226,7 +242,8 @@ def placebos(path: Path) -> None:
         case_tool(case, entry.key)
         _tuning(name, case, entry.key)
         known = _figures(case)
-        for figure in entry.value.entries()["figures"].value.entries().values():
+        entries = [item.entries()["figures"].value.entries() for item in entry.value.items()]
+        for figure in chain.from_iterable(one.values() for one in entries):
             if figure.key.text() not in known:
                 figure.key.fail(f"{case} has no figure {figure.key.text()!r} (allowed: {', '.join(known)})")
 

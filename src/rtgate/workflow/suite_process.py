@@ -16,6 +16,7 @@ from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError
 from rtgate.kernel.pinned import pinned
+from rtgate.measure.case import Arm
 from rtgate.measure.profiles import profile, seeds
 from rtgate.process import die_with_parent
 from rtgate.records import schedule
@@ -86,6 +87,7 @@ class Suites:
         output: gets records, logs and verdicts.
         criteria: what the records are judged by.
         beside: boards that are measured with that of the options, in one comparison.
+        arms: every arm on every board, as it was looked at before anything is measured.
     """
 
     options: SuiteOptions
@@ -93,6 +95,7 @@ class Suites:
     output: Path
     criteria: Criteria = field(default_factory=Criteria)
     beside: tuple[str, ...] = ()
+    arms: tuple[Arm, ...] = ()
 
     @property
     def boards(self) -> tuple[str, ...]:
@@ -175,10 +178,11 @@ def prepared(
         power_cycle=options.power_cycle or None,
     )
     beside = _beside(options, board, kernels)
-    for name in (board.name, *beside):
-        make_arms(replace(request, board=name))
+    arms = tuple(arm for name in (board.name, *beside) for arm in make_arms(replace(request, board=name))[0])
     copies = {arm: pinned(directory).directory for arm, directory in kernels.items()}
-    return Suites(options=options, kernels=copies, output=output, beside=beside, criteria=criteria or Criteria())
+    return Suites(
+        options=options, kernels=copies, output=output, beside=beside, arms=arms, criteria=criteria or Criteria()
+    )
 
 
 def _beside(options: SuiteOptions, board: Board, kernels: Mapping[str, Path]) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def command(suites: Sequence[str], options: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "pytest", *directories(suites), *how, *options]
 
 
-def cases(suites: Sequence[str], profile: str, tuning: str, board: str = "") -> tuple[Case, ...]:
+def cases(suites: Sequence[str], profile: str, tuning: str, select: str = "", board: str = "") -> tuple[Case, ...]:
     """Return the cases of suites, as pytest collects them: of a board those that the profile has there.
 
     Raises:
@@ -47,7 +47,8 @@ def cases(suites: Sequence[str], profile: str, tuning: str, board: str = "") -> 
     with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
         listed = Path(name) / "cases.json"
         options = ["--collect-only", "--cases", str(listed), "--profile", profile, "--tuning", tuning]
-        argv = command(suites, [*options, *(["--board", board] if board else [])])
+        options += ["--board", board] if board else []
+        argv = command(suites, [*options, *(["-k", select] if select else [])])
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COLLECT_S, check=False
         )

@@ -32,10 +32,12 @@ FIGURES = (*(f"latency {name}" for name in ("mean", "p50", "p90", "p99", "maximu
 COMMAND = " ".join(record().argv)
 PLACEBOS = Placebos(
     {
-        (BOARD, FLAVOUR, CASE): PlaceboModel(
-            command=COMMAND,
-            source="30 kernels",
-            figures=dict.fromkeys(FIGURES, Placebo(move=0.01, spike=1.5, kernels=30, boots=12)),
+        (BOARD, FLAVOUR, CASE): (
+            PlaceboModel(
+                command=COMMAND,
+                source="30 kernels",
+                figures=dict.fromkeys(FIGURES, Placebo(move=0.01, spike=1.5, kernels=30, boots=12)),
+            ),
         )
     }
 )
@@ -534,7 +536,7 @@ def test_a_change_that_did_not_run_and_shows_is_a_regression_all_the_same() -> N
 
 
 def test_another_qemu_than_the_placebos_is_told_and_takes_good_news_away() -> None:
-    mismatch = Placebos({key: replace(one, qemu="1.0") for key, one in PLACEBOS.cases.items()})
+    mismatch = Placebos({key: (replace(one, qemu="1.0"),) for key, (one,) in PLACEBOS.cases.items()})
     (verdict,) = with_trace(arm("candidate"), AWAKE, mismatch)
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NO_WORSE)
     assert verdict.sentence.endswith(", placebos were on 1.0")
@@ -587,7 +589,7 @@ def throughput(records: list[Record], factor: float) -> list[Record]:
 
 def test_a_throughput_that_falls_has_a_minus() -> None:
     learnt = {"loops": Placebo(move=0.01, spike=1.5, kernels=30, boots=12)}
-    known = {key: replace(one, figures={**one.figures, **learnt}) for key, one in PLACEBOS.cases.items()}
+    known = {key: (replace(one, figures={**one.figures, **learnt}),) for key, (one,) in PLACEBOS.cases.items()}
     found = told(throughput(arm("candidate"), 0.9), throughput(arm("baseline"), 1.0), Placebos(known))
     (worse,) = [one for one in found if one.status is Status.FAIL]
     assert worse.sentence.startswith("loops -10.0%: 1006.5 /s before, 905.85 /s now"), worse.sentence

@@ -11,19 +11,20 @@ from rtgate.judge.compare.placebos import Placebos, load_placebos
 from rtgate.records.environment import Environment
 
 BOARDS = ("virt-arm64", "virt-x86_64")
+WITH = ("QEMU emulator version 7.2.22", "6.12.117")
 CASE = ("virt-arm64", "preempt_rt", "latency/cyclictest:idle")
 GOOD = """\
 virt-arm64:
   preempt_rt:
     latency/cyclictest:idle:
-      command: cyclictest -D 10
-      source: 2 kernels
-      qemu: "7.2"
-      linux: "6.12"
-      kernels: 2
-      boots: 12
-      figures:
-        latency p50: {move: 0.001, spike: 1.2}
+      - command: cyclictest -D 10
+        source: 2 kernels
+        qemu: "7.2"
+        linux: "6.12"
+        kernels: 2
+        boots: 12
+        figures:
+          latency p50: {move: 0.001, spike: 1.2}
 """
 
 
@@ -35,15 +36,15 @@ def written(directory: Path, text: str) -> Path:
 
 def test_what_was_learnt_is_for_one_command(tmp_path: Path) -> None:
     placebos = load_placebos([written(tmp_path, GOOD)], BOARDS)
-    assert placebos.of(*CASE, "cyclictest -D 10").figures == {
+    assert placebos.of(*CASE, "cyclictest -D 10", *WITH).figures == {
         "latency p50": Placebo(move=0.001, spike=1.2, kernels=2, boots=12)
     }
-    assert placebos.of(*CASE, "cyclictest -D 60").figures == {}
-    assert Placebos().of(*CASE, "cyclictest -D 10").figures == {}
+    assert placebos.of(*CASE, "cyclictest -D 60", *WITH).figures == {}
+    assert Placebos().of(*CASE, "cyclictest -D 10", *WITH).figures == {}
 
 
 def test_another_qemu_or_another_series_is_strange(tmp_path: Path) -> None:
-    learnt = load_placebos([written(tmp_path, GOOD)], BOARDS).of(*CASE, "cyclictest -D 10")
+    learnt = load_placebos([written(tmp_path, GOOD)], BOARDS).of(*CASE, "cyclictest -D 10", *WITH)
     qemu, linux = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)", "6.12.117-rt14"
     assert learnt.mismatch(Environment(emulator=qemu, kernel_release=linux)) == ""
     assert learnt.mismatch(Environment(emulator="QEMU emulator version 8.2.0", kernel_release=linux)) == (
@@ -55,14 +56,37 @@ def test_another_qemu_or_another_series_is_strange(tmp_path: Path) -> None:
 
 def test_shifts_of_what_is_zero_have_no_share(tmp_path: Path) -> None:
     text = GOOD.replace("spike: 1.2}", "spike: 1.2, move_by: 3, spike_at: 7}")
-    (found,) = load_placebos([written(tmp_path, text)], BOARDS).of(*CASE, "cyclictest -D 10").figures.values()
+    (found,) = load_placebos([written(tmp_path, text)], BOARDS).of(*CASE, "cyclictest -D 10", *WITH).figures.values()
     assert (found.move_by, found.spike_at) == (3, 7)
 
 
-def test_the_site_hides_a_board_whole(tmp_path: Path) -> None:
+def test_a_case_is_learnt_once_for_each_series_and_qemu(tmp_path: Path) -> None:
+    entry = GOOD.partition("idle:\n")[2]
+    newer = entry.replace('"6.12"', '"6.18"').replace("move: 0.001", "move: 0.002")
+    placebos = load_placebos([written(tmp_path, GOOD + newer)], BOARDS)
+
+    def move(emulator: str, release: str) -> float:
+        return placebos.of(*CASE, "cyclictest -D 10", emulator, release).figures["latency p50"].move
+
+    assert move(*WITH) == 0.001
+    assert move(WITH[0], "6.18.2") == 0.002
+    assert move(WITH[0], "6.6.0") == 0.001  # and says that it is of another one
+    other = placebos.of(*CASE, "cyclictest -D 10", WITH[0], "6.6.0")
+    assert other.differs(WITH[0], "6.6.0") == "Linux 6.6, placebos were on 6.12"
+
+
+def test_what_the_site_has_learnt_comes_first_and_hides_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
-    site = written(tmp_path / "site", "virt-arm64: {}\n")
-    assert load_placebos([site, written(tmp_path, GOOD)], BOARDS).cases == {}
+    own = GOOD.replace("move: 0.001", "move: 0.003") + GOOD.partition("idle:\n")[2].replace('"6.12"', '"6.18"')
+    files = [written(tmp_path / "site", own.replace("0.001", "0.004")), written(tmp_path, GOOD)]
+    placebos = load_placebos(files, BOARDS)
+    found = [
+        placebos.of(*CASE, "cyclictest -D 10", WITH[0], release).figures["latency p50"].move
+        for release in ("6.12.1", "6.18.1")
+    ]
+    assert found == [0.003, 0.004]
+    other = load_placebos([written(tmp_path / "site", own.replace('"7.2"', '"9.0"')), files[1]], BOARDS)
+    assert other.of(*CASE, "cyclictest -D 10", *WITH).figures["latency p50"].move == 0.001
 
 
 @pytest.mark.parametrize(
@@ -70,13 +94,13 @@ def test_the_site_hides_a_board_whole(tmp_path: Path) -> None:
     [
         ("virt-arm64", "virt-arm65", "1:1", "unknown board"),
         ("preempt_rt", "preempt-rt", "2:3", "unknown flavour"),
-        ("move: 0.001", "move: -1", "11:29", "out of range"),
-        ("spike: 1.2", "spike: 0.9", "11:43", "out of range"),
-        ("spike: 1.2", "spikes: 1.2", "11:36", "unknown key"),
-        ('linux: "6.12"', 'linux: "six"', "7:14", "is no version"),
-        ("spike: 1.2", "spike: 1.2, move_by: -1", "11:57", "out of range"),
-        ("kernels: 2", "kernels: -1", "8:16", "out of range"),
-        ("      boots: 12\n", "", "4:7", "missing key"),
+        ("move: 0.001", "move: -1", "11:31", "out of range"),
+        ("spike: 1.2", "spike: 0.9", "11:45", "out of range"),
+        ("spike: 1.2", "spikes: 1.2", "11:38", "unknown key"),
+        ('linux: "6.12"', 'linux: "six"', "7:16", "is no version"),
+        ("spike: 1.2", "spike: 1.2, move_by: -1", "11:59", "out of range"),
+        ("kernels: 2", "kernels: -1", "8:18", "out of range"),
+        ("        boots: 12\n", "", "4:9", "missing key"),
     ],
 )
 def test_mistakes_have_a_place(tmp_path: Path, old: str, new: str, place: str, message: str) -> None:

@@ -90,7 +90,7 @@ def _compared(subject: Subject, placebos: Placebos) -> Compared:
     one = next(record for record in (*subject.records, *subject.baseline) if record.measured)
     # What harmless changes of the baseline do: of another flavour the candidate is a change of it, too.
     flavour = next((record.kernel.flavour for record in subject.baseline), one.kernel.flavour)
-    learnt = placebos.of(subject.board, flavour, subject.case, " ".join(one.argv))
+    learnt = placebos.beside(replace(one, kernel=replace(one.kernel, flavour=flavour)))
     other = f"a candidate of another flavour ({one.kernel.flavour}, not {flavour})"
     old, new = [boot_figures(record) for record in before], [boot_figures(record) for record in after]
     found = shifts(old, new, learnt.figures)

@@ -11,6 +11,7 @@ from pathlib import Path
 from rtgate.board.boards import FLAVOURS
 from rtgate.judge.compare.phases import Placebo
 from rtgate.records.environment import Environment
+from rtgate.records.record import Record
 from rtgate.strict_yaml import Value, load
 
 
@@ -23,6 +24,8 @@ class PlaceboModel:
         source: who measured what, in words.
         qemu: version that the boots ran on, such as `7.2`; empty if nobody said.
         linux: series of the kernels, such as `6.12`; empty if nobody said.
+        compiler: that built the kernels, such as `aarch64-linux-gnu-gcc-12`; empty if nobody said. Records do not name
+            it, so a gate says it beforehand and no verdict depends on it.
         figures: by name, as `boot_figures` names them.
     """
 
@@ -31,13 +34,15 @@ class PlaceboModel:
     figures: Mapping[str, Placebo]
     qemu: str = ""
     linux: str = ""
+    compiler: str = ""
 
     def mismatch(self, environment: Environment) -> str:
         """Return what these boots were measured with that placebos were not, in words; empty if nothing."""
-        pairs = (
-            ("QEMU", self.qemu, version(environment.emulator)),
-            ("Linux", self.linux, version(environment.kernel_release)),
-        )
+        return self.differs(environment.emulator, environment.kernel_release)
+
+    def differs(self, emulator: str, release: str) -> str:
+        """Return in what a version of QEMU and a kernel's release differ from the placebos', as `mismatch`."""
+        pairs = (("QEMU", self.qemu, version(emulator)), ("Linux", self.linux, version(release)))
         return " and ".join(
             f"{name} {there or 'of an unknown version'}, placebos were on {here}"
             for name, here, there in pairs
@@ -53,48 +58,61 @@ def version(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Placebos:
-    """What was learnt, by board, flavour and case."""
+    """What was learnt, by board, flavour and case: once for each kernel series and QEMU, the first that fits wins."""
 
-    cases: Mapping[tuple[str, str, str], PlaceboModel] = field(default_factory=dict)
+    cases: Mapping[tuple[str, str, str], tuple[PlaceboModel, ...]] = field(default_factory=dict)
 
-    def of(self, board: str, flavour: str, case: str, command: str) -> PlaceboModel:
-        """Return what was learnt of a case; nothing if the tool was told something else then."""
-        found = self.cases.get((board, flavour, case))
-        return (
-            found
-            if found is not None and found.command == command
-            else PlaceboModel(command=command, source="", figures={})
+    def of(self, board: str, flavour: str, case: str, command: str, emulator: str, release: str) -> PlaceboModel:
+        """Return what was learnt of a case, with this QEMU and this kernel's series if that was tried.
+
+        Nothing if the tool was told something else then. What was learnt with others says so (`PlaceboModel.differs`).
+        """
+        found = [one for one in self.cases.get((board, flavour, case), ()) if one.command == command]
+        fitting = [one for one in found if not one.differs(emulator, release)]
+        return next(iter((*fitting, *found)), PlaceboModel(command=command, source="", figures={}))
+
+    def beside(self, record: Record) -> PlaceboModel:
+        """Return what was learnt of a record's case, with its QEMU and its kernel's series if that was tried."""
+        environment = record.environment
+        return self.of(
+            record.board,
+            record.kernel.flavour,
+            record.case,
+            " ".join(record.argv),
+            environment.emulator,
+            environment.kernel_release,
         )
 
 
 def load_placebos(paths: Iterable[Path], boards: Iterable[str]) -> Placebos:
-    """Read files, the winner first: a board's entries come whole from the first file that has the board.
+    """Read files, the winner first: of two entries that fit, that of the first file is taken.
 
     Raises:
         ConfigError: a file is wrong: unknown boards, flavours or keys, numbers out of range.
     """
     known = frozenset(boards)
-    found: dict[str, dict[tuple[str, str, str], PlaceboModel]] = {}
+    found: dict[tuple[str, str, str], tuple[PlaceboModel, ...]] = {}
     for path in paths:
         for board, entry in load(path).entries().items():
             if board not in known:
                 entry.key.fail(f"unknown board {board!r} (allowed: {', '.join(sorted(known))})")
-            found.setdefault(board, _board(board, entry.value))
-    return Placebos({key: learnt for entries in found.values() for key, learnt in entries.items()})
+            for key, learnt in _board(board, entry.value).items():
+                found[key] = (*found.get(key, ()), *learnt)
+    return Placebos(found)
 
 
-def _board(board: str, value: Value) -> dict[tuple[str, str, str], PlaceboModel]:
+def _board(board: str, value: Value) -> dict[tuple[str, str, str], tuple[PlaceboModel, ...]]:
     found = {}
     for flavour, by_case in value.entries().items():
         if flavour not in FLAVOURS:
             by_case.key.fail(f"unknown flavour {flavour!r} (allowed: {', '.join(FLAVOURS)})")
         for case, entry in by_case.value.entries().items():
-            found[board, flavour, case] = _learnt(entry.value)
+            found[board, flavour, case] = tuple(_learnt(item) for item in entry.value.items())
     return found
 
 
 def _learnt(value: Value) -> PlaceboModel:
-    data = value.mapping(("command", "source", "qemu", "linux", "kernels", "boots", "figures"), ())
+    data = value.mapping(("command", "source", "qemu", "linux", "kernels", "boots", "figures"), ("compiler",))
     # None, where no placebo has data of its own: then nothing can be told of rare spikes.
     kernels, boots = data["kernels"].integer(minimum=0), data["boots"].integer(minimum=1)
     figures = {name: _placebo(entry.value, kernels, boots) for name, entry in data["figures"].entries().items()}
@@ -104,6 +122,7 @@ def _learnt(value: Value) -> PlaceboModel:
         figures=figures,
         qemu=_pinned(data["qemu"]),
         linux=_pinned(data["linux"]),
+        compiler=data.text("compiler", ""),
     )
 
 

@@ -76,7 +76,7 @@ def _case(name: str, records: Sequence[Record], placebos: Placebos) -> Plannable
     """Return what can be planned of the boots of one kernel, and what cannot."""
     one = records[0]
     valid = [record for record in records if usable(record, {})]
-    learnt = placebos.of(one.board, one.kernel.flavour, one.case, " ".join(one.argv))
+    learnt = placebos.beside(one)
     remarks = []
     if len(valid) < len(records):
         remarks.append(f"{name}: {len(records) - len(valid)} of {len(records)} boots are not valid and left out")

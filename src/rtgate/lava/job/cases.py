@@ -12,8 +12,7 @@ from typing import Any
 from rtgate import files
 from rtgate.errors import ConfigError
 from rtgate.measure.case import Case
-from rtgate.tools import Tool
-from rtgate.tools.registry import TOOLS
+from rtgate.tools import Tool, registry
 
 
 def as_json(case: Case) -> dict[str, Any]:
@@ -33,7 +32,7 @@ def from_json(data: Mapping[str, Any]) -> Case:
 
 
 def _tool(name: str, options: Mapping[str, Any]) -> Tool:
-    kind = TOOLS[name]
+    kind = registry.tool(name)
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in options.items()})
 
 

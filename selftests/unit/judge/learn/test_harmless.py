@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""What harmless kernels teach, written and read again. The shipped file is proven in test_teaching."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from selftests.comparisons import IDLE, campaigns
+from selftests.kernels import lesson_of, measured
+
+from rtgate import site
+from rtgate.judge.compare.placebos import Placebos, load_placebos
+from rtgate.judge.learn.harmless import FEWEST_PLACEBOS, Lesson, model_of, placebos_text, with_model
+
+KEY = (IDLE[0], "preempt_rt", IDLE[1])
+LESSON = lesson_of(measured(campaigns()[0])[IDLE])
+
+
+def _fewer(count: int) -> Lesson:
+    return Lesson(LESSON.unpatched, dict(list(LESSON.placebos.items())[:count]))
+
+
+def test_too_few_placebos_teach_nothing() -> None:
+    assert model_of([_fewer(FEWEST_PLACEBOS - 1)], "a note") is None
+    model = model_of([_fewer(FEWEST_PLACEBOS)], "a note", "gcc 12")
+    assert model is not None
+    assert (model.qemu, model.linux, model.compiler) == ("7.2", "6.12", "gcc 12")
+    assert model.source.startswith("6 placebos in 1 campaign, ")
+
+
+def test_what_is_written_is_read_again_and_lets_through_what_taught_it(tmp_path: Path) -> None:
+    model = model_of([_fewer(FEWEST_PLACEBOS)], "a note", "gcc 12")
+    assert model is not None
+    path = tmp_path / "placebos.yaml"
+    path.write_text(placebos_text(with_model(Placebos(), KEY, model), "# a head"))
+    assert path.read_text().startswith("# a head\nvirt-arm64:\n  preempt_rt:\n    latency/cyclictest:idle:\n      - ")
+    (read,) = load_placebos([path], site.names("boards")).cases[KEY]
+    assert replace(read, figures={}) == replace(model, figures={})
+    for name, placebo in model.figures.items():
+        assert placebo.move <= read.figures[name].move <= placebo.move + 1e-5
+        assert placebo.spike <= read.figures[name].spike <= placebo.spike + 1e-4
+
+
+def test_another_series_stands_beside_and_the_same_is_replaced() -> None:
+    model = model_of([_fewer(FEWEST_PLACEBOS)], "a note")
+    assert model is not None
+    newer = replace(model, linux="6.18")
+    both = with_model(with_model(Placebos(), KEY, model), KEY, newer)
+    assert both.cases[KEY] == (model, newer)
+    again = replace(model, source="measured again")
+    assert with_model(both, KEY, again).cases[KEY] == (newer, again)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""What a gate says of placebos before it measures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from selftests.fake_target import FakeTarget, arm
+
+from rtgate import site
+from rtgate.errors import ConfigError
+from rtgate.judge.compare.placebos import Placebos, load_placebos
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.profiles import profile
+from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.pi_stress import PiStress
+from rtgate.workflow import placebo_notice, suites
+from rtgate.workflow.placebo_notice import Compared, notices
+
+SHIPPED = load_placebos([site.shipped() / "placebos.yaml"], site.names("boards"))
+IDLE = Case(suite="latency", tool=Cyclictest(), load="idle")
+LOADED = replace(IDLE, load="hackbench")
+INVERSIONS = Case(suite="scheduling", tool=PiStress(), load="idle")
+LEARN = "to learn them: rtgate placebos learn --board virt-arm64 --tree ~/linux"
+
+
+@pytest.fixture(autouse=True)
+def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placebo_notice, "version", lambda _: "QEMU emulator version 7.2.22 (Debian)")
+    monkeypatch.setattr(suites, "cases", lambda *_: (IDLE, LOADED, INVERSIONS))
+
+
+def _arm(release: str) -> Arm:
+    made = arm(FakeTarget(), "baseline")
+    return replace(made, kernel=replace(made.kernel, release=release), profile=profile("compare"))
+
+
+def _said(release: str, compiler: str = "", placebos: Placebos = SHIPPED) -> list[str]:
+    compared = Compared(arms=[_arm(release)], compiler=compiler, profile="compare", select="", remedy="--tree ~/linux")
+    return list(notices(compared, placebos))
+
+
+def test_what_is_used_is_named_with_its_source() -> None:
+    idle, loaded, none = _said("6.12.117")
+    assert idle.startswith("placebos for latency/cyclictest:idle on virt-arm64: 49 placebos in 2 campaigns, ")
+    assert idle.endswith("Linux 6.12.117, QEMU 7.2 of Debian 12")
+    assert loaded.startswith("placebos for latency/cyclictest:hackbench on virt-arm64: 18 placebos in 2 campaigns, ")
+    assert none == (
+        "placebos for scheduling/pi_stress:idle on virt-arm64: none with this command and flavour; these comparisons "
+        f"end without PASS, and only limits are judged; {LEARN}"
+    )
+
+
+def test_another_kernel_series_is_told_with_the_command_that_learns_it() -> None:
+    other, _ = _said("6.18.2")
+    assert other == (
+        "placebos for latency/cyclictest:idle, latency/cyclictest:hackbench on virt-arm64: Linux 6.18, placebos were "
+        f"on 6.12; these comparisons find regressions, and end without PASS; {LEARN}"
+    )
+
+
+def test_another_compiler_is_told() -> None:
+    known = Placebos(
+        {key: tuple(replace(one, compiler="gcc 12") for one in many) for key, many in SHIPPED.cases.items()}
+    )
+    assert _said("6.12.1", "gcc 14", known)[0].endswith("; built with gcc 12, these kernels with gcc 14")
+    assert _said("6.12.1", "gcc 12", known) == _said("6.12.1", "", known) == _said("6.12.1")
+
+
+def test_a_board_without_a_case_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> tuple[Case, ...]:
+        raise ConfigError("no cases")
+
+    monkeypatch.setattr(suites, "cases", none)
+    assert _said("6.12.117") == []

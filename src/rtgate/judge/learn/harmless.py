@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""What harmless kernels teach: how much they move what is compared, as an entry of `placebos.yaml`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from rtgate.judge.compare.boot_figures import BootFigure, boot_figures
+from rtgate.judge.compare.phases import Placebo, learnt
+from rtgate.judge.compare.placebos import PlaceboModel, Placebos, version
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
+
+FEWEST_PLACEBOS = 6
+"""Fewer in a case teach nothing."""
+FEWEST_BOOTS = 8
+"""Boots of a placebo that teach something."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boots:
+    """The boots of one kernel in one case of a board."""
+
+    kernel: str
+    records: tuple[Record, ...]
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """What two kernels must have in common to be one kernel as far as this case can tell."""
+        return _data(self)
+
+    @property
+    def figures(self) -> Sequence[Mapping[str, BootFigure]]:
+        """What is compared of each boot."""
+        return _figures(self)
+
+
+@cache
+def _data(boots: Boots) -> tuple[str, ...]:
+    return tuple(records_file.digest_source(record) for record in boots.records)
+
+
+@cache
+def _figures(boots: Boots) -> Sequence[Mapping[str, BootFigure]]:
+    return [boot_figures(record) for record in boots.records]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lesson:
+    """Kernels that were booted in one case with one root file system, which gives all boots their phases.
+
+    Attributes:
+        unpatched: the kernel without any change.
+        placebos: by name, each with at least `FEWEST_BOOTS` boots.
+    """
+
+    unpatched: Boots
+    placebos: Mapping[str, Boots]
+
+    @property
+    def distinct(self) -> int:
+        """How many sets of data the placebos have beside the unpatched kernel's."""
+        return len({boots.data for boots in self.placebos.values()} - {self.unpatched.data})
+
+
+def figures_of(lessons: Sequence[Lesson]) -> Mapping[str, Placebo]:
+    """Return what the placebos of a case showed in all lessons; nothing if there are none.
+
+    Raises:
+        ValueError: the case was measured with different commands, QEMUs or series of kernels.
+    """
+    kinds = {_kind(lesson.unpatched.records[0]) for lesson in lessons}
+    if len(kinds) > 1:
+        raise ValueError(f"these campaigns do not teach together: {' against '.join(map(str, sorted(kinds)))}")
+    found: dict[str, Placebo] = {}
+    for lesson in lessons:
+        teachers = [boots.figures for boots in lesson.placebos.values()]
+        for name, placebo in (learnt(lesson.unpatched.figures, teachers) if teachers else {}).items():
+            own = replace(placebo, kernels=lesson.distinct)
+            found[name] = together(found[name], own) if name in found else own
+    return found
+
+
+def _kind(record: Record) -> tuple[str, ...]:
+    environment = record.environment
+    return (" ".join(record.argv), version(environment.emulator), version(environment.kernel_release))
+
+
+def together(one: Placebo, other: Placebo) -> Placebo:
+    """Return what two lessons showed. Each kernel was compared with those that have its root file system.
+
+    The images are the same in both, and each counts once: what an image does by itself it does in both.
+    """
+    return Placebo(
+        move=max(one.move, other.move),
+        spike=max(one.spike, other.spike),
+        move_by=max(one.move_by, other.move_by),
+        spike_at=max(one.spike_at, other.spike_at),
+        kernels=max(one.kernels, other.kernels),
+        boots=min(one.boots, other.boots),
+    )
+
+
+def model_of(lessons: Sequence[Lesson], note: str, compiler: str = "") -> PlaceboModel | None:
+    """Return what `placebos.yaml` says of a case; None if too few placebos were measured often enough.
+
+    Args:
+        lessons: of one case; those with less than `FEWEST_PLACEBOS` teach nothing.
+        note: which kernel and which QEMU, for people.
+        compiler: that built the kernels; empty if nobody knows.
+
+    Raises:
+        ValueError: as `figures_of`.
+    """
+    taught = [lesson for lesson in lessons if len(lesson.placebos) >= FEWEST_PLACEBOS]
+    figures = figures_of(taught)
+    if not figures:
+        return None
+    one = taught[0].unpatched.records[0]
+    names = {name for lesson in taught for name in lesson.placebos}
+    count = min(placebo.kernels for placebo in figures.values())
+    campaigns = f"{len(taught)} campaign{'s' * (len(taught) > 1)}"
+    return PlaceboModel(
+        command=" ".join(one.argv),
+        source=f"{len(names)} placebos in {campaigns}, {count} sets of data of their own in each; {note}",
+        figures=figures,
+        qemu=version(one.environment.emulator),
+        linux=version(one.environment.kernel_release),
+        compiler=compiler,
+    )
+
+
+def with_model(known: Placebos, key: tuple[str, str, str], model: PlaceboModel) -> Placebos:
+    """Return what is known with one more model of a case, in place of one of the same command, QEMU and kernels."""
+
+    def measured(one: PlaceboModel) -> tuple[str, ...]:
+        return (one.command, one.qemu, one.linux)
+
+    others = tuple(one for one in known.cases.get(key, ()) if measured(one) != measured(model))
+    return Placebos({**known.cases, key: (*others, model)})
+
+
+def placebos_text(known: Placebos, head: str) -> str:
+    """Return a `placebos.yaml`, sorted by board, flavour and case; `head` is its comment."""
+    lines, place = head.splitlines(), ("", "")
+    for (board, flavour, case), models in sorted(known.cases.items()):
+        if board != place[0]:
+            lines.append(f"{board}:")
+        if (board, flavour) != place:
+            lines.append(f"  {flavour}:")
+        place = (board, flavour)
+        lines.append(f"    {case}:")
+        for model in models:
+            lines += _lines(model)
+    return "\n".join(lines) + "\n"
+
+
+def _lines(model: PlaceboModel) -> Iterator[str]:
+    figures = model.figures.values()
+    yield f"      - command: {model.command}"
+    yield f'        source: "{model.source}"'
+    yield f'        qemu: "{model.qemu}"'
+    yield f'        linux: "{model.linux}"'
+    if model.compiler:
+        yield f'        compiler: "{model.compiler}"'
+    yield f"        kernels: {min(placebo.kernels for placebo in figures)}"
+    yield f"        boots: {min(placebo.boots for placebo in figures)}"
+    yield "        figures:"
+    for name, placebo in model.figures.items():
+        beside = {"move_by": placebo.move_by, "spike_at": placebo.spike_at}
+        more = "".join(f", {key}: {_up(value, 4)}" for key, value in beside.items() if value)
+        yield f"          {name}: {{move: {_up(placebo.move, 5)}, spike: {_up(placebo.spike, 4)}{more}}}"
+
+
+def _up(value: float, digits: int) -> str:
+    """Return a number that is not smaller, so that what taught the file is not beyond it."""
+    return f"{math.ceil(round(value * 10**digits, 6)) / 10**digits:.{digits}f}"

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Tools and loads from outside the package: where they are found, and how one is imported when it is used.
+
+A site directory, or a kernel repository's `.rtgate/`, keeps one in `tools/NAME.py` or `loads/NAME.py`; an installed
+package names one by an entry point of the group `rtgate.tools` or `rtgate.loads`. Names are known without importing
+anything; files that begin with `_` are not looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import sys
+import traceback
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rtgate import site
+from rtgate.errors import ConfigError, Location
+
+# Names stand in cases, `SUITE/TOOL:LOAD+TUNING`, and in file names.
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_RULE = "lower-case letters, digits, - and _, a letter first"
+
+
+class Kind(Enum):
+    """What comes from outside. The value is the name of the directory, and the end of the entry points' group."""
+
+    TOOL = "tools"
+    LOAD = "loads"
+
+    @property
+    def group(self) -> str:
+        """Return the group of entry points."""
+        return f"rtgate.{self.value}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """A tool or a load from outside.
+
+    Attributes:
+        place: its file, or its entry point with the package, for messages.
+        file: None for one of an installed package.
+        point: None for one of a file.
+    """
+
+    kind: Kind
+    name: str
+    place: str
+    file: Path | None = None
+    point: metadata.EntryPoint | None = None
+
+    def fail(self, message: str) -> ConfigError:
+        """Return the error that says what is wrong with it, and where."""
+        return ConfigError(message, Location(self.file, 1, 1)) if self.file else ConfigError(f"{self.place}: {message}")
+
+    def content(self) -> ModuleType | Any:
+        """Return the module of a file, or what an entry point names. Raises ConfigError: it cannot be imported."""
+        if self.file is not None:
+            return _module(self.file)
+        assert self.point is not None
+        try:
+            return self.point.load()
+        except Exception as error:
+            # Another's code may raise anything, and who installed it must act.
+            remedy = "correct the package, or uninstall it"
+            raise ConfigError(f"{self.place} cannot be loaded ({_said(error)}): {remedy}") from error
+
+
+def extensions(kind: Kind, shipped: Collection[str]) -> Mapping[str, Extension]:
+    """Return what comes from outside, by name; nothing of it is imported.
+
+    Args:
+        kind: tools or loads.
+        shipped: the names that are taken by rtgate's own.
+
+    Raises:
+        ConfigError: a name is taken, stands for two, or cannot be one; the site directory does not exist.
+    """
+    found: dict[str, Extension] = {}
+    for one in (*_of_files(kind), *_installed(kind, tuple(sys.path))):
+        if not _NAME.fullmatch(one.name):
+            raise one.fail(f"{one.name!r} cannot be the name of one of the {kind.value} (allowed: {_RULE}): rename it")
+        if one.name in shipped:
+            raise one.fail(f"rtgate has {one.name!r} among its own {kind.value}: rename yours")
+        if one.name in found:
+            raise one.fail(f"{found[one.name].place} is called {one.name!r}, too: rename or remove one of them")
+        found[one.name] = one
+    return found
+
+
+def _of_files(kind: Kind) -> Iterator[Extension]:
+    for layer in site.layers():
+        if layer.origin == "shipped":
+            continue
+        for path in sorted((layer.directory / kind.value).glob("*.py")):
+            if not path.name.startswith("_"):
+                yield Extension(kind=kind, name=path.stem, place=str(path), file=path)
+
+
+@cache
+def _installed(kind: Kind, _path: tuple[str, ...]) -> tuple[Extension, ...]:
+    """Return those of installed packages. All packages on the path are read, which takes a while: once for a path."""
+    return tuple(
+        Extension(kind=kind, name=point.name, place=_place(point), point=point)
+        for point in sorted(metadata.entry_points(group=kind.group), key=lambda one: (one.name, one.value))
+    )
+
+
+def _place(point: metadata.EntryPoint) -> str:
+    package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
+    return f"the entry point `{point.name} = {point.value}` ({point.group}) of {package}"
+
+
+def _module(path: Path) -> ModuleType:
+    """Import a file, once as long as it stays the same. Raises ConfigError with the line that failed."""
+    try:
+        digest = hashlib.sha256(f"{path}\0".encode() + path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    name = f"rtgate_site_{digest[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses look up the types of their fields
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        # As above.
+        del sys.modules[name]
+        message = f"the file cannot be imported ({_said(error)}): correct it, or remove it"
+        raise ConfigError(message, Location(path, _line(error, path), 1)) from error
+    return module
+
+
+def _said(error: Exception) -> str:
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {text}".strip().removesuffix(":")
+
+
+def _line(error: Exception, path: Path) -> int:
+    """Return the line of the file in which importing it failed; 1 if nobody knows."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return error.lineno or 1
+    lines = [frame.lineno or 1 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return lines[-1] if lines else 1

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""What a tool from outside must be. rtgate's own are held to the same by their self-tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from types import ModuleType
+from typing import Any
+
+from rtgate.tools import Reports, Tool
+from rtgate.tools.extensions import Extension
+
+_METHODS = ("argv", "expected", "parse")
+_IMAGES = ("core", "full")
+
+
+def outside_tool(extension: Extension) -> type[Tool]:
+    """Return the tool of an extension. Raises ConfigError: it cannot be imported, or it is not a tool of this name."""
+    content = extension.content()
+    tool = _defined(extension, content) if isinstance(content, ModuleType) else content
+    if not (isinstance(tool, type) and Tool in tool.__mro__[1:]):
+        raise extension.fail(f"{tool!r} is not a class derived from rtgate.tools.Tool: name one")
+    for mistake in _mistakes(tool, extension.name):
+        raise extension.fail(f"{tool.__name__} {mistake}")
+    return tool
+
+
+def _defined(extension: Extension, module: ModuleType) -> object:
+    """Return the one tool that a file defines; a class without a name of its own is for others to derive from."""
+    own = [
+        one
+        for one in vars(module).values()
+        if isinstance(one, type) and one.__module__ == module.__name__ and Tool in one.__mro__ and "name" in vars(one)
+    ]
+    if len(own) != 1:
+        names = ", ".join(one.__name__ for one in own) or "none"
+        raise extension.fail(
+            f"the file defines {len(own)} tools ({names}): define one class derived from rtgate.tools.Tool, with a name"
+        )
+    return own[0]
+
+
+def _mistakes(tool: Any, name: str) -> Iterator[str]:
+    """Yield what is wrong with a class derived from Tool, and what to do about it."""
+    if getattr(tool, "name", None) != name:
+        yield f"calls itself {getattr(tool, 'name', None)!r}, and is to be {name!r}: give both one name"
+    if not (is_dataclass(tool) and getattr(tool, "__dataclass_params__").frozen):  # noqa: B009 - private there
+        yield "is not a frozen dataclass: decorate it with @dataclass(frozen=True, kw_only=True)"
+    elif needed := [one.name for one in fields(tool) if one.default is MISSING]:
+        yield f"has options without a default value: give one to {', '.join(needed)}"
+    if missing := [method for method in _METHODS if getattr(tool, method) is getattr(Tool, method)]:
+        yield f"does not define {', '.join(missing)}: define them as rtgate.tools.Tool describes"
+    suites, reports = getattr(tool, "suites", None), getattr(tool, "reports", None)
+    if not (isinstance(suites, tuple) and suites and all(isinstance(one, str) for one in suites)):
+        yield f'has no suites: `suites` is a tuple of names, as ("latency",), not {suites!r}'
+    if not (isinstance(reports, Mapping) and reports and all(isinstance(one, Reports) for one in reports.values())):
+        yield f"does not say what it measures: `reports` has a value of Reports for each name, not {reports!r}"
+    if tool.image not in _IMAGES:
+        images = " or ".join(_IMAGES)
+        yield f"names the image {tool.image!r}: it is {images}; a board's file names another one with `rootfs`"

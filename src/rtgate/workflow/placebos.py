@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT
+"""Learning what a comparison on virtual time may let through: harmless kernels are built, booted, and compared.
+
+Everything is kept below a directory of the board's build and of the source, so that a run which was stopped goes on
+where it was, and a further board or case takes no further build.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rtgate import files, site
+from rtgate.board import boards
+from rtgate.board.boards import Board
+from rtgate.errors import BuildError, ConfigError
+from rtgate.judge.compare.placebos import Placebos, load_placebos
+from rtgate.judge.compare.usable import flawed
+from rtgate.judge.learn.harmless import (
+    FEWEST_BOOTS,
+    FEWEST_PLACEBOS,
+    Boots,
+    Lesson,
+    model_of,
+    placebos_text,
+    with_model,
+)
+from rtgate.kernel import artefacts
+from rtgate.kernel.build import Listener, Options, build
+from rtgate.kernel.configuration import BuildDescription
+from rtgate.kernel.harmless import UNPATCHED, KernelChange
+from rtgate.kernel.source import Tree
+from rtgate.kernel.source_copy import SourceCopy
+from rtgate.measure.case import Case
+from rtgate.measure.profiles import profile
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
+from rtgate.report.progress import estimate
+from rtgate.tools.registry import TOOLS
+from rtgate.validity import registry
+from rtgate.workflow import suites
+from rtgate.workflow.harmless_boots import Boot, ChangedKernels
+
+_HEAD = """\
+# SPDX-License-Identifier: MIT
+#
+# How much harmless kernels (placebos) move what is compared on virtual-time boards: board, flavour, case. Written by
+# `rtgate placebos learn`. `move` is the largest shift of a placebo over its baseline's median, `spike` the largest boot
+# over its kernel's median. The first entry of a case that fits a run's QEMU and Linux is used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is to be learnt.
+
+    Attributes:
+        board: a virtual-time board; those that the profile measures beside it are learnt, too.
+        build: how kernels are made.
+        tree: the source of the kernel line.
+        changes: harmless ones, by name.
+        output: the placebos.yaml that gets what was learnt; what else it says stays.
+        cases: only these, by name; empty for all of the profile.
+        seeds: of each kernel and case; empty for those of the profile.
+        jobs: compilers, or boots, at the same time.
+        say: is told what happens.
+    """
+
+    board: Board
+    build: BuildDescription
+    tree: Tree
+    changes: Mapping[str, KernelChange]
+    output: Path
+    work: Path
+    profile: str = "compare"
+    cases: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    jobs: int = 2
+    say: Callable[[str], None] = field(default=lambda _: None)
+
+
+def work_directory(build: str, tree: Tree) -> Path:
+    """Return where kernels and boots of a build and of a source are kept."""
+    return site.cache() / "placebos" / f"{build}-{tree.version}-{tree.identity.fingerprint[:12]}"
+
+
+def check(request: Request) -> None:
+    """Find mistakes now, not after a night. Raises ConfigError."""
+    if not request.board.virtual:
+        raise ConfigError(
+            f"{request.board.name} is not a virtual-time board: boards on a clock learn their noise from the history "
+            "(rtgate qualify, rtgate plan)"
+        )
+    if request.build.arch != request.board.arch:
+        raise ConfigError(
+            f"{request.build.path} is for {request.build.arch}, {request.board.name} is {request.board.arch}: name "
+            f"another build with --build (default: {request.board.build})"
+        )
+    if len(request.changes) < FEWEST_PLACEBOS:
+        raise ConfigError(f"{len(request.changes)} harmless changes teach nothing: name at least {FEWEST_PLACEBOS}")
+    if request.seeds and len(request.seeds) < FEWEST_BOOTS:
+        raise ConfigError(f"{len(request.seeds)} boots of a kernel teach nothing: name at least {FEWEST_BOOTS} seeds")
+    _known(request.output)
+
+
+def learn(request: Request) -> tuple[str, ...]:
+    """Build and boot what is missing, write what it teaches, and return a sentence for each case.
+
+    Raises:
+        BuildError: the kernel without a change cannot be built.
+        ConfigError: as `check`; or no case is left.
+        InfrastructureError: this machine cannot build or boot.
+        Interrupted: what was built and measured stays.
+    """
+    check(request)
+    files.require_free_space(request.work, needed_mib=4096)
+    cases = _cases(request)
+    with files.waiting_lock(request.work / "lock", f"learns in {request.work}", request.say):
+        names, compiler = _build(request)
+        kernels = ChangedKernels(
+            kernels=request.work / "kernels",
+            records=request.work / "records",
+            changes=request.changes,
+            profile=lambda _: request.profile,
+        )
+        boots = list(_boots(request, cases, (UNPATCHED, *names)))
+        _measure(request, kernels, boots)
+        return _write(request, kernels, boots, compiler)
+
+
+def _cases(request: Request) -> tuple[tuple[str, Case], ...]:
+    """Return what the profile measures, by board. Raises ConfigError."""
+    chosen = profile(request.profile, TOOLS)
+    every = tuple(
+        (board, case)
+        for board in (request.board.name, *chosen.beside(request.board.name))
+        for case in suites.cases((), request.profile, "default", board=board)
+    )
+    unknown = set(request.cases) - {case.name for _, case in every}
+    if unknown:
+        known = ", ".join(sorted({case.name for _, case in every}))
+        raise ConfigError(
+            f"--case {', '.join(sorted(unknown))}: no such case of {request.profile} (there are: {known})"
+        )
+    return tuple((board, case) for board, case in every if not request.cases or case.name in request.cases)
+
+
+def _build(request: Request) -> tuple[tuple[str, ...], str]:
+    """Build what is missing; return the changes that can be booted, and the compiler."""
+    copy = SourceCopy(request.work / "linux", request.tree, request.say)
+    options = Options(jobs=request.jobs, listener=Listener(notice=request.say))
+    built = [name for name, change in request.changes.items() if change.is_built]
+    began = time.monotonic()
+    unpatched = build(request.build, copy.with_change(None), request.work / "kernels" / UNPATCHED, options)
+    left_out = set()
+    for number, name in enumerate(built, start=1):
+        change = request.changes[name]
+        left = estimate(time.monotonic() - began, number, len(built) + 1)
+        request.say(f"kernel {number + 1} of {len(built) + 1}: {name}{f', {left}' if left else ''}")
+        try:
+            tree = copy.with_change(change)
+            build(change.description(request.build), tree, request.work / "kernels" / name, options)
+        except BuildError as error:
+            # Another kernel line may lack an option, or have another interface: the others teach as much.
+            left_out.add(name)
+            request.say(f"{name} is left out: {str(error).splitlines()[0]}")
+    names = tuple(name for name in request.changes if name not in left_out)
+    if len(names) < FEWEST_PLACEBOS:
+        raise ConfigError(
+            f"only {len(names)} harmless changes can be built from {request.tree.path}, and {FEWEST_PLACEBOS} are the "
+            "fewest that teach: look at the messages above"
+        )
+    return names, compiler_of(artefacts.load(unpatched.directory).toolchain or "")
+
+
+def compiler_of(toolchain: str) -> str:
+    """Return the compiler with the first number of its version, as `aarch64-linux-gnu-gcc 12`; empty if unknown."""
+    first = toolchain.partition(",")[0].split()
+    return f"{first[0]} {first[-1].partition('.')[0]}" if len(first) > 1 else ""
+
+
+def _boots(request: Request, cases: Sequence[tuple[str, Case]], names: Sequence[str]) -> Iterator[Boot]:
+    for board, case in cases:
+        seeds = request.seeds or profile(request.profile, TOOLS).of(case.tool.name, case.suite, case.load).seeds
+        for name in names:
+            for seed in seeds:
+                yield Boot(kernel=name, board=board, case=case, seed=seed)
+
+
+def _measure(request: Request, kernels: ChangedKernels, boots: Sequence[Boot]) -> None:
+    missing = [boot for boot in boots if kernels.stored(boot) is None]
+    request.say(f"{len(boots)} boots, of which {len(boots) - len(missing)} were measured before")
+    left: dict[tuple[str, str, str], int] = {}
+    for boot in missing:
+        left[boot.place] = left.get(boot.place, 0) + 1
+    began = time.monotonic()
+    for number, boot in enumerate(kernels.measure(missing, request.jobs), start=1):
+        left[boot.place] -= 1
+        if not left[boot.place]:
+            ahead = estimate(time.monotonic() - began, number, len(missing))
+            request.say(f"boot {number} of {len(missing)}{f', {ahead}' if ahead else ''}: {' '.join(boot.place)}")
+
+
+def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], compiler: str) -> tuple[str, ...]:
+    known, told = _known(request.output), []
+    for place in dict.fromkeys((boot.board, boot.case.name) for boot in boots):
+        mine = [boot for boot in boots if (boot.board, boot.case.name) == place]
+        lesson = _lesson(kernels, mine)
+        model = model_of([lesson], _note(lesson), compiler) if lesson.unpatched.records else None
+        name = " ".join(place)
+        if model is None:
+            told.append(f"{name}: nothing learnt: {_why(lesson)}")
+            continue
+        known = with_model(known, (place[0], lesson.unpatched.records[0].kernel.flavour, place[1]), model)
+        told.append(
+            f"{name}: {len(lesson.placebos)} harmless kernels, {lesson.distinct} of them with data of their own"
+        )
+    if known.cases:
+        request.output.parent.mkdir(parents=True, exist_ok=True)
+        files.write_text(request.output, placebos_text(known, _HEAD))
+    return tuple(told)
+
+
+def _lesson(kernels: ChangedKernels, boots: Sequence[Boot]) -> Lesson:
+    records: dict[str, list[Record]] = {}
+    for boot in boots:
+        record = records_file.read(kernels.path(boot).parent)
+        if not flawed(record, registry.not_applicable(boards.board(record.board))):
+            records.setdefault(boot.kernel, []).append(record)
+    made = {name: Boots(name, tuple(found)) for name, found in records.items()}
+    unpatched = made.pop(UNPATCHED, Boots(UNPATCHED, ()))
+    return Lesson(unpatched, {name: one for name, one in made.items() if len(one.records) >= FEWEST_BOOTS})
+
+
+def _why(lesson: Lesson) -> str:
+    if not lesson.unpatched.records:
+        return "no boot of the kernel without a change has a valid measurement: the tool failed, or lacks what it needs"
+    return (
+        f"{len(lesson.placebos)} harmless kernels have {FEWEST_BOOTS} measured boots or more, and {FEWEST_PLACEBOS} "
+        "are the fewest that teach, each figure being in every boot"
+    )
+
+
+def _note(lesson: Lesson) -> str:
+    environment = lesson.unpatched.records[0].environment
+    return f"Linux {environment.kernel_release}, {environment.emulator.replace('emulator version ', '')}"
+
+
+def _known(path: Path) -> Placebos:
+    """Return what a file says already. Raises ConfigError: it is wrong."""
+    return load_placebos([path] if path.is_file() else [], site.names("boards"))
