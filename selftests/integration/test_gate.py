@@ -68,6 +68,11 @@ def test_a_browser_shows_the_report(good_report: Path) -> None:
     assert "board virt-arm64" in text
     assert "kernel flavour preempt_rt" in text
     assert "Total 1 Passed 1" in text
+    # The first screen, and what of Allure's page its style relies on.
+    assert "PASS every limit was kept" in text
+    assert re.search(r'<html[^>]* data-section="default"[^>]* data-active-pane="tree"', done.stdout)
+    for tab in ("qualityGate", "globalAttachments", "globalErrors"):
+        assert f'data-testid="nav-tab-{tab}"' in done.stdout
 
 
 def test_seeds_are_phases(good_report: Path) -> None:

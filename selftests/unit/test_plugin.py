@@ -17,12 +17,14 @@ from _pytest.pytester import RunResult
 from selftests.fake_target import FakeTarget, arm, arms, measured, skipped, slow
 
 from rtgate.cli import suite_options
+from rtgate.cli.main import main
 from rtgate.errors import InfrastructureError
 from rtgate.measure import run as run_module
 from rtgate.measure.case import Arm, Case
 from rtgate.measure.profiles import profile
 from rtgate.measure.run import BootPool, Run
 from rtgate.records import record as records_file
+from rtgate.report import allure as results_writer
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.tools.cyclictest import Cyclictest
@@ -662,3 +664,52 @@ def test_verdicts_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "new").glob("*.json")] == ["verdict.json"]
     found = json.loads((tmp_path / "new" / "verdict.json").read_text())
     assert found == {"format": 1, "outcome": "MISS", "exit_code": 3, "verdicts": [], "explained": []}
+
+
+# pytester forgets what a session inside imported; matplotlib cannot be imported twice.
+assert results_writer
+
+
+def _allure(directory: Path) -> dict[str, bytes]:
+    """Return the content of results by name; Allure's library gives each result file another name each time."""
+    found = {}
+    for path in directory.iterdir():
+        data = path.read_bytes()
+        result = path.name.endswith("-result.json")
+        found[f"{json.loads(data)['uuid']}-result.json" if result else path.name] = data
+    return found
+
+
+def test_alluredir_has_what_the_report_of_the_same_records_has(suite: Suite) -> None:
+    for name in ("baseline", "candidate"):
+        for load in ("idle", "hackbench"):
+            _store(suite, FakeTarget({2: slow()} if (name, load) == ("candidate", "idle") else {}), load, name)
+    suite.pytest("--replay", "records", "--alluredir", "by-pytest").assert_outcomes(passed=1, failed=1)
+    assert main(["report", "records", "-o", "by-rtgate", "--no-html"]) == 0
+    by_pytest = _allure(suite.pytester.path / "by-pytest")
+    results = [json.loads(data) for name, data in by_pytest.items() if name.endswith("-result.json")]
+    assert {one["name"]: one["status"] for one in results} == {IDLE: "failed", LOADED: "skipped"}
+    assert {"categories.json", "environment.properties", "executor.json"} <= by_pytest.keys()
+    assert any(name.endswith("-attachment.svg") for name in by_pytest)
+    # Steps, plots, labels, environment and categories: to the byte.
+    assert by_pytest == _allure(suite.pytester.path / "by-rtgate" / "allure-results")
+
+
+def test_alluredir_keeps_what_other_tests_wrote(suite: Suite) -> None:
+    _both(suite, FakeTarget)
+    suite.tests.write_text(f"{SUITE}\n\ndef test_of_somebody_else():\n    print('said')\n")
+    for _ in range(2):
+        suite.pytest("--replay", "records", "--alluredir", "allure").assert_outcomes(passed=3)
+    found = [json.loads(path.read_text()) for path in (suite.pytester.path / "allure").glob("*-result.json")]
+    assert sorted(one["name"] for one in found) == [LOADED, IDLE, *["test_of_somebody_else"] * 2]
+
+
+def test_without_alluredir_or_judging_no_results_are_written(suite: Suite) -> None:
+    suite.fake(arm(FakeTarget()))
+    suite.measured("--no-judge", "--alluredir", "allure").assert_outcomes(passed=2)
+    # What the tests did, as pytest saw it: nothing was judged.
+    found = [json.loads(path.read_text()) for path in (suite.pytester.path / "allure").glob("*-result.json")]
+    assert len(found) == 2
+    assert not any(
+        label["value"] == "rtgate" for one in found for label in one["labels"] if label["name"] == "framework"
+    )

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+import allure
 import pytest
 
 from rtgate.cli import suite_options
@@ -28,7 +29,7 @@ from rtgate.measure.case import Case
 from rtgate.measure.profiles import Profile, profile
 from rtgate.measure.run import BootPool, Run, stored
 from rtgate.records import planned
-from rtgate.records.record import Record
+from rtgate.records.record import Record, read_all
 from rtgate.report.progress import Progress
 from rtgate.report.text import plain
 from rtgate.tools import Tool, registry
@@ -285,6 +286,8 @@ def measure(request: pytest.FixtureRequest) -> Measure:
     session = request.config.stash[_SESSION]
     progress = request.config.stash[_PROGRESS]
     case = session.cases[request.node.nodeid]
+    # By this label what --alluredir got of the test is found and replaced when everything is judged.
+    allure.dynamic.label("rtgate", case.name)  # type: ignore[no-untyped-call]
     capture: Any = request.config.pluginmanager.get_plugin("capturemanager")
 
     def now() -> None:
@@ -334,9 +337,22 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             ours.note(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
     path = Path(session.config.getoption("--verdict") or ours.records / "verdict.json")
     ours.judging.write(path, ours.records)
+    _write_allure(session.config, ours)
     bad = {Status.FAIL, Status.ERROR, Status.MISS}  # as for a test of its own
     if session.exitstatus == pytest.ExitCode.OK and any(one.status in bad for one in ours.compared):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _write_allure(config: pytest.Config, ours: Session) -> None:
+    """Write what `rtgate gate` writes to the directory of --alluredir, which is allure-pytest's option."""
+    directory = config.getoption("allure_report_dir", None)
+    if not directory:
+        return
+    from rtgate.report import allure as results  # noqa: PLC0415 - plots take a second to load
+
+    chosen = {case.name for case in ours.cases.values()}
+    records = [one for one in read_all(ours.records) if one.case in chosen and ours.board in (None, "", one.board)]
+    results.write(records, ours.verdicts, Path(directory), fresh=False)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

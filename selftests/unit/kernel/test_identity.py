@@ -31,6 +31,7 @@ def test_build_directories_are_no_source(fake_tree: Path) -> None:
 def test_git_tree(fake_tree: Path, git: Git) -> None:
     clean = identity.of_git(fake_tree, "6.12.7")
     assert (clean.kind, clean.dirty, clean.commit) == ("git", False, git("rev-parse", "HEAD"))
+    assert clean.subject == git("log", "-1", "--format=%s")
     git("tag", "-a", "v6.12", "-m", "v6.12")
     assert identity.of_git(fake_tree, "6.12.7").describe == "v6.12"
 

@@ -214,7 +214,7 @@ def verdict(status: Status, kind: Kind, sentence: str, **changes: str) -> Verdic
         "case": "latency/cyclictest:idle",
         **changes,
     }
-    fields |= {name: read_figure(fields[name]) for name in ("value", "limit") if name in fields}
+    fields |= {name: read_figure(fields[name]) for name in ("value", "limit", "baseline", "change") if name in fields}
     return Verdict(status=status, kind=kind, sentence=sentence, **fields)
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,11 +99,15 @@ def test_the_trace_holds_faults_and_last_words(results: Path) -> None:
 
 def test_the_description_shows_what_happened(results: Path) -> None:
     found = _results(results)
-    description = found["latency/cyclictest:idle"]["descriptionHtml"]
-    assert description.startswith("<p><b>FAIL limit: latency.max")
-    assert "<td>baseline</td>" in description
-    assert "data:image/svg+xml;base64," in description
-    assert found["latency/cyclictest:cpu"]["descriptionHtml"] == "<p><b>MISS missing: nothing was measured</b></p>"
+    idle = found["latency/cyclictest:idle"]
+    assert "<td>baseline</td>" in idle["descriptionHtml"]
+    assert "data:image/svg+xml;base64," in idle["descriptionHtml"]
+    # Allure shows the message of what failed above the description, and that of other tests not at all.
+    assert "FAIL limit" not in idle["descriptionHtml"]
+    assert "trace" not in idle["statusDetails"]
+    assert found["latency/cyclictest:hackbench"]["descriptionHtml"].startswith("<p><b>DONE not judged: no limit</b>")
+    assert "descriptionHtml" not in found["latency/cyclictest:cpu"]
+    assert found["latency/cyclictest:cpu"]["statusDetails"]["message"] == "MISS missing: nothing was measured"
 
 
 def test_what_changes_from_run_to_run_does_not_break_history(world: World, tmp_path: Path) -> None:
@@ -127,7 +133,7 @@ def test_every_attachment_exists_and_belongs_to_one(results: Path) -> None:
     assert len(set(sources)) == len(sources)
     assert {path.name for path in results.glob("*-attachment.*")} == set(sources)
     types = {attachment["type"] for item in items for attachment in item.get("attachments", [])}
-    assert types == {"image/svg+xml", "text/plain", "application/json"}
+    assert types == {"image/svg+xml", "image/png", "text/plain", "application/json"}
 
 
 def test_no_control_character_reaches_the_results(results: Path) -> None:
@@ -161,6 +167,15 @@ def test_the_run_is_described(results: Path) -> None:
     trends = json.loads((results / "rtgate-perf.json").read_text(encoding="utf-8"))
     (high,) = (one for one in trends if one["title"] == "latency/cyclictest:idle: maximum latency")
     assert (high["value"], high["unit"], high["better"]) == (131.4, "virtual us", "lower")
+
+
+def test_the_first_screen_links_to_the_tests(results: Path) -> None:
+    screen = (results / allure.FIRST_SCREEN).read_text(encoding="utf-8")
+    assert "the kernel reports a fault of its own" in screen
+    links = set(re.findall(r'href="#([0-9a-f]{32})"', screen))
+    # Allure names a test by the MD5 of its identifier.
+    assert links == {hashlib.md5(one["uuid"].encode()).hexdigest() for one in _results(results).values()}
+    assert screen.count("<img ") == 5
 
 
 def test_older_results_go_and_other_files_stay(world: World, tmp_path: Path) -> None:

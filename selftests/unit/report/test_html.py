@@ -66,6 +66,23 @@ def test_one_file_that_tells_nobody(tmp_path: Path, results: Path, monkeypatch: 
     ]
 
 
+@pytest.mark.parametrize("remembered", ["", "{damaged"])
+def test_the_first_screen_stands_above_allure_s_page(
+    tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], remembered: str
+) -> None:
+    (results / allure.FIRST_SCREEN).write_text("<section>FAIL <!-- rtgate: trend --></section>", encoding="utf-8")
+    (results / allure.FIGURES).write_text("[]", encoding="utf-8")
+    (tmp_path / "page.html").write_text(PAGE, encoding="utf-8")
+    monkeypatch.setenv(
+        "RTGATE_ALLURE", str(_program(tmp_path, f'mkdir page; cp "{tmp_path}/page.html" page/index.html'))
+    )
+    (tmp_path / "history").write_text(remembered, encoding="utf-8")
+    text = html.generate(results, tmp_path / "report", tmp_path / "history").read_text(encoding="utf-8")
+    assert "<body><section>FAIL </section>" in text
+    # A damaged history takes no verdict away.
+    assert ("no trend in the report" in capsys.readouterr().err) is bool(remembered)
+
+
 def test_a_failure_is_the_lab_s(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RTGATE_ALLURE", str(_program(tmp_path, "echo 'no such plugin' >&2; exit 3")))
     with pytest.raises(InfrastructureError, match="exit code 3: no such plugin"):
@@ -117,5 +134,7 @@ def test_the_real_allure(world: World, tmp_path: Path, monkeypatch: pytest.Monke
         page = html.generate(tmp_path / "results", tmp_path / "report").read_text(encoding="utf-8")
     assert "googletagmanager" not in page
     assert "rtgate: virt-arm64 6.12.107-rt" in page
+    assert "every limit was kept" in page.partition('id="app"')[0]
+    assert "Trend over 2 runs" in page
     assert len((tmp_path / "report" / "history.jsonl").read_text(encoding="utf-8").splitlines()) == 2
     assert {path.name for path in (tmp_path / "report").iterdir()} == {"index.html", "history.jsonl"}

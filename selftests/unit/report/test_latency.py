@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def _drawn(records: list[Record], verdicts: list[Verdict]) -> dict[str, str]:
     (case,) = cases(records, verdicts)
-    return {name: data.decode() for name, data in plots(case)}
+    return {name: picture.svg.decode() for name, picture in plots(case)}
 
 
 def test_few_boots_have_a_line_each_and_the_baseline_is_grey(world: World) -> None:

@@ -8,7 +8,16 @@ import matplotlib as mpl
 import pytest
 
 from rtgate.report.cases import figures
-from rtgate.report.plots import BootPoint, LimitLine, Series, binned, histogram_svg, seeds_svg
+from rtgate.report.plots import (
+    BootPoint,
+    LimitLine,
+    Series,
+    TrendLine,
+    binned,
+    boots_plot,
+    histogram_plot,
+    trend_plot,
+)
 from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity, Unit
 
@@ -33,12 +42,14 @@ def ids(svg: bytes) -> list[str]:
     return [found for element in ET.fromstring(svg).iter() if (found := element.get("id"))]
 
 
-def texts(svg: bytes) -> list[str]:
-    return [element.text for element in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text") if element.text]
+def texts(svg: bytes, within: str = "figure_1") -> list[str]:
+    """Return the texts of a group of the drawing."""
+    (group,) = (element for element in ET.fromstring(svg).iter() if element.get("id") == within)
+    return [element.text for element in group.iter("{http://www.w3.org/2000/svg}text") if element.text]
 
 
 def test_a_line_per_cpu_with_a_legend_and_the_limit(world: World) -> None:
-    svg = histogram_svg("idle", series(world.record(world.boot(cpus=2))), [LIMIT])
+    svg = histogram_plot("idle", series(world.record(world.boot(cpus=2))), [LIMIT]).svg
     assert [name for name in ids(svg) if name.startswith(("series", "limit", "maximum", "overflow"))] == [
         "series-0",
         "series-1",
@@ -55,7 +66,7 @@ def test_a_line_per_cpu_with_a_legend_and_the_limit(world: World) -> None:
 
 def test_real_microseconds_with_overflow(world: World) -> None:
     record = world.record(world.boot(seed=None, board="rk3568-evb1", high_us=1500, overflow=3, samples=40_000))
-    svg = histogram_svg("loaded", series(record), [])
+    svg = histogram_plot("loaded", series(record), []).svg
     assert "overflow: 3 samples at 1000 us or more" in texts(svg)
     assert "maximum 1500.0 us, beyond this plot" in texts(svg)
     assert "overflow" in ids(svg)
@@ -64,15 +75,15 @@ def test_real_microseconds_with_overflow(world: World) -> None:
 
 def test_the_same_input_gives_the_same_bytes(world: World) -> None:
     made = series(world.record(world.boot()))
-    first = histogram_svg("idle", made, [LIMIT])
+    first = histogram_plot("idle", made, [LIMIT]).svg
     with mpl.rc_context({"svg.hashsalt": "another", "lines.linewidth": 9.0}):
-        assert histogram_svg("idle", made, [LIMIT]) == first
+        assert histogram_plot("idle", made, [LIMIT]).svg == first
     assert mpl.rcParams["svg.fonttype"] == "path"
     assert b"<dc:date>" not in first
 
 
 def test_text_from_outside_cannot_break_the_drawing(world: World) -> None:
-    svg = histogram_svg("a $x_{$ <b>\x1b[31m& \x00", series(world.record(world.boot())), [LIMIT])
+    svg = histogram_plot("a $x_{$ <b>\x1b[31m& \x00", series(world.record(world.boot())), [LIMIT]).svg
     assert "a $x_{$ <b>& \ufffd" in texts(svg)
 
 
@@ -85,16 +96,16 @@ def test_nanoseconds_are_put_into_bins_of_a_microsecond() -> None:
 
 def test_a_histogram_in_which_everything_overflowed() -> None:
     lost = Histogram(unit=Unit.US, counts={}, overflow=7, limit=100)
-    svg = histogram_svg("all gone", [Series(label="CPU 0", histogram=lost, high=Quantity(900, Unit.US))], [])
+    svg = histogram_plot("all gone", [Series(label="CPU 0", histogram=lost, high=Quantity(900, Unit.US))], []).svg
     assert "overflow: 7 samples at 100 us or more" in texts(svg)
 
 
 def test_a_limit_of_another_clock_is_refused(world: World) -> None:
     made = series(world.record(world.boot()))
     with pytest.raises(ValueError, match="cannot be converted"):
-        histogram_svg("idle", made, [LimitLine(label="150 us", quantity=Quantity(150, Unit.US))])
+        histogram_plot("idle", made, [LimitLine(label="150 us", quantity=Quantity(150, Unit.US))])
     with pytest.raises(ValueError, match="at least one series"):
-        histogram_svg("idle", [], [])
+        histogram_plot("idle", [], [])
 
 
 def test_boots_as_dots() -> None:
@@ -105,12 +116,36 @@ def test_boots_as_dots() -> None:
         for seed in range(1, 41)
     ]
     points.append(BootPoint(label="seed 41", high=None, mean=None))
-    svg = seeds_svg("idle", points, [LIMIT])
-    assert seeds_svg("idle", points, [LIMIT]) == svg
+    svg = boots_plot("idle", points, [LIMIT]).svg
+    assert boots_plot("idle", points, [LIMIT]).svg == svg
     assert {"boots-maximum", "boots-average", "boots-no measurement", "limit-0"} <= set(ids(svg))
     (dots,) = (one for one in ET.fromstring(svg).iter() if one.get("id") == "boots-maximum")
     assert len([one for one in dots.iter() if one.tag.endswith("}use")]) == 40
     ticks = [text for text in texts(svg) if text.startswith("seed ")]
     assert 10 < len(ticks) <= 21
     with pytest.raises(ValueError, match="no boot"):
-        seeds_svg("idle", points[-1:], [])
+        boots_plot("idle", points[-1:], [])
+
+
+def test_marks_are_named_in_the_legend_where_no_label_hides_a_curve(world: World) -> None:
+    record = world.record(world.boot(seed=None, board="rk3568-evb1", high_us=900, overflow=3, samples=40_000))
+    near = [LimitLine(label="limit 901 us", quantity=Quantity(901, Unit.US))]
+    svg = histogram_plot("loaded", series(record), near).svg
+    inside = texts(svg, "axes_1")
+    assert {"limit 901 us", "maximum 900.0 us"} <= set(texts(svg, "legend_1"))
+    assert [text for text in inside if not text.replace(" ", "").isdigit()] == ["latency in us", "samples", "loaded"]
+
+
+def test_a_picture_is_png_too_and_the_same_each_time(world: World) -> None:
+    first, second = (histogram_plot("idle", series(world.record(world.boot())), [LIMIT]) for _ in range(2))
+    assert first.png.startswith(b"\x89PNG\r\n")
+    assert first == second
+
+
+def test_a_trend_has_its_unit_the_runs_and_where_the_level_changed() -> None:
+    runs = tuple(f"run {number}" for number in range(1, 7))
+    line = TrendLine(label="maximum\nvirtual us", runs=runs, values=(50, 51, 50, 60, 61, 60), changes=(3,))
+    found = texts(trend_plot("idle", [line]).svg)
+    assert {*runs, "maximum", "virtual us", "level changed at run 4", "idle"} <= set(found)
+    with pytest.raises(ValueError, match="at least one line"):
+        trend_plot("idle", [])

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
@@ -53,7 +54,9 @@ def test_real_boots_are_counted(world: World) -> None:
 def test_the_title_names_board_and_candidate(world: World) -> None:
     arms = (("baseline", "6.12.106"), ("candidate", "6.12.107"))
     records = [world.record(world.boot(arm=arm, release=release)) for arm, release in arms]
-    assert title(records) == "rtgate: virt-arm64 6.12.107"
+    assert title(records) == "rtgate: virt-arm64 6.12.107 aaaaaaaaaaaa"
+    built = [replace(one, kernel=replace(one.kernel, source='v6.12-1-g9be34d077e1a "sched"')) for one in records]
+    assert title(built) == "rtgate: virt-arm64 6.12.107 9be34d077e1a"
     assert title([]) == "rtgate: nothing measured"
 
 

@@ -36,8 +36,10 @@ def test_a_pass_is_short(world: World) -> None:
     assert re.search(r"^PASS +latency/cyclictest:idle +1 +[0-9.]+ +[0-9.]+ +61\.2 +80\.0 +0 *$", text, re.MULTILINE)
     assert "\nPASS: every limit was kept (1 PASS; exit code 0)\n" in text
     assert text.endswith("report: report/index.html\n")
-    assert text.startswith("virt-arm64, preempt_rt, 6.12.107-rt, latency in virtual us\n")
-    assert "arm" not in text.splitlines()[1].split()
+    first, kernel, header, *_ = text.splitlines()
+    assert first == "virt-arm64, preempt_rt, latency in virtual us"
+    assert kernel == "candidate  6.12.107-rt, tree at candidate, image aaaaaaaaaaaa"
+    assert header.split() == ["status", "case", "boots", "min", "avg", "max", "limit", "lost"]
 
 
 def test_boots_that_were_made_before_are_counted(world: World) -> None:
@@ -57,7 +59,9 @@ def test_boots_that_did_not_measure_are_not_counted_as_if_they_had(world: World)
 @pytest.mark.parametrize(
     ("status", "kind", "code", "outcome"),
     [
-        (Status.FAIL, Kind.LIMIT, 1, "FAIL: the kernel failed (1 FAIL; exit code 1)"),
+        (Status.FAIL, Kind.LIMIT, 1, "FAIL: the kernel breaks a limit (1 FAIL; exit code 1)"),
+        (Status.FAIL, Kind.HANG, 1, "FAIL: the kernel hangs (1 FAIL; exit code 1)"),
+        (Status.FAIL, Kind.LAB, 1, "FAIL: the kernel failed (1 FAIL; exit code 1)"),
         (Status.ERROR, Kind.VALIDITY, 4, "ERROR: a measurement was invalid, or output could not be read (1 ERROR;"),
         (Status.MISS, Kind.LAB, 3, "MISS: the lab failed, or something was not measured (1 MISS; exit code 3)"),
         (Status.DONE, Kind.UNJUDGED, 5, "DONE: inconclusive, or nothing was judged (1 DONE; exit code 5)"),
@@ -86,11 +90,53 @@ def test_a_terminal_gets_colours_and_wrapped_sentences(world: World) -> None:
 
 def test_both_arms_fit_into_eighty_columns(world: World) -> None:
     case = "latency/cyclictest:stress-ng"
-    records = [world.record(world.boot(case=case, arm=arm, high_us=131.4)) for arm in ("baseline", "candidate")]
+    highs = {"baseline": 131.4, "candidate": 144.54}
+    records = [world.record(world.boot(case=case, arm=arm, high_us=high)) for arm, high in highs.items()]
     text = _unstyled(_shown(records, [world.within_limit(case=case)], 0, tty=True))
-    assert re.search(rf"^PASS +{case} +candidate +1 ", text, re.MULTILINE)
-    assert re.search(rf"^ +{case} +baseline +1 ", text, re.MULTILINE)
+    assert re.search(rf"^PASS +{case} +mean +[0-9.]+ +[0-9.]+ +[-+][0-9.]+% +- +1", text, re.MULTILINE)
+    assert re.search(rf"^ +{case} +max +131\.4 +144\.5 +\+10\.0% +80\.0", text, re.MULTILINE)
+    assert re.search(r"^status +case +figure +baseline +candidate +change +limit +boots", text, re.MULTILINE)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+
+
+def test_both_kernels_are_told_apart(world: World) -> None:
+    records = [world.record(world.boot(arm=arm)) for arm in ("baseline", "candidate")]
+    told = ("v6.12 0123456789ab: Linux 6.12", "my-branch ba9876543210: sched: \x1b[1mfaster")
+    records = [replace(one, kernel=replace(one.kernel, source=by)) for one, by in zip(records, told, strict=True)]
+    text = _shown(records, [world.within_limit()], 0)
+    assert "\nbaseline   6.12.107-rt, v6.12 0123456789ab: Linux 6.12, image dddddddddddd\n" in text
+    assert "\ncandidate  6.12.107-rt, my-branch ba9876543210: sched: faster, image aaaaaaaaaaaa\n" in text
+
+
+def test_one_cause_is_said_once(world: World) -> None:
+    records = [world.record(world.boot(arm=arm)) for arm in ("baseline", "candidate")]
+    verdicts = [
+        world.verdict(
+            Status.FAIL,
+            Kind.REGRESSION,
+            f"latency {name} {change}: 25.0 virtual us before, 26.5 virtual us now",
+            measurement=f"latency {name}",
+            value="26.5 virtual us",
+            baseline="25.0 virtual us",
+            limit="25.5 virtual us",
+            change=change,
+        )
+        for name, change in (("mean", "+6.1%"), ("p50", "+6.3%"), ("p99", ""))
+    ]
+    text = _shown(records, verdicts, 1)
+    assert text.count("regression: ") == 1
+    assert "25.0 virtual us before, 26.5 virtual us now; also p50 +6.3%, p99 in single boots\n" in text
+    # The table has the numbers and the change that were judged.
+    assert re.search(r"^FAIL +\S+ +mean +25\.0 +26\.5 +\+6\.1% +25\.5 +1", text, re.MULTILINE)
+
+
+def test_signals_have_figures_too(world: World) -> None:
+    record = world.record(world.boot(case="signal/signaltest:idle"))
+    measurements = [one for one in record.measurements if one.quantity and one.name.startswith("latency.")]
+    renamed = tuple(replace(one, name=one.name.replace("latency", "roundtrip")) for one in measurements)
+    case = "signal/signaltest:idle"
+    text = _shown([replace(record, measurements=renamed)], [world.within_limit(case=case)], 0)
+    assert re.search(rf"^PASS +{case} +1 +[0-9.]+ +[0-9.]+ +61\.2 ", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("tty", [False, True])
@@ -110,6 +156,19 @@ def test_a_case_that_was_not_measured(world: World) -> None:
     assert re.search(r"^MISS +latency/cyclictest:idle +0 +- +- +- +- +-", text, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        ([Kind.REGRESSION], "the kernel became worse than the baseline; it keeps every limit"),
+        ([Kind.REGRESSION, Kind.SHARE], "the kernel breaks a limit, and became worse than the baseline"),
+        ([Kind.BOOT, Kind.REGRESSION, Kind.FAULT], "the kernel does not boot and reports a fault of its own"),
+    ],
+)
+def test_a_failure_is_told_by_what_is_worst(world: World, kinds: list[Kind], told: str) -> None:
+    verdicts = [world.verdict(Status.FAIL, kind, "why") for kind in kinds]
+    assert f"\nFAIL: {told} (1 FAIL; exit code 1)\n" in _shown([world.record(world.boot())], verdicts, 1)
+
+
 def test_nothing_at_all() -> None:
     assert "MISS: the lab failed, or something was not measured (no case; exit code 3)" in _shown([], [], 3)
 
@@ -127,5 +186,5 @@ def test_two_boards_have_a_table_each(world: World) -> None:
     records = [world.record(world.boot()), world.record(world.boot(board="rk3568-evb1", seed=None, high_us=95))]
     verdicts = [world.within_limit(), world.within_limit(board="rk3568-evb1", limit="150 us")]
     text = _shown(records, verdicts, 0)
-    assert "rk3568-evb1, preempt_rt, 6.12.107-rt, latency in us\n" in text
+    assert "rk3568-evb1, preempt_rt, latency in us\n" in text
     assert re.search(r"95\.0 +150\.0", text)

@@ -112,6 +112,28 @@ def test_a_kernel_that_says_nothing_must_prove_to_be_real_time(lab: Lab) -> None
     assert arm.kernel.flavour == "generic"
 
 
+@pytest.mark.parametrize(
+    ("describe", "dirty", "expected"),
+    [
+        ("v6.12-1-g9be34d077e1a", False, 'v6.12-1-g9be34d077e1a "sched: faster"'),
+        ("v6.12", False, 'v6.12 9be34d077e1a "sched: faster"'),
+        ("v6.12", True, 'v6.12 9be34d077e1a "sched: faster" with local changes 0123abcd'),
+    ],
+)
+def test_a_kernel_is_named_by_tag_commit_and_subject(lab: Lab, describe: str, dirty: bool, expected: str) -> None:
+    source: dict[str, str | bool] = {
+        "kind": "git",
+        "version": "6.12.0",
+        "commit": "9be34d077e1a" + "0" * 28,
+        "describe": describe,
+        "subject": "sched: faster",
+        "dirty": dirty,
+        "fingerprint": "0123abcd" + "0" * 56,
+    }
+    build = replace(artefacts.load(lab.kernel), source=source)
+    assert identity(build, None).source == expected
+
+
 def test_two_kernels_are_two_arms_that_end_together(lab: Lab) -> None:
     made, stop = make_arms(_request({"baseline": lab.kernel, "candidate": lab.kernel}))
     assert [arm.name for arm in made] == ["baseline", "candidate"]

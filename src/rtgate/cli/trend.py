@@ -199,8 +199,12 @@ def _plot(trends: Sequence[Trend], directory: Path, board: str) -> None:
                 for trend in trends
                 if trend.case == case
             ]
-            path = directory / f"{case.replace('/', '.').replace(':', '.')}.svg"
-            path.write_bytes(plots.trend_svg(f"{case} on {board}", lines))
-            print(f"rtgate: {path}", file=sys.stderr)
+            title = f"{case} on {board}: times the first run, more is worse"
+            picture = plots.trend_plot(title, lines)
+            stem = case.replace("/", ".").replace(":", ".")
+            for suffix, data in (("svg", picture.svg), ("png", picture.png)):
+                path = directory / f"{stem}.{suffix}"
+                path.write_bytes(data)
+                print(f"rtgate: {path}", file=sys.stderr)
     except OSError as error:
         raise InfrastructureError(f"{directory} cannot be written: {error}") from error

@@ -133,6 +133,8 @@ def verdict(subject: Subject, finding: Finding) -> Verdict:
         measurement=finding.measurement,
         value=finding.value,
         limit=finding.limit,
+        baseline=finding.baseline,
+        change=finding.change,
         source=finding.source,
         boot=finding.boot,
         ruled_out=finding.ruled_out,

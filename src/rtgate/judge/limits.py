@@ -26,6 +26,8 @@ class Finding:
     sentence: str
     value: Figure | None = None
     limit: Figure | None = None
+    baseline: Figure | None = None
+    change: Figure | None = None
     boot: str = ""
     measurement: str = ""
     source: str = ""

@@ -11,7 +11,7 @@ from typing import Any
 
 from rtgate.units import Quantity, Unit
 
-_FIGURES = ("value", "limit")
+_FIGURES = ("value", "limit", "baseline", "change")
 
 
 class Status(Enum):
@@ -93,6 +93,8 @@ class Verdict:
         sentence: what, how much, the limit, where the limit comes from: fit for a report's headline.
         value: the figure that decided; None without one.
         limit: the limit; None without one.
+        baseline: what `value` was with the baseline; None where nothing was compared.
+        change: from `baseline` to `value`, as the comparison estimates it: not the quotient of both medians.
         boot: the boot that decided, as people name it; empty when all did.
         ruled_out: which changes the boots rule out at 95 %: figure, change, value, unit.
         detectable: which changes these boots would have found: change, from (a share; None for none tried), chance.
@@ -109,6 +111,8 @@ class Verdict:
     measurement: str = ""
     value: Figure | None = None
     limit: Figure | None = None
+    baseline: Figure | None = None
+    change: Figure | None = None
     source: str = ""
     boot: str = ""
     ruled_out: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
@@ -126,7 +130,7 @@ class Verdict:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Verdict:
         """Return the verdict of an entry of verdict.json. Raises KeyError, TypeError or ValueError."""
-        figures = {name: Figure.from_json(data[name]) if data[name] else None for name in _FIGURES}
+        figures = {name: Figure.from_json(data[name]) if data.get(name) else None for name in _FIGURES}
         lists = {name: tuple(data.get(name, ())) for name in (*_MAPPINGS, "not_looked_at")}
         return cls(**{**data, **figures, **lists, "status": Status(data["status"]), "kind": Kind(data["kind"])})
 

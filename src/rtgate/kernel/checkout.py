@@ -61,6 +61,7 @@ def _tree(git: list[str], place: Path, repository: Path, commit: str) -> Tree:
         fingerprint=hashlib.sha256(f"{commit}\n".encode()).hexdigest(),
         commit=commit,
         describe=described or commit[:12],
+        subject=process.output([*git, "log", "-1", "--format=%s", commit]).strip(),
         dirty=False,
     )
     return Tree(place, version, source, owned=True)

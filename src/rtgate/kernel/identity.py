@@ -26,6 +26,7 @@ class SourceIdentity:
         kind: `debian` (a source package), `git`, or `directory`.
         fingerprint: SHA-256 that changes whenever any source file does. Of a directory it covers names, sizes and
             times, not contents: it compares states of one machine, not of two.
+        subject: the first line of the commit's message.
         dirty: whether a git tree differs from its commit.
     """
 
@@ -38,6 +39,7 @@ class SourceIdentity:
     pinned: bool | None = None
     commit: str | None = None
     describe: str | None = None
+    subject: str | None = None
     dirty: bool | None = None
 
     def as_json(self) -> dict[str, str | bool]:
@@ -65,6 +67,7 @@ def of_git(tree: Path, version: str) -> SourceIdentity:
         fingerprint=state.hexdigest(),
         commit=commit,
         describe=described.stdout.strip() or commit[:12],
+        subject=_git(tree, "log", "-1", "--format=%s", commit).strip(),
         dirty=bool(changes or untracked),
     )
 

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import hashlib
-import html
+import itertools
 import json
 import os
 import re
 import uuid
-from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from allure_commons.logger import AllureFileLogger
@@ -22,9 +21,10 @@ from rtgate import __version__, files, site
 from rtgate.board import boards
 from rtgate.board.boot import State
 from rtgate.errors import InfrastructureError
-from rtgate.judge.verdict import Status, Verdict
+from rtgate.judge.verdict import Status, Verdict, exit_code
 from rtgate.records.record import Record
-from rtgate.report.cases import CaseReport, cases, cpus, figures
+from rtgate.report import page
+from rtgate.report.cases import CaseReport, cases, figures
 from rtgate.report.categories import CATEGORIES, message
 from rtgate.report.steps import Attachment, Step, steps, times
 from rtgate.report.surroundings import properties, surroundings, title
@@ -41,8 +41,28 @@ _STATUSES = {
     Status.SKIP: AllureStatus.SKIPPED,
 }
 _SEVERITIES = {"latency": "critical", "scheduling": "critical", "irq": "critical"}
-_TYPES = {"svg": "image/svg+xml", "txt": "text/plain", "json": "application/json", "gz": "application/gzip"}
-_OURS = ("*-result.json", "*-attachment.*", "*-perf.json", "categories.json", "environment.properties", "executor.json")
+_TYPES = {
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "txt": "text/plain",
+    "json": "application/json",
+    "gz": "application/gzip",
+}
+FIRST_SCREEN = "rtgate-first-screen.html"
+"""The file of the results that `html.generate` puts above Allure's page."""
+FIGURES = "rtgate-perf.json"
+"""The file of the results that names the figures of this run, for trends."""
+MEASURED = "rtgate"
+"""The label by which rtgate's pytest plugin marks what allure-pytest writes of a test that measures."""
+_OURS = (
+    "*-result.json",
+    "*-attachment.*",
+    "*-perf.json",
+    "categories.json",
+    "environment.properties",
+    "executor.json",
+    FIRST_SCREEN,
+)
 _SPACE = uuid.UUID("6f0a3c52-6d0c-5b3e-9f57-0c2f4b1d7a10")  # of rtgate's own name-based identifiers
 
 
@@ -51,14 +71,20 @@ def write(
     verdicts: Sequence[Verdict],
     directory: Path,
     not_applicable: Mapping[str, Mapping[str, str]] | None = None,
+    *,
+    code: int | None = None,
+    fresh: bool = True,
 ) -> None:
-    """Write the results; older results in the directory are removed.
+    """Write the results.
 
     Args:
         records: all records of the run, of every arm.
         verdicts: what they were judged to be.
         directory: the results directory, made when missing.
         not_applicable: by board: reasons, by validity check, why it does not apply; read from the boards when None.
+        code: the run's exit code; that of the verdicts when None.
+        fresh: whether older results in the directory are removed; otherwise only what allure-pytest wrote of the tests
+            that are written here (`MEASURED`), because other tests and other boards have theirs there.
 
     Raises:
         InfrastructureError: the directory cannot be written.
@@ -68,18 +94,57 @@ def write(
         not_applicable = {case.board: _declared(case.board) for case in found}
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for path in (path for pattern in _OURS for path in directory.glob(pattern)):
-            path.unlink()
+        for path in _older(directory) if fresh else _replaced(directory, {_uuid(case) for case in found}):
+            path.unlink(missing_ok=True)
         writer = _Writer(directory)
+        plots: dict[str, bytes] = {}
         for case in found:
-            writer.case(case, steps(case, not_applicable.get(case.board, {})))
+            content = steps(case, not_applicable.get(case.board, {}))
+            plot = _histogram(content)
+            plots |= {_link(case): plot} if plot else {}
+            writer.case(case, content, plot)
         _write_run(records, found, directory)
+        screen = page.first_screen(found, exit_code(verdicts) if code is None else code, plots, _link)
+        (directory / FIRST_SCREEN).write_text(screen, encoding="utf-8")
     except OSError as error:
         raise InfrastructureError(f"the report could not be written to {directory}: {error}") from error
 
 
+def _older(directory: Path) -> list[Path]:
+    return [path for pattern in _OURS for path in directory.glob(pattern)]
+
+
+def _replaced(directory: Path, written: Collection[str]) -> list[Path]:
+    """Return the files of measured tests that allure-pytest wrote before everything was judged, or an earlier run."""
+    found: list[Path] = []
+    measured = set()
+    for path in directory.glob("*-result.json"):
+        result = json.loads(path.read_text(encoding="utf-8"))
+        if result["uuid"] in written or any(label["name"] == MEASURED for label in result.get("labels", ())):
+            measured.add(result["uuid"])
+            found += [path, *(directory / one["source"] for one in result.get("attachments", ()))]
+    for path in directory.glob("*-container.json"):  # what fixtures did around them
+        children = set(json.loads(path.read_text(encoding="utf-8")).get("children", ()))
+        found += [path] if children <= measured else []
+    return found
+
+
 def _declared(board: str) -> Mapping[str, str]:
     return registry.not_applicable(boards.board(board)) if board in site.names("boards") else {}
+
+
+def _histogram(content: Sequence[Step]) -> bytes | None:
+    every = (one for step in content for one in step.attachments)
+    return next((one.data for one in every if one.name == "latency histogram" and one.suffix == "svg"), None)
+
+
+def _uuid(case: CaseReport) -> str:
+    return str(uuid.uuid5(_SPACE, _identity(case)))
+
+
+def _link(case: CaseReport) -> str:
+    """Return a case's address in Allure's page, which names a test by the MD5 of its identifier."""
+    return f"#{hashlib.md5(_uuid(case).encode(), usedforsecurity=False).hexdigest()}"
 
 
 class _Writer:
@@ -87,11 +152,12 @@ class _Writer:
 
     def __init__(self, directory: Path) -> None:
         self._logger = AllureFileLogger(str(directory))  # type: ignore[no-untyped-call]
-        self._attached = 0
+        self._names: Iterator[uuid.UUID] = iter(())
 
-    def case(self, case: CaseReport, content: Sequence[Step]) -> None:
+    def case(self, case: CaseReport, content: Sequence[Step], plot: bytes | None) -> None:
+        self._names = (uuid.uuid5(_SPACE, f"{_uuid(case)} {number}") for number in itertools.count())
         result = TestResult(
-            uuid=str(uuid.uuid5(_SPACE, _identity(case))),
+            uuid=_uuid(case),
             name=case.case,
             fullName=f"{case.board}/{case.case}",
             testCaseId=_digest(case.board, case.flavour, case.case),
@@ -100,7 +166,7 @@ class _Writer:
             status=_STATUSES[case.status],
             statusDetails=StatusDetails(message=message(case.headline), trace=_trace(case)),
             stage="finished",
-            descriptionHtml=_description(case, content),
+            descriptionHtml=page.description(case, plot),
             labels=_labels(case),
             parameters=_parameters(case),
         )
@@ -129,8 +195,7 @@ class _Writer:
     def _attach(self, item: ExecutableItem, attachments: Sequence[Attachment]) -> None:
         for attachment in attachments:
             # Allure 3 shows a file that two attachments share in one of them only, so every one has its own.
-            self._attached += 1
-            name = f"{uuid.uuid5(_SPACE, str(self._attached))}-attachment.{attachment.suffix}"
+            name = f"{next(self._names)}-attachment.{attachment.suffix}"
             self._logger.report_attached_data(attachment.data, name)  # type: ignore[no-untyped-call]
             kind = _TYPES[attachment.suffix]
             item.attachments.append(AllureAttachment(name=plain(attachment.name), source=name, type=kind))
@@ -184,47 +249,15 @@ def _parameters(case: CaseReport) -> list[Parameter]:
 
 
 def _trace(case: CaseReport) -> str:
-    """Return all verdicts, then the kernel's faults, then the last words of boots that did not end well."""
-    ordered = sorted(case.verdicts, key=lambda verdict: verdict.status.rank)
-    parts = ["\n".join(message(verdict) for verdict in ordered)]
+    """Return the kernel's faults, then the last words of boots that did not end well."""
+    parts = []
     for record in case.records:
         parts += [f"{record.boot}: {fault.kind}\n{plain(fault.text)}" for fault in record.faults]
         console = record.directory / "console.log" if record.directory else None
         if record.state not in {State.MEASURED, State.LAB} and console is not None and console.is_file():
             end = last_lines(files.read_bytes(console, files.RAW_LIMIT))
             parts.append(f"{record.boot}: last lines of the console\n{end}")
-    return "\n\n".join(part for part in parts if part)
-
-
-def _description(case: CaseReport, content: Sequence[Step]) -> str:
-    """Return the headline, the figures as a table, and the histogram, as HTML; everything from a board is escaped.
-
-    The headline stands here too because Allure 3 shows a message only for tests that failed or are broken.
-    """
-    head = f"<p><b>{html.escape(message(case.headline))}</b></p>"
-    plot = next((one for step in content for one in step.attachments if one.name == "latency histogram"), None)
-    if plot is None:
-        return head
-    rows = [_row(case.arm, case.records, None)]
-    several = cpus(case.records)
-    rows += [_row(f"{case.arm}, CPU {cpu}", case.records, cpu) for cpu in several if len(several) > 1]
-    if case.baseline:
-        rows.append(_row(case.other_arm, case.baseline, None))
-    image = f'<p><img alt="latency histogram" src="data:image/svg+xml;base64,{b64encode(plot.data).decode()}"></p>'
-    unit = "virtual us" if any(record.virtual_time for record in (*case.records, *case.baseline)) else "us"
-    columns = "".join(f"<th>{name}</th>" for name in ("", "boots", "min", "avg", "max", "in", "lost wake-ups"))
-    limit = case.limit("latency.max")
-    note = f"; limit of the maximum: {limit}" if limit else ""
-    return f"{head}<p>Latency in {unit}{note}</p><table><tr>{columns}</tr>{''.join(rows)}</table>{image}"
-
-
-def _row(label: str, records: Sequence[Record], cpu: str | None) -> str:
-    found = figures(records, cpu)
-    numbers = [f"{value.value:.1f}" if value else "-" for value in (found.low, found.mean, found.high)]
-    worst = found.worst.boot if found.worst else "-"
-    lost = "-" if found.lost is None else str(found.lost)
-    cells = (label, str(len(records)), *numbers, worst, lost)
-    return "<tr>" + "".join(f"<td>{html.escape(plain(cell))}</td>" for cell in cells) + "</tr>"
+    return "\n\n".join(parts)
 
 
 def _write_run(records: Sequence[Record], found: Sequence[CaseReport], directory: Path) -> None:
@@ -242,7 +275,7 @@ def _write_run(records: Sequence[Record], found: Sequence[CaseReport], directory
         "reportName": title(records),
     }
     _write_json(directory / "executor.json", {name: plain(value) for name, value in executor.items() if value})
-    _write_json(directory / "rtgate-perf.json", [entry for case in found for entry in _trends(case)])
+    _write_json(directory / FIGURES, [entry for case in found for entry in _trends(case)])
 
 
 def _trends(case: CaseReport) -> list[dict[str, object]]:

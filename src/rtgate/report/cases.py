@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
@@ -70,10 +70,21 @@ class CaseReport:
         return ", ".join(sorted({record.arm for record in self.baseline}))
 
     @property
+    def causes(self) -> tuple[Verdict, ...]:
+        """The verdicts, worst first; regressions are one: a change that moves a mean moves most quantiles with it."""
+        ordered = sorted(self.verdicts or (self._silent(),), key=lambda verdict: verdict.status.rank)
+        first, *others = [one for one in ordered if one.kind is Kind.REGRESSION] or ordered[:1]
+        if not others:
+            return tuple(ordered)
+        also = ", ".join(_moved(one, first.measurement.partition(" ")[0]) for one in others)
+        told = replace(first, sentence=f"{first.sentence}; also {also}")
+        return tuple(told if one is first else one for one in ordered if one not in others)
+
+    @property
     def headline(self) -> Verdict:
         """The verdict that stands for the case: its worst, but one that did not decide is never hidden by a PASS."""
-        found = self.verdicts or (self._silent(),)
-        lead = min(found, key=lambda verdict: verdict.status.rank)
+        found = self.causes
+        lead = found[0]
         if lead.status is not Status.PASS:
             return lead
         # A guarantee that was kept does not make up for figures that nobody judged.
@@ -126,20 +137,40 @@ def cases(records: Sequence[Record], verdicts: Sequence[Verdict]) -> tuple[CaseR
     return tuple(found)
 
 
+def change(baseline: Quantity, judged: Quantity) -> str:
+    """Return how much a figure changed, as a share of the baseline; as a number where the baseline is zero."""
+    moved = judged.to(baseline.unit).value - baseline.value
+    return f"{moved / abs(baseline.value):+.1%}" if baseline.value else f"{moved:+g}"
+
+
+def _moved(verdict: Verdict, family: str) -> str:
+    """Return a further regression in short: its figure without what is measured, and by how much it changed."""
+    name = verdict.measurement.removeprefix(f"{family} ")
+    return f"{name} {verdict.change}" if verdict.change else f"{name} in single boots"
+
+
 def microseconds(quantity: Quantity) -> Quantity:
     """Return a time in the microseconds of its own clock."""
     return quantity.to(Unit.VIRTUAL_US if quantity.unit.virtual else Unit.US)
 
 
+def family(records: Sequence[Record]) -> str:
+    """Return what the tool measures, as measurements are named: `latency`, or `roundtrip` of signals."""
+    measured = [one.name for record in records for one in record.measurements]
+    names = [name.removesuffix(".max") for name in measured if name.endswith(".max")]
+    return "latency" if "latency" in names or not names else names[0]
+
+
 def figures(records: Sequence[Record], cpu: str | None = None) -> Figures:
     """Return the latency figures over boots, of one CPU or of all."""
-    lows = _values(records, "latency.min", cpu)
-    highs = _values(records, "latency.max", cpu)
+    name = family(records)
+    lows = _values(records, f"{name}.min", cpu)
+    highs = _values(records, f"{name}.max", cpu)
     losses = _values(records, "wakeups.lost", cpu)
     high, worst = max(highs, key=lambda entry: entry[0].value, default=(None, None))
     return Figures(
         low=min((value for value, _ in lows), key=lambda value: value.value, default=None),
-        mean=_mean(records, cpu),
+        mean=_mean(records, name, cpu),
         high=high,
         worst=worst,
         lost=int(sum(value.value for value, _ in losses)) if losses else None,
@@ -155,9 +186,9 @@ def _values(records: Sequence[Record], name: str, cpu: str | None) -> list[tuple
     ]
 
 
-def _mean(records: Sequence[Record], cpu: str | None) -> Quantity | None:
+def _mean(records: Sequence[Record], name: str, cpu: str | None) -> Quantity | None:
     """Return the average of all wake-ups: a boot that woke up more often weighs more."""
-    means, weights = _values(records, "latency.avg", cpu), _values(records, "wakeups", cpu)
+    means, weights = _values(records, f"{name}.avg", cpu), _values(records, "wakeups", cpu)
     if not means:
         return None
     shares = [weight.value for weight, _ in weights] if len(weights) == len(means) else [1.0] * len(means)

@@ -18,7 +18,11 @@ from pathlib import Path
 
 from rtgate import site
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.report import allure
 from rtgate.report.categories import CATEGORIES
+from rtgate.report.notices import say
+from rtgate.report.page import TREND
+from rtgate.report.trend import trend
 
 VERSION = "3.18.0"
 """The Allure that rtgate was tested with: the one of package.json, which a wheel does not have."""
@@ -63,12 +67,28 @@ def generate(results: Path, output: Path, history: Path | None = None) -> Path:
             made = work / "page" / "index.html"
             if not made.is_file():
                 raise InfrastructureError(f"Allure made no index.html from {results}")
-            page = _TRACKING.sub("", made.read_text(encoding="utf-8")).replace("<head>", f"<head>{_POLICY}", 1)
+            text = _TRACKING.sub("", made.read_text(encoding="utf-8")).replace("<head>", f"<head>{_POLICY}", 1)
+            text = text.replace("<body>", f"<body>{_first_screen(results, remembered)}", 1)
             target = output / "index.html"
-            target.write_text(page, encoding="utf-8")
+            target.write_text(text, encoding="utf-8")
             return target
     except OSError as error:
         raise InfrastructureError(f"the report could not be written to {output}: {error}") from error
+
+
+def _first_screen(results: Path, history: Path) -> str:
+    """Return the first screen with the trend; nothing for results that rtgate did not write."""
+    try:
+        screen = (results / allure.FIRST_SCREEN).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    try:
+        shown = trend(results / allure.FIGURES, history)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        # A verdict must not get lost for what earlier runs left.
+        say(f"no trend in the report: {history} cannot be read ({type(error).__name__})")
+        shown = ""
+    return screen.replace(TREND, shown)
 
 
 def _command() -> list[str]:

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, cpus, figures
-from rtgate.report.plots import BootPoint, LimitLine, Series, histogram_svg, seeds_svg
+from rtgate.report.plots import BootPoint, LimitLine, Picture, Series, boots_plot, histogram_plot
 from rtgate.tools.measurement import Histogram, Measurement
 
 _MOST_LINES = 7  # more lines than colours cannot be told apart: then boots are added up
 
 
-def plots(case: CaseReport) -> list[tuple[str, bytes]]:
-    """Return the case's plots as SVG, by name; none when nothing was measured."""
+def plots(case: CaseReport) -> list[tuple[str, Picture]]:
+    """Return the case's plots by name; none when nothing was measured."""
     many = max(len(_histograms(case.records)), len(_histograms(case.baseline))) > _MOST_LINES
     series = (
-        [*_merged(case.records), *_merged(case.baseline, baseline=True)]
+        [*_merged(case.records, told=bool(case.baseline)), *_merged(case.baseline, told=True, baseline=True)]
         if many
         else [*_single(case.records), *_single_baseline(case.baseline)]
     )
@@ -31,13 +31,13 @@ def plots(case: CaseReport) -> list[tuple[str, bytes]]:
         if limit.unit.dimension == series[0].histogram.unit.dimension
     ]
     title = f"{case.case} on {case.board}, {case.arm}, {case.flavour or 'unknown flavour'}"
-    found = [("latency histogram", histogram_svg(title, series, lines))]
+    found = [("latency histogram", histogram_plot(title, series, lines))]
     if len(case.records) > 1 and any(not one.baseline for one in series):
         points = []
         for record in case.records:
             here = figures([record])
             points.append(BootPoint(label=record.boot, high=here.high, mean=here.mean))
-        found.append(("latency by boot", seeds_svg(f"{title}: maximum and average of each boot", points, lines)))
+        found.append(("latency by boot", boots_plot(f"{title}: maximum and average of each boot", points, lines)))
     return found
 
 
@@ -77,8 +77,11 @@ def _single_baseline(records: Sequence[Record]) -> list[Series]:
     ]
 
 
-def _merged(records: Sequence[Record], *, baseline: bool = False) -> list[Series]:
-    """Return a line for each CPU over all boots; histograms of different ranges cannot be added and stay apart."""
+def _merged(records: Sequence[Record], *, told: bool, baseline: bool = False) -> list[Series]:
+    """Return a line for each CPU over all boots; histograms of different ranges cannot be added and stay apart.
+
+    The kernel's name stands in the legend where it is `told`.
+    """
     groups: dict[tuple[str, str, int], list[tuple[Record, Histogram]]] = {}
     for record, one, histogram in _histograms(records):
         key = (one.labels.get("cpu", ""), histogram.unit.value, histogram.limit)
@@ -86,7 +89,7 @@ def _merged(records: Sequence[Record], *, baseline: bool = False) -> list[Series
     made = []
     for (cpu, _, _), members in groups.items():
         here = figures([record for record, _ in members], cpu or None)
-        arm = f"{members[0][0].arm}, " if baseline else ""
+        arm = f"{members[0][0].arm}, " if told else ""
         name = f"CPU {cpu}, " if cpu else ""
         series = Series(
             label=f"{arm}{name}{_boots(members)}",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Latency plots as SVG, in the manner that real-time engineers know from OSADL's farm.
+"""Latency plots as SVG and PNG, in the manner that real-time engineers know from OSADL's farm.
 
-The same input gives the same bytes: no date, no random identifiers, text kept as text.
+The same input gives the same bytes: no date, no random identifiers; SVG keeps text as text. What a mark means stands in
+the legend and not beside the mark, so that no label hides a curve or another label.
 """
 
 from __future__ import annotations
@@ -37,6 +38,14 @@ _STYLE: dict[Any, Any] = {
     "legend.fontsize": 9,
     "path.simplify": False,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """One plot in both formats: SVG for screens, PNG for mails, chats and merge requests, which show no SVG."""
+
+    svg: bytes
+    png: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +88,8 @@ class TrendLine:
     """One metric over runs.
 
     Attributes:
-        values: each run's, in terms of the first one's; more is worse.
+        label: what is drawn, with its unit.
+        values: each run's.
         changes: indices of the runs where the level changed and stayed.
     """
 
@@ -89,7 +99,7 @@ class TrendLine:
     changes: tuple[int, ...] = ()
 
 
-def histogram_svg(title: str, series: Sequence[Series], limits: Sequence[LimitLine]) -> bytes:
+def histogram_plot(title: str, series: Sequence[Series], limits: Sequence[LimitLine]) -> Picture:
     """Return the histogram of latencies: linear microseconds across, number of samples on a log scale up.
 
     Raises:
@@ -109,8 +119,8 @@ def histogram_svg(title: str, series: Sequence[Series], limits: Sequence[LimitLi
         axes.set_xlim(0.0, edge)
         for number, limit in enumerate(limits):
             value = limit.quantity.to(unit).value
-            axes.axvline(value, color=_LIMIT, linestyle="dashed", linewidth=1.2, gid=f"limit-{number}")
-            _note(axes, value, 0.5, plain(limit.label), _LIMIT, rotated=True)
+            line = axes.axvline(value, color=_LIMIT, linestyle="dashed", linewidth=1.2, gid=f"limit-{number}")
+            line.set_label(plain(limit.label))
         _mark_maximum(axes, series, edge, unit)
         _mark_overflow(axes, series, unit)
         axes.set_title(plain(title), fontsize=11)
@@ -118,10 +128,10 @@ def histogram_svg(title: str, series: Sequence[Series], limits: Sequence[LimitLi
         axes.set_ylabel("samples")
         axes.grid(visible=True, alpha=0.25, linewidth=0.5)
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
-        return _svg(figure)
+        return _picture(figure)
 
 
-def seeds_svg(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLine]) -> bytes:
+def boots_plot(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLine]) -> Picture:
     """Return the maximum and the average of each boot as dots, with the limits; a boot without figures is a cross.
 
     Raises:
@@ -150,11 +160,11 @@ def seeds_svg(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLine
         axes.set_ylabel(f"latency in {unit}")
         axes.grid(visible=True, axis="y", alpha=0.25, linewidth=0.5)
         figure.legend(loc="outside lower center", ncols=4, frameon=False)
-        return _svg(figure)
+        return _picture(figure)
 
 
-def trend_svg(title: str, lines: Sequence[TrendLine]) -> bytes:
-    """Return each metric's way from run to run as a panel of its own, with a line where its level changed.
+def trend_plot(title: str, lines: Sequence[TrendLine]) -> Picture:
+    """Return each metric from run to run as a panel of its own, with a line where its level changed.
 
     Raises:
         ValueError: there is no line.
@@ -168,7 +178,9 @@ def trend_svg(title: str, lines: Sequence[TrendLine]) -> bytes:
             axes.plot(line.values, marker="o", markersize=4, color=_COLOURS[0], linewidth=1.0, gid=f"trend-{number}")
             for change in line.changes:
                 axes.axvline(change - 0.5, color=_LIMIT, linestyle="dashed", linewidth=1.2, gid=f"change-{number}")
-                _note(axes, change - 0.5, 0.9, plain(line.runs[change]), _LIMIT)
+            if line.changes:
+                changed = ", ".join(plain(line.runs[change]) for change in line.changes)
+                axes.set_title(f"level changed at {changed}", fontsize=9, color=_LIMIT, loc="right")
             axes.set_ylabel(plain(line.label), fontsize=9)
             axes.grid(visible=True, axis="y", alpha=0.25, linewidth=0.5)
             step = max(1, -(-len(line.runs) // 20))
@@ -176,8 +188,8 @@ def trend_svg(title: str, lines: Sequence[TrendLine]) -> bytes:
             last = number == len(lines) - 1
             names = [plain(line.runs[x]) if last else "" for x in shown]
             axes.set_xticks(list(shown), names, rotation=45, ha="right", fontsize=8)
-        figure.suptitle(plain(f"{title}: times the first run, more is worse"), fontsize=11)
-        return _svg(figure)
+        figure.suptitle(plain(title), fontsize=11)
+        return _picture(figure)
 
 
 @contextmanager
@@ -193,9 +205,15 @@ def _microseconds(unit: Unit) -> Unit:
     return Unit.VIRTUAL_US if unit.virtual else Unit.US
 
 
-def _svg(figure: Figure) -> bytes:
+def _picture(figure: Figure) -> Picture:
+    return Picture(
+        svg=_saved(figure, "svg", {"Date": None, "Creator": None}), png=_saved(figure, "png", {"Software": None})
+    )
+
+
+def _saved(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
     target = io.BytesIO()
-    figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
+    figure.savefig(target, format=kind, metadata=metadata)
     return target.getvalue()
 
 
@@ -250,35 +268,14 @@ def _legend(series: Series) -> str:
     return f"{plain(series.label)}: {', '.join(parts)}" if parts else plain(series.label)
 
 
-def _note(axes: Axes, x: float, y: float, text: str, colour: str, *, rotated: bool = False) -> None:
-    """Write beside the place x (data), y (share of the height), on the side that has room."""
-    left = x < 0.35 * axes.get_xlim()[1] and not rotated
-    axes.annotate(
-        text,
-        xy=(x, y),
-        xycoords=("data", "axes fraction"),
-        xytext=(4, 0) if left else (-4, 0),
-        textcoords="offset points",
-        ha="left" if left else "right",
-        va="center",
-        rotation=90 if rotated else 0,
-        color=colour,
-        fontsize=9,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0},
-    )
-
-
 def _mark_maximum(axes: Axes, series: Sequence[Series], edge: float, unit: Unit) -> None:
     judged = [one for one in series if one.high is not None and not one.baseline]
     worst = max(judged, key=lambda one: one.high.to(unit).value if one.high else 0.0, default=None)
     if worst is None or worst.high is None:
         return
     value = worst.high.to(unit).value
-    beyond = value > edge
-    x = edge if beyond else value
-    axes.plot([x], [1.0], marker=">" if beyond else "v", color=_LIMIT, linestyle="none", clip_on=False, gid="maximum")
-    text = f"maximum {value:.1f} {unit}" + (", beyond this plot" if beyond else "")
-    _note(axes, x, 0.12, text, _LIMIT)
+    text = f"maximum {value:.1f} {unit}" + (", beyond this plot" if value > edge else "")
+    _mark(axes, [min(value, edge)], [1.0], "v", text, "maximum")
 
 
 def _mark_overflow(axes: Axes, series: Sequence[Series], unit: Unit) -> None:
@@ -288,9 +285,13 @@ def _mark_overflow(axes: Axes, series: Sequence[Series], unit: Unit) -> None:
         return
     limit = max(_range(one.histogram) for one in over)
     heights = [float(one.histogram.overflow) for one in over]
-    axes.plot([limit] * len(over), heights, marker=">", color=_LIMIT, linestyle="none", clip_on=False, gid="overflow")
     total = sum(one.histogram.overflow for one in over)
-    _note(axes, limit, 0.2, f"overflow: {total} samples at {limit:g} {unit} or more", _LIMIT)
+    text = f"overflow: {total} samples at {limit:g} {unit} or more"
+    _mark(axes, [limit] * len(over), heights, ">", text, "overflow")
+
+
+def _mark(axes: Axes, x: Sequence[float], y: Sequence[float], marker: str, label: str, gid: str) -> None:
+    axes.plot(x, y, marker=marker, color=_LIMIT, linestyle="none", clip_on=False, label=label, gid=gid)
 
 
 def _dots(axes: Axes, points: Sequence[tuple[int, float]], label: str, marker: str) -> None:

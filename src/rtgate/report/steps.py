@@ -108,7 +108,11 @@ def _verdicts(case: CaseReport) -> Step:
 
 
 def _latency(case: CaseReport) -> list[Step]:
-    plots = [Attachment(name=name, suffix="svg", data=data) for name, data in latency.plots(case)]
+    plots = [
+        Attachment(name=label, suffix=suffix, data=data)
+        for name, picture in latency.plots(case)
+        for label, suffix, data in ((name, "svg", picture.svg), (f"{name} (PNG)", "png", picture.png))
+    ]
     if not plots:
         return []
     return [Step(name=f"latency: {_summary(case.records)}", status=Status.PASS, attachments=tuple(plots))]

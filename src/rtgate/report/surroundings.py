@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rtgate import __version__
@@ -97,11 +98,21 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def title(records: Sequence[Record]) -> str:
-    """Return the report's name: the boards and the kernels that were judged."""
+    """Return the report's name: the boards and the kernels that were judged; the last word tells its kernel apart."""
     boards = ", ".join(sorted({record.board for record in records})) or "nothing measured"
     judged = [record for record in records if record.arm == ArmName.CANDIDATE] or records
     releases = {record.environment.kernel_release or record.kernel.release for record in judged}
-    return plain(f"rtgate: {boards} {', '.join(sorted(filter(None, releases)))}".strip()).replace("\n", " ")
+    parts = ["rtgate:", boards, ", ".join(sorted(filter(None, releases))), _short_hash(judged)]
+    return plain(" ".join(filter(None, parts))).replace("\n", " ")
+
+
+def _short_hash(records: Sequence[Record]) -> str:
+    """Return the commit of the kernel, or what its image's digest begins with where its source names none."""
+    if not records:
+        return ""
+    kernel = records[0].kernel
+    commit = re.search(r"\bg?([0-9a-f]{12})\b", kernel.source)
+    return commit[1] if commit else kernel.image_sha256[:12]
 
 
 def properties(pairs: Mapping[str, str]) -> str:

@@ -212,12 +212,15 @@ def _source(kernel: KernelBuild) -> str:
     """Return what the kernel was built from, as people name it; paths of one machine are left out."""
     known = kernel.source or {}
     words = [str(known[key]) for key in ("package", "package_version", "describe") if known.get(key)]
+    commit = str(known.get("commit") or "")[:12]
+    words += [commit] if commit and not any(commit in word for word in words) else []
     # What no version names is told apart by its fingerprint.
     state = [str(known["fingerprint"])[:8]] if known.get("fingerprint") else []
     words = words or [*(str(known[key]) for key in ("kind", "version") if known.get(key)), *state]
     changed = ["with local changes", *state] if known.get("dirty") else []
     patched = [f"with {', '.join(kernel.patches)}"] if kernel.patches else []
-    return " ".join([*words, *changed, *patched]) or "unknown"
+    subject = [f'"{known["subject"]}"'] if known.get("subject") else []
+    return " ".join([*words, *subject, *changed, *patched]) or "unknown"
 
 
 def _running(flavour: str | None) -> KernelIdentity:

@@ -129,7 +129,8 @@ def write_report(
     Raises:
         InfrastructureError: the directory cannot be written.
     """
-    allure.write(records, verdicts, output / "allure-results")
+    code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
+    allure.write(records, verdicts, output / "allure-results", code=code)
     made = page()
     code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
     junit.write(records, verdicts, output / "junit.xml")

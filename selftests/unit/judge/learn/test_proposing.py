@@ -44,6 +44,17 @@ def test_limits_are_proposed_for_worst_cases_shares_and_losses() -> None:
     assert found["latency"].over == Quantity(60.0, Unit.VIRTUAL_US)
 
 
+def test_a_limit_s_source_names_the_image_it_was_measured_with() -> None:
+    known = "fbbdee096fe15d80"
+    named = [
+        replace(one, record=replace(one.record, environment=replace(one.record.environment, rootfs=known)))
+        for one in GOOD
+    ]
+    found = {one.threshold.measurement: one.threshold.source for one in propose_limits(named, ASK)}
+    assert found["latency.max"].endswith("; image fbbdee09")
+    assert found["latency"].endswith("; image fbbdee09")
+
+
 def test_a_margin_goes_on_top_and_is_told() -> None:
     limit = proposed(GOOD, "latency.max", Ask(target=0.05, margin=1.4)).threshold
     assert limit.limit == Quantity(79.0, Unit.VIRTUAL_US)

@@ -20,6 +20,7 @@ from rtgate.judge.compare.phase_sentences import (
     detection_sentence,
     doubt,
     equal_sentence,
+    share,
     slower_sentence,
     spike_sentence,
 )
@@ -191,6 +192,8 @@ def _regression(case: Compared, one: Shift) -> Finding:
         sentence=sentence,
         value=new,
         limit=amount(one, one.baseline + one.practical, case.instruction_ns),
+        baseline=old,
+        change=None if one.by_spikes else share(one, one.shift),
         measurement=one.figure,
     )
 

@@ -13,7 +13,7 @@ from rtgate.judge.compare.phases import Shift, boots_needed
 from rtgate.judge.limits import figure
 from rtgate.judge.verdict import Figure
 from rtgate.tools.measurement import Better
-from rtgate.units import Quantity
+from rtgate.units import Quantity, Unit
 
 
 def change_of(one: Shift, change: float) -> str:
@@ -22,6 +22,13 @@ def change_of(one: Shift, change: float) -> str:
     if not one.baseline:
         return f"{change:+g} {one.unit}"
     return f"{change / abs(one.baseline):+.1%}"
+
+
+def share(one: Shift, change: float) -> Figure:
+    """Return a change as `change_of` tells it, with its number: a ratio, or an amount where the baseline is zero."""
+    signed = -change if one.better is Better.HIGHER else change
+    number = Quantity(signed / abs(one.baseline), Unit.RATIO) if one.baseline else Quantity(signed, one.unit)
+    return Figure(number, change_of(one, change))
 
 
 def amount(one: Shift, value: float, instruction_ns: str) -> Figure:

@@ -95,7 +95,7 @@ def _values(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[Proposed]
             name,
             LimitKind.MIN if sign < 0 else LimitKind.MAX,
             source=f"{'smallest' if sign < 0 else 'largest'} of {_evidence(proposal.proof)} "
-            f"{Quantity(sign * proposal.largest, unit)}; {_false_alarms(proposal.proof)}",
+            f"{Quantity(sign * proposal.largest, unit)}; {_false_alarms(proposal.proof)}{_image(past[0].record)}",
             margin=", ".join(filter(None, (proposal.method, added))),
             limit=Quantity(number, unit),
         ),
@@ -120,7 +120,8 @@ def _shares(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[Proposed]
 
 def _share(record: Record, name: str, found: ShareProposal) -> Proposed:
     source = (
-        f"{found.seen} of {found.samples} over {found.over} in {_evidence(found.proof)}; {_false_alarms(found.proof)}"
+        f"{found.seen} of {found.samples} over {found.over} in {_evidence(found.proof)}; "
+        f"{_false_alarms(found.proof)}{_image(record)}"
     )
     threshold = _threshold(record, name, LimitKind.SHARE, source=source)
     return Proposed(
@@ -147,6 +148,12 @@ def _threshold(
 
 def _evidence(proof: Proof) -> str:
     return f"{proof.boots} boots in {proof.sessions} session{'s' if proof.sessions != 1 else ''}"
+
+
+def _image(record: Record) -> str:
+    """Return the root filesystem, which all boots of a series share: with another one phases and times differ."""
+    digest = record.environment.rootfs
+    return f"; image {digest[:8]}" if digest else ""
 
 
 def _false_alarms(proof: Proof) -> str:

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""What a whole run came to, in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from rtgate.judge.verdict import Kind, Status
+from rtgate.report.cases import CaseReport
+
+_OUTCOMES = {
+    0: (Status.PASS, "every limit was kept"),
+    1: (Status.FAIL, "the kernel failed"),
+    2: (Status.ERROR, "wrong usage or configuration"),
+    3: (Status.MISS, "the lab failed, or something was not measured"),
+    4: (Status.ERROR, "a measurement was invalid, or output could not be read"),
+    5: (Status.DONE, "inconclusive, or nothing was judged"),
+    130: (Status.MISS, "interrupted"),
+}
+_OPEN = {
+    Kind.INCONCLUSIVE: "inconclusive: the samples do not decide",
+    Kind.NOT_EXERCISED: "what differs between the kernels did not run here: boards must say",
+    Kind.NOT_COMPARED: "the limits are kept; whether the kernel became worse is not known",
+}
+
+_LIMITS = frozenset({Kind.LIMIT, Kind.SHARE, Kind.GUARANTEE})
+_DEATHS = {
+    Kind.BOOT: "does not boot",
+    Kind.FAULT: "reports a fault of its own",
+    Kind.HANG: "hangs",
+    Kind.FLAVOUR: "lost its flavour",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        meaning: in words.
+        counts: how many cases have which status, with the exit code.
+    """
+
+    status: Status
+    meaning: str
+    counts: str
+
+
+def outcome(found: Sequence[CaseReport], exit_code: int) -> Outcome:
+    """Return what the cases of a run came to."""
+    status, meaning = _meaning(found, exit_code)
+    counts = [f"{count} {one.value}" for one in Status if (count := sum(case.status is one for case in found))]
+    return Outcome(status=status, meaning=meaning, counts=f"{', '.join(counts) or 'no case'}; exit code {exit_code}")
+
+
+def _failure(kinds: AbstractSet[Kind]) -> str:
+    """Return what a kernel failed by: what kills it says more than figures, and a limit more than a comparison."""
+    if kinds == {Kind.REGRESSION}:
+        return "the kernel became worse than the baseline; it keeps every limit"
+    if kinds and kinds <= {*_LIMITS, Kind.REGRESSION}:
+        return f"the kernel breaks a limit{', and became worse than the baseline' if Kind.REGRESSION in kinds else ''}"
+    named = [meaning for kind, meaning in _DEATHS.items() if kind in kinds]
+    return f"the kernel {' and '.join(named) or 'failed'}"
+
+
+def _meaning(found: Sequence[CaseReport], exit_code: int) -> tuple[Status, str]:
+    verdicts = [verdict for case in found for verdict in case.verdicts]
+    kinds = {verdict.kind for verdict in verdicts}
+    if exit_code == 0 and not any(case.status is Status.PASS for case in found):
+        return Status.DONE, "measured, nothing was judged, as asked"
+    if exit_code == 0 and Kind.SLOWER in kinds:
+        return Status.PASS, "every limit was kept; the kernel is slower for certain, by less than what blocks"
+    if exit_code == 0 and Kind.NO_WORSE in kinds:
+        return Status.PASS, "every limit was kept, and the kernel is no worse than the baseline"
+    if exit_code == 1:
+        return Status.FAIL, _failure({verdict.kind for verdict in verdicts if verdict.status is Status.FAIL})
+    if exit_code == 5 and kinds & set(_OPEN):
+        return Status.DONE, next(meaning for kind, meaning in _OPEN.items() if kind in kinds)
+    return _OUTCOMES.get(exit_code, (Status.ERROR, "rtgate itself failed"))

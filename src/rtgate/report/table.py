@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""The table of a board's cases that terminal and page show: figures and limits, of two kernels also their change."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rtgate.judge.compare.boot_figures import Part, boot_figures
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.records.record import Record
+from rtgate.report.cases import CaseReport, change, figures, microseconds
+from rtgate.report.text import plain
+from rtgate.tools.measurement import Better
+from rtgate.units import Quantity, Unit
+
+_SHOWN = {"mean": "mean", "avg": "mean", "maximum": "max", "max": "max"}
+_MOST_OTHERS = 3  # figures of a case that has neither a mean nor a maximum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One figure of a case.
+
+    Attributes:
+        name: `mean`, `max`, `p99`, or a measurement's own name.
+        judged: of the kernel that was judged, in all its boots: of maxima the largest, of others the median.
+        baseline: the same of the kernel that it was compared with.
+        limit: what `judged` must not pass; None without one.
+        estimate: the change as the comparison found it; empty where it found none.
+    """
+
+    name: str
+    judged: Quantity | None = None
+    baseline: Quantity | None = None
+    limit: Quantity | None = None
+    estimate: str = ""
+
+    @property
+    def change(self) -> str:
+        """The change from the baseline to the judged kernel; `-` where nobody knows."""
+        if self.estimate or self.baseline is None or self.judged is None:
+            return self.estimate or "-"
+        return change(self.baseline, self.judged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row.
+
+    Attributes:
+        status: the case's, in its first row; None in further ones.
+        cells: what stands behind the case's name.
+    """
+
+    case: CaseReport
+    status: Status | None
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The cases of one board.
+
+    Attributes:
+        heading: board, flavour and the unit of the figures.
+        kernels: what was measured, by arm.
+        columns: the names of the cells.
+    """
+
+    heading: str
+    kernels: Mapping[str, str]
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def tables(found: Sequence[CaseReport]) -> tuple[Table, ...]:
+    """Return the table of each board."""
+    return tuple(_table([case for case in found if case.board == board]) for board in sorted({c.board for c in found}))
+
+
+def _table(found: Sequence[CaseReport]) -> Table:
+    records = [record for case in found for record in (*case.baseline, *case.records)]
+    unit = "virtual us" if any(record.virtual_time for record in records) else "us"
+    flavour = next((case.flavour for case in found if case.flavour), "")
+    parts = [found[0].board or "no board", flavour, f"latency in {unit}"]
+    if any(case.baseline for case in found):
+        columns: tuple[str, ...] = ("figure", "baseline", "candidate", "change", "limit", "boots")
+        rows = [row for case in found for row in _compared(case)]
+    else:
+        columns = ("boots", "min", "avg", "max", "limit", "lost")
+        rows = [Row(case=case, status=case.status, cells=_alone(case)) for case in found]
+    return Table(
+        heading=plain(", ".join(part for part in parts if part)),
+        kernels=kernels(records),
+        columns=columns,
+        rows=tuple(rows),
+    )
+
+
+def kernels(records: Sequence[Record]) -> dict[str, str]:
+    """Return by arm which kernel was measured: release, source (ref, hash, subject), and image, which no two share."""
+    found: dict[str, dict[str, None]] = {}
+    for record in records:
+        kernel = record.kernel
+        release = record.environment.kernel_release or kernel.release
+        image = f"image {kernel.image_sha256[:12]}" if kernel.image_sha256 else ""
+        text = ", ".join(filter(None, (release, kernel.source, image)))
+        found.setdefault(record.arm, {})[plain(text).replace("\n", " ")] = None
+    return {arm: "; ".join(texts) for arm, texts in found.items()}
+
+
+def _alone(case: CaseReport) -> tuple[str, ...]:
+    here = figures(case.records)
+    limit = case.limit("latency.max")
+    numbers = [_number(value) for value in (here.low, here.mean, here.high, limit)]
+    return (_boots(case.records), *numbers, "-" if here.lost is None else str(here.lost))
+
+
+def _compared(case: CaseReport) -> list[Row]:
+    told = [_boots(case.records), *([_boots(case.baseline)] if case.baseline else [])]
+    boots = "+".join(dict.fromkeys(told))
+    rows = []
+    for number, line in enumerate(lines(case) or (Line(name="-"),)):
+        judged, baseline = _number(line.judged), _number(line.baseline)
+        # A baseline that nothing was compared with is what was judged.
+        kernels = (judged, baseline) if case.arm == "baseline" else (baseline, judged)
+        cells = (line.name, *kernels, line.change, _number(line.limit), "" if number else boots)
+        rows.append(Row(case=case, status=None if number else case.status, cells=cells))
+    return rows
+
+
+def lines(case: CaseReport) -> tuple[Line, ...]:
+    """Return the figures that tell how a case went: mean, maximum, and what became worse first of all."""
+    now, before = _over_boots(case.records), _over_boots(case.baseline)
+    worse = next((one for one in case.causes if one.kind is Kind.REGRESSION), None)
+    blamed = worse.measurement if worse else ""
+    names = [name for name in {**now, **before} if _short(name) in _SHOWN or name == blamed]
+    names = names or list({**now, **before})[:_MOST_OTHERS]
+    several = len({_family(name) for name in names}) > 1
+    made = []
+    for name in names:
+        label = name if several else _SHOWN.get(_short(name), _short(name))
+        line = Line(name=label, judged=now.get(name), baseline=before.get(name), limit=_limit(case, name))
+        made.append(_as_judged(line, worse) if worse and name == blamed else line)
+    if worse and blamed not in names:
+        made.append(Line(name=blamed, estimate=str(worse.value or "")))
+    return tuple(made)
+
+
+def _as_judged(line: Line, verdict: Verdict) -> Line:
+    """Return a line with the numbers of the verdict, so that table and sentence say the same."""
+    value, baseline, limit = (one.quantity if one else None for one in (verdict.value, verdict.baseline, verdict.limit))
+    if value is None or baseline is None:
+        return line
+    return Line(name=line.name, judged=value, baseline=baseline, limit=limit, estimate=str(verdict.change or ""))
+
+
+def _over_boots(records: Sequence[Record]) -> dict[str, Quantity]:
+    found: dict[str, list[Quantity]] = {}
+    largest = set()
+    for record in records:
+        for name, one in boot_figures(record).items():
+            value = -one.value if one.better is Better.HIGHER else one.value
+            found.setdefault(name, []).append(Quantity(value, one.unit))
+            largest |= {name} if one.part is Part.EXTREME else set()
+    return {name: _together(values, worst=name in largest) for name, values in found.items()}
+
+
+def _together(values: Sequence[Quantity], *, worst: bool) -> Quantity:
+    numbers = [value.to(values[0].unit).value for value in values]
+    return Quantity(max(numbers) if worst else statistics.median(numbers), values[0].unit)
+
+
+def _family(name: str) -> str:
+    return name.replace(" ", ".").partition(".")[0]
+
+
+def _short(name: str) -> str:
+    """Return a figure's name without what is measured: `p99.9` of `latency p99.9`, `max` of `roundtrip.max`."""
+    family, _, figure = name.partition(" ")
+    return figure or family.partition(".")[2]
+
+
+def _limit(case: CaseReport, name: str) -> Quantity | None:
+    return case.limit(f"{_family(name)}.max" if _SHOWN.get(_short(name)) == "max" else name)
+
+
+def _number(quantity: Quantity | None) -> str:
+    if quantity is None:
+        return "-"
+    if quantity.unit.dimension in {"time", "virtual time"}:
+        return f"{microseconds(quantity).value:.1f}"
+    return f"{quantity.value:g}" if quantity.unit is Unit.COUNT else f"{quantity.value:g} {quantity.unit}"
+
+
+def _boots(records: Sequence[Record]) -> str:
+    measured = sum(record.state == "measured" for record in records)
+    return str(measured) if measured == len(records) else f"{measured}/{len(records)}"
