@@ -244,6 +244,21 @@ def with_histogram(latencies: Array, body: Array, names: tuple[str, str]) -> Rec
     return _record(found, len(latencies) - len(inside), names)
 
 
+_EVIDENCE = evidence_module.Evidence(
+    expectation=Expectation(threads=(), duration_s=MINUTES * 60),
+    load="idle",
+    load_processes=1,
+    threads=(),
+    load_seen=(),
+    elapsed_s=None,
+    settings={},
+    writes={},
+    processes=(),
+    kernel_threads=(),
+    log="",
+)
+
+
 def _record(counts: dict[int, int], overflow: int, names: tuple[str, str]) -> Record:
     histogram = Histogram(unit=Unit.US, counts=counts, overflow=overflow, limit=RANGE_US)
     case, arm = names
@@ -259,7 +274,7 @@ def _record(counts: dict[int, int], overflow: int, names: tuple[str, str]) -> Re
         argv=(),
         kernel=KernelIdentity(name=arm, flavour="", release="", image_sha256="", source="", provenance=""),
         environment=Environment(board="lab", time=TimeBase.REAL),
-        evidence=evidence_module.Evidence(expectation=Expectation(threads=(), duration_s=MINUTES * 60)),
+        evidence=_EVIDENCE,
         measurements=(Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels={"cpu": "0"}),),
         faults=(),
         line={},

@@ -50,7 +50,7 @@ def record(directory: Path, name: str, **values: Any) -> Path:
         },
         "environment": {"time": "virtual"},
         "evidence": {
-            "asked": {},
+            "expectation": {"threads": [], "duration_s": 2.0},
             "load": "idle",
             "load_processes": 1,
             "threads": [],
@@ -61,6 +61,11 @@ def record(directory: Path, name: str, **values: Any) -> Path:
             "processes": [],
             "log": "whole",
             "kernel_threads": [],
+            "readings": {},
+            "suspends": None,
+            "rcu_nocbs": None,
+            "load_output": "",
+            "load_ended": None,
         },
         "measurements": [
             {
@@ -75,6 +80,7 @@ def record(directory: Path, name: str, **values: Any) -> Path:
         "line": {},
         "seconds": {},
         "machine": {},
+        "chunk": None,
     }
     (place / "record.json").write_text(json.dumps({**data, **values}))
     return place

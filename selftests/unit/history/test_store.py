@@ -19,6 +19,7 @@ from rtgate.history.queries import Wanted
 from rtgate.history.store import Origin, Stored, add, store
 from rtgate.judge.compare.summaries import levels, spikes, summaries
 from rtgate.records import record as records_file
+from rtgate.records.codec import decoded
 from rtgate.records.environment import COMPARED, Environment
 from rtgate.records.record import FaultSeen
 from rtgate.tools.measurement import Better, Histogram, Measurement
@@ -130,7 +131,7 @@ FIELDS = sorted({*Environment().as_mapping()} - {"time"})
 def test_the_digest_says_what_the_environment_says(said: tuple[str, str]) -> None:
     name, text = said
     one = record(1)
-    other = replace(one, environment=Environment.from_mapping({**one.environment.as_mapping(), name: text}))
+    other = replace(one, environment=decoded({**one.environment.as_mapping(), name: text}, Environment))
     may = not one.environment.incomparable(other.environment)
     assert (encoding.comparable(one) == encoding.comparable(other)) == may
     assert (encoding.environment_digest(one) == encoding.environment_digest(other)) == may

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 import pytest
 
 from rtgate.board.boot import TimeBase
+from rtgate.records.codec import decoded
 from rtgate.records.environment import COMPARED, Environment
 
 NAMES = [field.name for field in fields(Environment)]
@@ -15,11 +16,11 @@ HERE = Environment(
 
 
 def test_an_environment_survives_the_record() -> None:
-    assert Environment.from_mapping(HERE.as_mapping()) == HERE
+    assert decoded(HERE.as_mapping(), Environment) == HERE
 
 
 def test_keys_of_a_later_version_are_passed_over() -> None:
-    assert Environment.from_mapping({"board": "a", "colour": "red"}) == Environment(board="a")
+    assert decoded({"board": "a", "colour": "red"}, Environment) == Environment(board="a")
 
 
 def test_equal_environments_may_be_compared() -> None:
@@ -43,13 +44,13 @@ def test_what_an_expert_asks_for_has_a_field() -> None:
 
 def test_a_record_without_the_newer_fields_leaves_them_empty() -> None:
     older = {name: value for name, value in HERE.as_mapping().items() if name not in {"model", "governors"}}
-    assert Environment.from_mapping(older) == HERE
+    assert decoded(older, Environment) == HERE
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_only_the_kernel_may_differ(name: str) -> None:
     text = TimeBase.HOST.value if name == "time" else "other"
-    other = Environment.from_mapping({**HERE.as_mapping(), name: text})
+    other = decoded({**HERE.as_mapping(), name: text}, Environment)
     expected = () if name in COMPARED else (f"{name}: {HERE.as_mapping()[name] or 'unknown'!r} against {text!r}",)
     assert HERE.incomparable(other) == expected
     assert len(other.incomparable(HERE)) == len(expected)

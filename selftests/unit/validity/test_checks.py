@@ -849,13 +849,13 @@ def test_error_counters_that_should_be_there_must_be_read_before_and_after() -> 
     counters = [CountedFunction(name="nvme", where="0000:01:00.0")]
     read = {f"{AER}{kind}": ("TOTAL 0", "TOTAL 0") for kind in ("correctable", "nonfatal", "fatal")}
     asked = asking(record(), counters=counters)
-    assert _check("aer", evidence(asked, pcie=read)).held is CheckResult.OK
-    assert _check("aer", evidence(record(), pcie={})).held is CheckResult.OK
+    assert _check("aer", evidence(asked, readings=read)).held is CheckResult.OK
+    assert _check("aer", evidence(record(), readings={})).held is CheckResult.OK
     late = {**read, f"{AER}fatal": ("TOTAL 0", "")}
-    assert _failed("aer", evidence(asked, pcie=late)) == (
+    assert _failed("aer", evidence(asked, readings=late)) == (
         "the AER counters of nvme (0000:01:00.0) after the test were not read (CONFIG_PCIEAER?)"
     )
-    assert "nvme (0000:01:00.0) before the test, nvme" in _failed("aer", evidence(asked, pcie={}))
+    assert "nvme (0000:01:00.0) before the test, nvme" in _failed("aer", evidence(asked, readings={}))
     assert _check("aer", evidence(asked)).spoils is Invalidates.GOOD_NEWS
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from rtgate.records.codec import check_keys, decoded, encoded
 from rtgate.units import Quantity, Unit
 
 _FIGURES = ("value", "limit", "baseline", "change")
@@ -82,9 +83,6 @@ class Figure:
         return cls(None if number is None else Quantity(float(number), Unit(unit)), text)
 
 
-_MAPPINGS = ("ruled_out", "detectable")  # of a verdict, lists of mappings
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One verdict.
@@ -121,18 +119,16 @@ class Verdict:
 
     def as_json(self) -> dict[str, Any]:
         """Return the verdict as it stands in verdict.json."""
-        data = {name: getattr(self, name) for name in self.__slots__}
         figures = {name: one.as_json() if (one := getattr(self, name)) else None for name in _FIGURES}
-        lists: dict[str, list[Any]] = {name: [dict(one) for one in getattr(self, name)] for name in _MAPPINGS}
-        lists["not_looked_at"] = list(self.not_looked_at)
-        return {**data, **figures, **lists, "status": self.status.value, "kind": self.kind.value}
+        return {**encoded(replace(self, value=None, limit=None)), **figures}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Verdict:
         """Return the verdict of an entry of verdict.json. Raises KeyError, TypeError or ValueError."""
-        figures = {name: Figure.from_json(data[name]) if data.get(name) else None for name in _FIGURES}
-        lists = {name: tuple(data.get(name, ())) for name in (*_MAPPINGS, "not_looked_at")}
-        return cls(**{**data, **figures, **lists, "status": Status(data["status"]), "kind": Kind(data["kind"])})
+        figures = {name: Figure.from_json(data[name]) if data[name] else None for name in _FIGURES}
+        check_keys(data, cls)
+        found = decoded({**data, **dict.fromkeys(_FIGURES)}, cls)
+        return replace(found, **figures)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Status:

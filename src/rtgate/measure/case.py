@@ -372,7 +372,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
     moments = ("start", "middle", "late", "end")
     expected = case.tool.expected(setting(case, arm))
     around = observed.around(files)
-    state, told = links.of(around), registry.readings(around)
+    told = registry.readings(around)
     return Evidence(
         expectation=_expectation(case, arm, expected),
         load=case.load,
@@ -382,8 +382,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
         threads=tuple(thread for moment in moments for thread in observed.threads(files, moment, expected)),
         load_seen=tuple(observed.load_seen(files, moment) for moment in moments if f"processes.{moment}" in files),
         elapsed_s=observed.elapsed_s(files),
-        settings={path: values for path, values in (observed.UNREAD | around).items() if path not in state | told},
-        pcie=state,
+        settings={path: values for path, values in (observed.UNREAD | around).items() if path not in told},
         readings=told | ({} if arm.time == TimeBase.VIRTUAL else observed.uptimes(files)),
         writes={
             write.path: write.reads or f"^{re.escape(write.value)}$"

@@ -10,14 +10,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from rtgate import files as regular_file
-from rtgate.board.pcie import Function
-from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.errors import ConfigError, ParseError
+from rtgate.records.codec import decoded, encoded
 from rtgate.records.record import Record
 from rtgate.tools import Output, Setting, Tool, companions, registry
 from rtgate.tools.measurement import Measurement
@@ -60,30 +59,23 @@ class Reading:
         """Return it as it stands in a record."""
         # Every tool is a dataclass, which the type of a protocol cannot say.
         options = {field.name: getattr(self.tool, field.name) for field in fields(self.tool)}  # type: ignore[arg-type]
-        storage = self.setting.storage
-        kept = None if storage is None else {**asdict(storage), **_enums(storage)}
-        setting = {**asdict(replace(self.setting, storage=None)), "storage": kept}
-        classes = {kind: list(members) for kind, members in self.cpu_classes.items()}
         return {
             "tool": self.tool.name,
             "options": options,
             "load": self.load,
-            "setting": setting,
-            "cpu_classes": classes,
+            "setting": encoded(self.setting),
+            "cpu_classes": encoded(self.cpu_classes),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reading:
         """Return what `as_json` made. Raises ConfigError, KeyError, TypeError, ValueError or AttributeError."""
         options = {key: tuple(value) if isinstance(value, list) else value for key, value in data["options"].items()}
-        setting, kept = data["setting"], data["setting"]["storage"]
-        pcie = {name: Function(**function) for name, function in setting["pcie"].items()}
-        storage = None if kept is None else _storage(kept)
         return cls(
             tool=registry.tool(data["tool"])(**options),
             load=data["load"],
-            setting=Setting(**{**setting, "pcie": pcie, "storage": storage}),
-            cpu_classes={kind: tuple(members) for kind, members in data["cpu_classes"].items()},
+            setting=decoded(data["setting"], Setting),
+            cpu_classes=decoded(data["cpu_classes"], dict[str, tuple[int, ...]]),
         )
 
 
@@ -163,12 +155,3 @@ def _output(files: Mapping[str, bytes], setting: Setting) -> Output:
     if not re.fullmatch(r"[0-9]{1,3}", code):
         raise ParseError(f"the {who}'s exit code is {code!r}: the plan did not see it end")
     return Output(files=files, exit_code=int(code), setting=setting)
-
-
-def _enums(storage: Storage) -> dict[str, str]:
-    return {"overwrite": storage.overwrite.value, "file_system": storage.file_system.value}
-
-
-def _storage(data: Mapping[str, Any]) -> Storage:
-    enums = {"overwrite": Overwrite(data["overwrite"]), "file_system": FileSystem(data["file_system"])}
-    return Storage(**{**data, **enums})

@@ -2,11 +2,14 @@
 """JSON of our own files: typed values as plain data and back. The one owner of msgspec.
 
 Strict: nothing is turned into another type (a truth value is not a number, a number is not text), and a field without a
-default must be there. A field that this version does not know is passed over.
+default must be there. Types of fields are looked up at run time: the module of a dataclass imports them outside of
+`TYPE_CHECKING`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,7 +18,7 @@ _Value = TypeVar("_Value")
 
 
 def decoded(data: object, kind: type[_Value]) -> _Value:
-    """Return plain data as a value of a dataclass.
+    """Return plain data as a value of a type; a field that this version does not know is passed over.
 
     Raises:
         ValueError: it is not one; the message ends with the place, as in `$.threads[0].priority`.
@@ -29,3 +32,15 @@ def decoded(data: object, kind: type[_Value]) -> _Value:
 def encoded(value: object) -> Any:
     """Return a value as plain data: dataclasses become mappings, enumerations their values."""
     return msgspec.to_builtins(value)
+
+
+def check_keys(data: Mapping[str, Any], kind: Any, *, without: Collection[str] = ()) -> None:
+    """Check that a mapping has a key for each field of a dataclass, but some, and no other.
+
+    Raises:
+        ValueError: a key is missing, or unknown.
+    """
+    names = {field.name for field in fields(kind)} - set(without)
+    for what, keys in (("is missing", names - data.keys()), ("is not known", data.keys() - names)):
+        if keys:
+            raise ValueError(f"field `{min(keys)}` {what}")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from rtgate.board.boot import TimeBase
@@ -82,13 +81,6 @@ class Environment:
     def as_mapping(self) -> dict[str, str]:
         """Return all fields by name."""
         return {field.name: str(getattr(self, field.name)) for field in fields(self)}
-
-    @classmethod
-    def from_mapping(cls, data: Mapping[str, str]) -> Environment:
-        """Return the environment of a mapping; keys that this version does not know are passed over."""
-        known = {field.name for field in fields(cls)}
-        told = {name: value for name, value in data.items() if name in known and name != "time"}
-        return cls(**told, time=TimeBase(data.get("time", "")))
 
     def compared(self, other: Environment) -> frozenset[str]:
         """Return the fields in which the two may differ and be compared all the same.

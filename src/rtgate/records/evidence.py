@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from rtgate.records.expectation import Expectation
 
@@ -48,8 +47,8 @@ class Evidence:
         processes: names of all processes, as read after the measurement.
         log: what was read of the kernel's log: `whole`; `late`, if a boot of ours lacks its first lines, or any some
             of the measurement; `some`, of a board that ran before; `new`, since the chunk before; empty for nothing.
-        pcie: what files of PCI functions held, by path, before and after the measurement (see `links`).
-        readings: what the board told of itself by path, before and after the measurement (see `validity.readings`).
+        readings: what files that checks read held, by path, before and after (see `validity.registry.readings`), and
+            the target's uptime.
         suspends: lines of the kernel's log that tell of a suspend; None where nobody looked for them.
         rcu_nocbs: the CPUs whose RCU callbacks the kernel offloads, as its log tells; None where it does not.
         writes: what settings that were written had to read back as, by path, as regular expressions.
@@ -57,26 +56,18 @@ class Evidence:
     """
 
     expectation: Expectation
-    load: str = "idle"
-    load_processes: int = 1
-    threads: tuple[Thread, ...] = ()
-    load_seen: tuple[LoadSeen, ...] = ()
-    elapsed_s: float | None = None
-    settings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    writes: Mapping[str, str] = field(default_factory=dict)
-    processes: tuple[str, ...] = ()
-    kernel_threads: tuple[Thread, ...] = ()
-    log: str = ""
-    pcie: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    load: str
+    load_processes: int
+    threads: tuple[Thread, ...]
+    load_seen: tuple[LoadSeen, ...]
+    elapsed_s: float | None
+    settings: Mapping[str, tuple[str, str]]
+    writes: Mapping[str, str]
+    processes: tuple[str, ...]
+    kernel_threads: tuple[Thread, ...]
+    log: str
     readings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     suspends: tuple[str, ...] | None = None
     rcu_nocbs: str | None = None
     load_output: str = ""
     load_ended: int | None = None
-
-
-def of_kind(kinds: tuple[type, ...], value: Any) -> Any:
-    """Return a value that must be of one of some types. Raises TypeError."""
-    if isinstance(value, kinds):
-        return value
-    raise TypeError(f"{value!r:.40} is not {kinds[0].__name__}")

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.records.codec import decoded, encoded
 
 _NAME = "explained.json"
-FORMAT = 3
+FORMAT = 1
 # Options that give a kernel its name: nothing that runs decides by it.
 _NAMING = frozenset({"LOCALVERSION", "LOCALVERSION_AUTO", "BUILD_SALT", "DEFAULT_HOSTNAME"})
 
@@ -100,9 +101,8 @@ def _some(names: Sequence[str]) -> str:
 
 def as_json(explained: Explained) -> dict[str, Any]:
     """Return what was seen as it stands in files."""
-    data = {name: getattr(explained, name) for name in Explained.__slots__}
-    changes = [asdict(change) for change in explained.changes]
-    return {**data, "executed": dict(explained.executed), "changes": changes}
+    data: dict[str, Any] = encoded(explained)
+    return data
 
 
 def write(directory: Path, explained: Explained) -> None:
@@ -128,25 +128,4 @@ def read(directory: Path) -> Explained | None:
 def _decoded(data: dict[str, Any]) -> Explained:
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']}, this rtgate reads {FORMAT}")
-    return Explained(
-        baseline_image=str(data["baseline_image"]),
-        candidate_image=str(data["candidate_image"]),
-        seed=int(data["seed"]),
-        sentence=str(data["sentence"]),
-        warning_function=str(data["warning_function"]),
-        executed={str(name): int(count) for name, count in data["executed"].items()},
-        resting=tuple(str(name) for name in data["resting"]),
-        others=tuple(str(name) for name in data["others"]),
-        changes=tuple(_change(each) for each in data["changes"]),
-    )
-
-
-def _change(data: dict[str, Any]) -> Change:
-    return Change(
-        function=str(data["function"]),
-        instructions=int(data["instructions"]),
-        times=int(data["times"]),
-        missed=tuple(str(place) for place in data["missed"]),
-        slow=tuple(str(place) for place in data["slow"]),
-        boots=bool(data["boots"]),
-    )
+    return decoded(data, Explained)

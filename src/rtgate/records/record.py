@@ -4,10 +4,6 @@
 `RECORDS/board/arm/case/NNN/record.json` beside `console.log` and `raw/`. The JSON holds everything that judging
 needs; `planned.json` beside the boots says which were planned; the raw output is kept so that a person can look, and
 so that a better parser can read it again.
-
-Format history: 1, the first; 2, evidence holds every setting as it was before and after, and what a tool had to do may
-name several groups of threads. 3, `sources` and `reading`.
-If any, `chunk` of a soak, and `evidence.pcie`, `readings`, `suspends`, `rcu_nocbs`.
 """
 
 from __future__ import annotations
@@ -24,14 +20,13 @@ from typing import Any
 from rtgate import files as regular_file
 from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.records.codec import decoded, encoded
+from rtgate.records.codec import check_keys, decoded, encoded
 from rtgate.records.environment import Environment
-from rtgate.records.evidence import Evidence, LoadSeen, Thread, of_kind
-from rtgate.records.expectation import Expectation
+from rtgate.records.evidence import Evidence
 from rtgate.records.kernel_identity import KernelIdentity as KernelIdentity  # noqa: PLC0414 - a part of a record
 from rtgate.tools.measurement import Measurement
 
-FORMAT = 3
+FORMAT = 1
 OTHER_BUILD = "other_build"
 """In `machine` of a boot that was not made, the build whose kernels drive what this one does not."""
 
@@ -246,98 +241,23 @@ def digest_source(record: Record) -> str:
     return json.dumps([measurement.as_json() for measurement in record.measurements], sort_keys=True)
 
 
+# What those who read a record found of it: no file can claim these.
+_NOT_STORED = frozenset({"discrepancies", "unproven", "directory"})
+
+
 def as_json(record: Record) -> dict[str, Any]:
     """Return the record as it stands in `record.json`."""
-    evidence = record.evidence
-    return {
-        "format": FORMAT,
-        **{name: getattr(record, name) for name in _PLAIN},
-        "arm": record.arm.value,
-        "state": record.state.value,
-        **({"chunk": _slots(record.chunk)} if record.chunk is not None else {}),
-        "argv": list(record.argv),
-        "kernel": _slots(record.kernel),
-        "environment": record.environment.as_mapping(),
-        "evidence": {
-            "asked": encoded(evidence.expectation),
-            "load": evidence.load,
-            "load_processes": evidence.load_processes,
-            "threads": [_slots(thread) for thread in evidence.threads],
-            "load_seen": [_slots(seen) for seen in evidence.load_seen],
-            **({"load_output": evidence.load_output} if evidence.load_output else {}),
-            **({"load_ended": evidence.load_ended} if evidence.load_ended is not None else {}),
-            "elapsed_s": evidence.elapsed_s,
-            "settings": {path: list(values) for path, values in evidence.settings.items()},
-            **_states("pcie", evidence.pcie),
-            **_states("readings", evidence.readings),
-            "writes": dict(evidence.writes),
-            "processes": list(evidence.processes),
-            "log": evidence.log,
-            "kernel_threads": [_slots(thread) for thread in evidence.kernel_threads],
-            **({} if evidence.suspends is None else {"suspends": list(evidence.suspends)}),
-            **({} if evidence.rcu_nocbs is None else {"rcu_nocbs": evidence.rcu_nocbs}),
-        },
-        "measurements": [measurement.as_json() for measurement in record.measurements],
-        "faults": [_slots(fault) for fault in record.faults],
-        "line": dict(record.line),
-        "seconds": dict(record.seconds),
-        "machine": dict(record.machine),
-        "sources": dict(record.sources),
-        "reading": dict(record.reading),
-    }
-
-
-_PLAIN = {
-    **dict.fromkeys(("case", "board", "profile", "boot_id", "message"), (str,)),
-    "seed": (int, type(None)),
-}
-
-
-def _states(name: str, states: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
-    return {name: {path: list(values) for path, values in states.items()}} if states else {}
-
-
-def _slots(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__slots__}
+    data = encoded(replace(record, directory=None, measurements=()))
+    measurements = [measurement.as_json() for measurement in record.measurements]
+    kept = {name: value for name, value in data.items() if name not in _NOT_STORED}
+    return {"format": FORMAT, **kept, "measurements": measurements}
 
 
 def _decoded(data: dict[str, Any], directory: Path | None) -> Record:
-    evidence = data["evidence"]
-    return Record(
-        **{name: of_kind(kind, data[name]) for name, kind in _PLAIN.items()},
-        arm=ArmName(data["arm"]),
-        state=State(data["state"]),
-        chunk=Chunk(**data["chunk"]) if "chunk" in data else None,
-        argv=tuple(data["argv"]),
-        kernel=KernelIdentity(**data["kernel"]),
-        environment=Environment.from_mapping(
-            {name: of_kind((str,), text) for name, text in data["environment"].items()}
-        ),
-        evidence=Evidence(
-            expectation=decoded(evidence["asked"], Expectation),
-            load=evidence["load"],
-            load_processes=evidence["load_processes"],
-            threads=tuple(Thread(**thread) for thread in evidence["threads"]),
-            load_seen=tuple(LoadSeen(**seen) for seen in evidence["load_seen"]),
-            load_output=of_kind((str,), evidence.get("load_output", "")),
-            load_ended=of_kind((int, type(None)), evidence.get("load_ended")),
-            elapsed_s=evidence["elapsed_s"],
-            settings={path: (before, after) for path, (before, after) in evidence["settings"].items()},
-            pcie={path: (before, after) for path, (before, after) in evidence.get("pcie", {}).items()},
-            readings={path: (before, after) for path, (before, after) in evidence.get("readings", {}).items()},
-            writes=of_kind((dict,), evidence["writes"]),
-            processes=tuple(evidence["processes"]),
-            log=of_kind((str,), evidence["log"]),
-            kernel_threads=tuple(Thread(**thread) for thread in evidence["kernel_threads"]),
-            suspends=tuple(of_kind((list,), evidence["suspends"])) if "suspends" in evidence else None,
-            rcu_nocbs=of_kind((str, type(None)), evidence.get("rcu_nocbs")),
-        ),
-        measurements=tuple(Measurement.from_json(entry) for entry in data["measurements"]),
-        faults=tuple(FaultSeen(**fault) for fault in data["faults"]),
-        line=of_kind((dict,), data["line"]),
-        seconds=of_kind((dict,), data["seconds"]),
-        machine=of_kind((dict,), data["machine"]),
-        sources={name: of_kind((str,), digest) for name, digest in of_kind((dict,), data["sources"]).items()},
-        reading=of_kind((dict,), data["reading"]),
-        directory=directory,
-    )
+    stored = {name: value for name, value in data.items() if name != "format"}
+    check_keys(stored, Record, without=_NOT_STORED)
+    check_keys(stored["evidence"], Evidence)
+    if stored["chunk"] is not None:
+        check_keys(stored["chunk"], Chunk)
+    measurements = tuple(Measurement.from_json(entry) for entry in stored.pop("measurements"))
+    return replace(decoded({**stored, "measurements": ()}, Record), measurements=measurements, directory=directory)

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rtgate.units import Quantity, Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 class Better(Enum):

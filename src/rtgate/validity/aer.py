@@ -10,7 +10,7 @@ from rtgate.validity.check import Answer, Invalidates, PlanInputs, ValidityCheck
 
 def _judge(record: Record) -> Answer:
     counted = record.evidence.expectation.counters
-    missing = links.unread(record.evidence.pcie, counted)
+    missing = links.unread(record.evidence.readings, counted)
     problem = f"the AER counters of {', '.join(missing)} were not read (CONFIG_PCIEAER?)" if missing else ""
     fine = ", ".join(entry.name for entry in counted)
     return judged(problem, f"read of {fine}" if fine else "the board's file asks for none")
@@ -26,4 +26,5 @@ CHECK = ValidityCheck(
     invalidates=Invalidates.GOOD_NEWS,
     judge=_judge,
     reads=_reads,
+    readings=links.WATCHED,
 )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measure.case import Arm, Case, plan
 from rtgate.records import planned
+from rtgate.records.codec import check_keys, decoded, encoded
 from rtgate.records.record import KernelIdentity, Place
 
 FORMAT = 1
@@ -70,7 +71,8 @@ def read(records: Path) -> SoakSpec:
         data = json.loads(files.read_text(path, files.JSON_LIMIT))
         if data.pop("format") != FORMAT:
             raise ConfigError(f"{path}: this rtgate reads format {FORMAT}")
-        return SoakSpec(**{**data, "kernel": KernelIdentity(**data["kernel"])})
+        check_keys(data, SoakSpec)
+        return decoded(data, SoakSpec)
     except FileNotFoundError:
         raise ConfigError(f"{records} has no soak under way: begin one with `rtgate soak --board B --case C`") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -81,7 +83,7 @@ def write(order: SoakSpec, records: Path) -> None:
     """Write `soak.json`, whole or not at all. Raises InfrastructureError."""
     try:
         records.mkdir(parents=True, exist_ok=True)
-        files.write_text(records / _FILE, json.dumps({"format": FORMAT, **asdict(order)}, indent=1) + "\n")
+        files.write_text(records / _FILE, json.dumps({"format": FORMAT, **encoded(order)}, indent=1) + "\n")
     except OSError as error:
         raise InfrastructureError(f"{records} cannot be written: {error}") from error
 
