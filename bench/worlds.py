@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How often a comparison on boards is wrong, on synthetic noise of a lab: tables for docs/explanation/verdicts.md.
+"""How often a comparison on boards is wrong, on synthetic noise of a lab: tables for docs/results/error-rates.md.
 
 A merge request has 24 cases. Of each the history has 10 sessions of two boots; the candidate is screened with three
 boots and suspicious metrics are confirmed on up to twelve pairs (B), or all cases are measured in up to twelve pairs

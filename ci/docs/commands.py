@@ -28,11 +28,10 @@ def page() -> str:
     """Return the page's text."""
     top = parser()
     commands = next(action for action in top._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - there is no other way in
-    lines = {action.dest: action.help or "" for action in commands._choices_actions}  # noqa: SLF001 - the same
     parts = [
         _TOP,
-        "| command | what it does |\n|---|---|",
-        *(f"| [`rtgate {name}`](#rtgate-{name}) | {_cell(line)} |" for name, line in lines.items()),
+        "| command | what it does | group |\n|---|---|---|",
+        *(f"| [`rtgate {name}`](#rtgate-{name}) | {_cell(line)} | {group} |" for group, name, line in _listed(top)),
         "\n## Exit codes and options of all commands\n",
         _fenced(top.epilog or ""),
         *_table(top),
@@ -40,6 +39,16 @@ def page() -> str:
     for name, command in commands.choices.items():
         parts += ["", f"## rtgate {name}", "", *_command(f"rtgate {name}", command)]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _listed(top: argparse.ArgumentParser) -> Iterator[tuple[str, str, str]]:
+    """Yield the commands that the description lists: group, name, and what it does."""
+    group = ""
+    for line in (top.description or "").splitlines():
+        if heading := re.fullmatch(r"(\w+):", line):
+            group = heading[1]
+        elif command := re.fullmatch(r"  ([\w-]+) {2,}(\S.*)", line):
+            yield group, command[1], command[2]
 
 
 def _command(name: str, command: argparse.ArgumentParser) -> Iterator[str]:

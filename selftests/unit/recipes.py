@@ -4,8 +4,9 @@
 What a fence of the page means:
 
 * a language and `title="PATH"`: the file PATH with this content, or with `diff` a change of PATH;
-* `sh` without a title: commands that end with 0, or with the N of `exit=N`, and print the `text` block that follows;
-* `sh` with a title that names no file: a person runs it, who has what it takes.
+* `sh` without a title: commands that end with 0 and print the `text` block that follows;
+* `sh` with the title `exit code N`: the same, and they end with N;
+* `sh` with any other title: a person runs it, who has what it takes.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ def blocks(page: str) -> Iterator[Block]:
     """Yield the fences of a page."""
     for match in _FENCE.finditer(page):
         title = re.search(r'title="([^"]+)"', match["rest"])
-        code = re.search(r"exit=([0-9]+)", match["rest"])
-        yield Block(match["language"], title[1] if title else "", int(code[1]) if code else 0, match["text"])
+        code = re.fullmatch(r"exit code ([0-9]+)", title[1]) if title else None
+        name = title[1] if title and not code else ""
+        yield Block(match["language"], name, int(code[1]) if code else 0, match["text"])
 
 
 def patched(source: str, change: str) -> str:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import pytest
@@ -40,19 +40,13 @@ PHRASES = {
     r"\.venv/bin/(?:rtgate|pytest)\b": "rtgate (the environment is activated once)",
 }
 
-SENTENCE_WORDS = 25
-# Pages that were written before the limit, to be shortened: none may be added.
-LONG_SENTENCES = frozenset(
-    {
-        "docs/explanation/explanations.md",
-        "docs/explanation/validity.md",
-        "docs/explanation/verdicts.md",
-        "docs/how-to/check-a-lab.md",
-        "docs/reference/files.md",
-        "docs/reference/tools/dmatest.md",
-        "docs/reference/tools/fio.md",
-    }
+# "Harmless change" elsewhere. Of the reference one row quotes a sentence of the program.
+PLACEBO = (
+    *("docs/explanation/", "docs/decisions/0003-", "docs/glossary.md", "docs/reference/verdicts.md"),
+    "docs/how-to/learn-placebos.md",
 )
+
+SENTENCE_WORDS = 25
 
 
 def text(page: str) -> str:
@@ -61,7 +55,7 @@ def text(page: str) -> str:
 
 def prose(markdown: str) -> str:
     """Return a page without its fences and indented examples."""
-    without = re.sub(r"^(?:```|~~~).*?^(?:```|~~~)$", "", markdown, flags=re.MULTILINE | re.DOTALL)
+    without = re.sub(r"^ *(?:```|~~~).*?^ *(?:```|~~~)$", "", markdown, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"^(?: {4,}(?![-*\d ])|\t).*$", "", without, flags=re.MULTILINE)
 
 
@@ -95,6 +89,12 @@ def test_pages_use_plain_words(phrase: str) -> None:
     assert stumbles == []
 
 
+def test_placebo_is_a_word_of_explanations() -> None:
+    pages = [page for page in PAGES if not page.startswith(PLACEBO) and page != GENERATED]
+    words = {page: re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose(text(page))).lower() for page in pages}
+    assert [page for page, said in words.items() if "placebo" in said] == []
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -119,19 +119,35 @@ def test_the_phrases_leave_alone(line: str) -> None:
     assert not any(re.search(phrase, line) for phrase in PHRASES)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in LONG_SENTENCES and page != GENERATED])
+@pytest.mark.parametrize("page", [page for page in PAGES if page != GENERATED])
 def test_sentences_are_short(page: str) -> None:
     assert too_long(page) == []
 
 
-def test_a_page_that_became_readable_is_no_exception_any_more() -> None:
-    assert sorted(page for page in LONG_SENTENCES if not (ROOT / page).is_file() or not too_long(page)) == []
+def test_the_readme_reads_in_two_minutes() -> None:
+    """At 240 words in a minute; examples are looked at, and tables are read."""
+    assert len(re.findall(r"[^\W_][\w'.,/%+-]*", re.sub(r"\]\([^)]*\)", "]", prose(text("README.md"))))) <= 480
 
 
 def test_sentences_are_told_apart() -> None:
     assert sentences(
         "# A title\n\nOne two. Three `a b c` four!\n\n* five\n* six\n\n| a | b c |\n\n```\nx. y\n```\n"
     ) == [*("One two.", "Three CODE four!", "* five", "* six", "a", "b c")]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != GENERATED])
+def test_what_belongs_to_an_item_of_a_list_is_indented_by_four(page: str) -> None:
+    """A forge takes less, the site does not: there the item ends, and its example becomes a paragraph."""
+    lines = re.sub(r"^( *)(```|~~~).*?^ *\2$", r"\1FENCE", text(page), flags=re.MULTILINE | re.DOTALL).split("\n")
+    starts = [line for before, line in pairwise(lines) if line and (not before or line.endswith("FENCE"))]
+    assert [line for line in starts if (len(line) - len(line.lstrip())) % 4] == []
+    item = re.compile(r" *(?:[*-]|\d+\.) ")
+    glued = [
+        line
+        for before, line in pairwise(lines)
+        if item.match(line) and re.match(r"\S", before) and not item.match(before)
+    ]
+    assert glued == []
 
 
 def test_every_page_says_at_once_what_the_reader_gets() -> None:

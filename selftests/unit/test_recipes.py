@@ -72,9 +72,9 @@ def test_a_page_that_promises_too_much_fails(tmp_path: Path, environment: dict[s
     with pytest.raises(AssertionError, match="the page promises"):
         carry_out(page, tmp_path, environment)
     with pytest.raises(AssertionError, match="ended with 0"):
-        carry_out(page.replace("```sh", "```sh exit=2"), tmp_path, environment)
+        carry_out(page.replace("```sh", '```sh title="exit code 2"'), tmp_path, environment)
 
 
 def test_fences_are_read_as_the_site_shows_them() -> None:
-    page = '```yaml title="a/b.yaml"\nx: 1\n```\n\ntext\n\n```sh exit=2\nrtgate check\n```\n'
+    page = '```yaml title="a/b.yaml"\nx: 1\n```\n\ntext\n\n```sh title="exit code 2"\nrtgate check\n```\n'
     assert list(blocks(page)) == [Block("yaml", "a/b.yaml", 0, "x: 1\n"), Block("sh", "", 2, "rtgate check\n")]

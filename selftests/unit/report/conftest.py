@@ -241,7 +241,7 @@ def within_limit(**changes: str) -> Verdict:
     return verdict(
         Status.PASS,
         Kind.LIMIT,
-        "latency.max was at worst 61.2 virtual us (7650 instructions) on CPU 0 in 4 boots, within 80.0 virtual us "
+        "latency.max reached 61.2 virtual us (7650 instructions) on CPU 0 in 4 boots, within 80.0 virtual us "
         "(10000 instructions) (calibration: 60 seeds of 6.12.107; thresholds.yaml:14)",
         **{
             "measurement": "latency.max",

@@ -90,6 +90,9 @@ def _applied(threshold: Threshold, records: Sequence[Record]) -> Finding:
 
 Found = list[tuple[Record, Measurement]]
 
+# What people read of a limit that was kept: the value that came nearest to it.
+_KEPT = {LimitKind.MIN: "was at least", LimitKind.EXACT: "was"}
+
 
 def _number(threshold: Threshold, found: Found) -> Finding | None:
     limit = threshold.limit
@@ -112,8 +115,9 @@ def _number(threshold: Threshold, found: Found) -> Finding | None:
         sentence = f"{threshold.measurement} was {text}{where} in {record.boot}, {word} {allowed} ({threshold.origin})"
     else:
         boots = len({id(owner) for owner, _, _ in values})
-        worst = f"{threshold.measurement} was at worst {text}{where} in {boots} boots"
-        sentence = f"{worst}, within {allowed} ({threshold.origin})"
+        number = f"{boots} boot{'' if boots == 1 else 's'}"
+        reached = f"{threshold.measurement} {_KEPT.get(threshold.kind, 'reached')} {text}{where} in {number}"
+        sentence = f"{reached}, within {allowed} ({threshold.origin})"
     return Finding(
         status=Status.FAIL if broken else Status.PASS,
         kind=Kind.LIMIT,

@@ -120,7 +120,7 @@ class Verdict:
     def as_json(self) -> dict[str, Any]:
         """Return the verdict as it stands in verdict.json."""
         figures = {name: one.as_json() if (one := getattr(self, name)) else None for name in _FIGURES}
-        return {**encoded(replace(self, value=None, limit=None)), **figures}
+        return {**encoded(replace(self, value=None, limit=None, baseline=None, change=None)), **figures}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Verdict:
@@ -128,7 +128,13 @@ class Verdict:
         figures = {name: Figure.from_json(data[name]) if data[name] else None for name in _FIGURES}
         check_keys(data, cls)
         found = decoded({**data, **dict.fromkeys(_FIGURES)}, cls)
-        return replace(found, **figures)
+        return replace(
+            found,
+            value=figures["value"],
+            limit=figures["limit"],
+            baseline=figures["baseline"],
+            change=figures["change"],
+        )
 
 
 def worst(verdicts: Iterable[Verdict]) -> Status:

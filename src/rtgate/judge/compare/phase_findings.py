@@ -216,7 +216,7 @@ def _open(case: Compared, found: Sequence[Shift]) -> Finding:
     else:
         worst = min(leaning, key=lambda one: one.p)
     names = ", ".join(one.figure for one in found)
-    sentence = f"the boots do not decide about {names}: {doubt(worst)}; {advice(found, case.boot_s)}"
+    sentence = f"not enough boots to decide about {names}: {doubt(worst)}; {advice(found, case.boot_s)}"
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=worst.figure)
 
 
@@ -225,8 +225,8 @@ def _spiked(found: Sequence[Shift]) -> Finding:
     worst = min(found, key=lambda one: one.spike_p)
     names = ", ".join(one.figure for one in found)
     sentence = (
-        f"the boots do not decide about {names}: none moved by what counts, but {worst.spikes} of {worst.boots} boots "
-        f"had a {worst.figure} {beyond(worst)} (p = {worst.spike_p:.1g}): more boots show whether it was chance"
+        f"not enough boots to decide about {names}: none moved by what counts, but {worst.spikes} of {worst.boots} "
+        f"boots had a {worst.figure} {beyond(worst)} (p = {worst.spike_p:.1g}): more boots show whether it was chance"
     )
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=worst.figure)
 

@@ -40,6 +40,8 @@ def not_repeated(subject: Subject) -> Finding | None:
     for arm in digests if whole else ():
         if len(arm) >= _FEWEST and len(set(arm.values())) <= len(arm) / 2:
             different = len(set(arm.values()))
-            sentence = f"{len(arm)} seeds gave {different} different results: copies of a boot are no boots"
+            sentence = (
+                f"{len(arm)} seeds gave {different} different results: duplicate results are not independent boots"
+            )
             return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
     return None
