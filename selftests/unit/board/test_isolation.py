@@ -16,6 +16,7 @@ from rtgate.measure import observed
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Chunk, Record
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.validity import isolation as isolation_check
 from rtgate.validity import registry
 from rtgate.validity.check import Check, CheckResult, Invalidates, PlanInputs
 from rtgate.validity.registry import checks
@@ -257,7 +258,9 @@ def test_a_real_kernel_that_followed_its_arguments() -> None:
     files = {name: (DATA / f"debian-x86_64-smp2.{name}").read_bytes() for name in ("facts", "dmesg")}
     told = observed.facts(files, "facts")
     has = {name: told[f"{observed.CPU}/{name}"] for name in ("isolated", "nohz_full")}
-    assert has | {"rcu_nocbs": observed.rcu_nocbs(files)} == dict.fromkeys(("isolated", "nohz_full", "rcu_nocbs"), "1")
+    assert has | {"rcu_nocbs": isolation_check.rcu_nocbs(files, "rcu_nocbs=1")} == dict.fromkeys(
+        ("isolated", "nohz_full", "rcu_nocbs"), "1"
+    )
     found = _captured("debian-x86_64-smp2")
     # The console's line still belongs to the second CPU: it has been silent since it was moved.
     assert found["/proc/irq/4/effective_affinity_list"] == ("1", "1")

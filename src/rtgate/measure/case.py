@@ -29,8 +29,11 @@ from rtgate.tools import Expected, Setting, Tool, companions, loads
 from rtgate.tools.loads import Load
 from rtgate.tools.measurement import Measurement
 from rtgate.tools.needs import NEVER, Need, unmet_needs
-from rtgate.validity import links, registry
+from rtgate.validity import clock, duration, links, registry, settings, suspend, threads
+from rtgate.validity import isolation as isolation_check
+from rtgate.validity import load as load_check
 from rtgate.validity.check import PlanInputs
+from rtgate.validity.plan_files import text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,11 +256,11 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
     state, message = outcome.state, outcome.message
     measurements: tuple[Measurement, ...] = ()
     if state is State.MEASURED and outcome.files.get("skip"):
-        state, message = State.SKIPPED, "; ".join(observed.text(outcome.files, "skip").splitlines())
+        state, message = State.SKIPPED, "; ".join(text(outcome.files, "skip").splitlines())
     elif state is State.MEASURED and outcome.files.get("lost"):
-        state, message = State.LOST, observed.text(outcome.files, "lost")
+        state, message = State.LOST, text(outcome.files, "lost")
     elif state is State.MEASURED and outcome.files.get("refused"):
-        state, message = State.LAB, f"the storage is refused: {observed.text(outcome.files, 'refused')}"
+        state, message = State.LAB, f"the storage is refused: {text(outcome.files, 'refused')}"
     elif state is State.MEASURED:
         try:
             measurements = reading(case, arm).measurements(outcome.files)
@@ -332,7 +335,7 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         kernel_release=facts.get("/proc/sys/kernel/osrelease", ""),
         kernel_version=version,
         build_id=build_id.in_notes(files.get("notes", b"")),
-        config_sha256=observed.text(files, "config.sha256").split(" ")[0],
+        config_sha256=text(files, "config.sha256").split(" ")[0],
         command_line=facts.get("/proc/cmdline", ""),
         tuning=arm.tuning.name,
         clocksource=before.get(observed.CLOCK, ""),
@@ -369,7 +372,6 @@ def _expectation(case: Case, arm: Arm, expected: Expected) -> Expectation:
 
 
 def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
-    moments = ("start", "middle", "late", "end")
     expected = case.tool.expected(setting(case, arm))
     around = observed.around(files)
     told = registry.readings(around)
@@ -377,20 +379,20 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
         expectation=_expectation(case, arm, expected),
         load=case.load,
         load_processes=_load(case, arm).processes,
-        load_output=observed.load_output(files),
-        load_ended=observed.load_ended(files),
-        threads=tuple(thread for moment in moments for thread in observed.threads(files, moment, expected)),
-        load_seen=tuple(observed.load_seen(files, moment) for moment in moments if f"processes.{moment}" in files),
-        elapsed_s=observed.elapsed_s(files),
+        load_output=load_check.load_output(files),
+        load_ended=load_check.load_ended(files),
+        threads=threads.seen_threads(files, expected),
+        load_seen=load_check.load_seen(files),
+        elapsed_s=duration.elapsed_s(files),
         settings={path: values for path, values in (observed.UNREAD | around).items() if path not in told},
         readings=told | ({} if arm.time == TimeBase.VIRTUAL else observed.uptimes(files)),
         writes={
             write.path: write.reads or f"^{re.escape(write.value)}$"
             for write in (*case.tool.writes, *arm.tuning.writes)
         },
-        kernel_threads=observed.kernel_threads(files, arm.tuning),
+        kernel_threads=settings.kernel_threads(files, arm.tuning),
         log=observed.kernel_log(files, ours=arm.time != TimeBase.REAL and not arm.attached),
-        suspends=observed.suspends(files),
-        rcu_nocbs=observed.rcu_nocbs(files) if "rcu_nocbs" in isolation.asked(arm.tuning.command_line) else None,
-        processes=tuple(dict.fromkeys(observed.text(files, "processes").splitlines())),
+        suspends=suspend.suspend_lines(files),
+        rcu_nocbs=isolation_check.rcu_nocbs(files, arm.tuning.command_line),
+        processes=clock.processes(files),
     )

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a plan saw on its target, read from the files that it left: facts, settings, threads, the kernel's log."""
+"""What a plan saw on its target, read from the files that it left: facts, settings, faults, the kernel's log.
+
+Evidence that one validity check alone needs is read in that check's module.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +10,20 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from rtgate.board import isolation, suspend
 from rtgate.board.pcie import Function
-from rtgate.board.tuning import Tuning
 from rtgate.console import traces
 from rtgate.console.faults import STAMP, Fault, scan
 from rtgate.errors import ParseError, UnfinishedError
-from rtgate.records.evidence import LoadSeen, Thread
 from rtgate.records.record import FaultSeen
 from rtgate.target.outcome import Outcome
-from rtgate.tools import Expected
-from rtgate.tools.threads import ThreadScope
 from rtgate.validity import links, readings
+from rtgate.validity.plan_files import stats, text, uptime
 
 _FACT = re.compile(r"(?P<path>/sys/bus/pci/devices/[0-9a-f:.]{1,20}/[^:]*|[^:]*):(?P<content>.*)")
 CPU = "/sys/devices/system/cpu"
-_LOAD_OUTPUT = 2000  # characters of a load's output that a record keeps
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 # Settings that every target has: one that was not read is missing, not unchanged.
 UNREAD = dict.fromkeys(("/proc/sys/kernel/printk", "/proc/sys/kernel/sched_rt_runtime_us", CLOCK), ("", ""))
-
-
-def text(files: Mapping[str, bytes], name: str) -> str:
-    """Return a file's text without the space around it; empty without the file."""
-    return files.get(name, b"").decode("utf-8", errors="replace").strip()
 
 
 def facts(files: Mapping[str, bytes], name: str) -> dict[str, str]:
@@ -145,123 +138,23 @@ def _overwritten(files: Mapping[str, bytes]) -> bool:
     return first is not None and began is not None and float(first[1]) > began
 
 
-def suspends(files: Mapping[str, bytes]) -> tuple[str, ...] | None:
-    """Return what the kernel's log tells of suspends; None if there is no log."""
-    log = files.get("dmesg", b"").decode("utf-8", errors="replace")
-    return suspend.suspend_lines(log) if log.strip() else None
-
-
-def rcu_nocbs(files: Mapping[str, bytes]) -> str | None:
-    """Return the CPUs whose RCU callbacks the kernel offloads; None if its log does not tell, or begins too late."""
-    log = files.get("dmesg", b"").decode("utf-8", errors="replace")
-    return isolation.offloaded(log) or ("" if "Linux version " in log else None)
-
-
-_STAT = re.compile(r"\d+ \((?P<name>.*)\) (?P<fields>\S(?: -?[0-9]{1,20}){38,})\s*")
-
-
-def _stats(files: Mapping[str, bytes], name: str) -> list[tuple[str, list[str]]]:
-    """Return name and fields 3, 4, ... of each `/proc/PID/stat` line (proc(5)); names may hold spaces and brackets."""
-    found = []
-    for line in files.get(name, b"").decode("utf-8", errors="replace").splitlines():
-        match = _STAT.fullmatch(line)
-        if match:
-            found.append((match["name"], match["fields"].split()))
-    return found
-
-
-def threads(files: Mapping[str, bytes], moment: str, expected: Expected) -> list[Thread]:
-    """Return the tool's threads; fields 39 to 41 of proc(5) are processor, real-time priority and policy."""
-    session = text(files, "tool.pid")
-
-    def ours(name: str, fields: list[str]) -> bool:
-        if expected.seen is ThreadScope.SYSTEM:
-            return name.startswith(expected.name)
-        return expected.seen is ThreadScope.OWN or (fields[3] == session and fields[0] not in {"Z", "X"})
-
-    return [
-        Thread(
-            moment=moment,
-            name=name,
-            processor=int(fields[36]),
-            priority=int(fields[37]),
-            policy=int(fields[38]),
-            minor_faults=int(fields[7]),
-            major_faults=int(fields[9]),
-        )
-        for name, fields in _stats(files, f"threads.{moment}")
-        if ours(name, fields)
-    ]
-
-
-def kernel_threads(files: Mapping[str, bytes], tuning: Tuning) -> tuple[Thread, ...]:
-    """Return the kernel's threads whose priority the tuning sets."""
-    starts = tuple(start for start, _ in tuning.priorities)
-    return tuple(
-        Thread(moment="end", name=name, processor=int(fields[36]), priority=int(fields[37]), policy=int(fields[38]))
-        for name, fields in _stats(files, "kthreads")
-        if starts and name.startswith(starts)
-    )
-
-
-def load_seen(files: Mapping[str, bytes], moment: str) -> LoadSeen:
-    """Return how many processes of the load were alive, and the time that all of it has used."""
-    session = _load_session(files)
-    ours = [fields for _, fields in _stats(files, f"processes.{moment}") if session and fields[3] == session]
-    alive = [fields for fields in ours if fields[0] not in {"Z", "X"}]
-    # utime, stime, and those of children that were waited for (fields 14 to 17 of proc(5))
-    return LoadSeen(
-        moment=moment, processes=len(alive), ticks=sum(int(value) for fields in ours for value in fields[11:15])
-    )
-
-
 def at_work(files: Mapping[str, bytes], error: ParseError) -> bool:
     """Return whether a tool that was stopped before it had done its work was still doing it.
 
     It was if it used CPU time in its last second; where nobody looked, if its output says that it had got on.
     """
     session = text(files, "tool.pid")
-    looks = [_stats(files, f"processes.{moment}") for moment in ("late1", "late2")]
+    looks = [stats(files, f"processes.{moment}") for moment in ("late1", "late2")]
     if not session or not all(looks):
         return isinstance(error, UnfinishedError)
     spent = [sum(int(value) for _, one in look if one[3] == session for value in one[11:15]) for look in looks]
     return spent[1] > spent[0]
 
 
-def load_output(files: Mapping[str, bytes]) -> str:
-    """Return the end of what the load printed."""
-    return text(files, "load.out")[-_LOAD_OUTPUT:]
-
-
-def load_ended(files: Mapping[str, bytes]) -> int | None:
-    """Return the exit code of a load that ended by itself, where the plan waited for it."""
-    code = text(files, "load.ended")
-    return int(code) if re.fullmatch(r"[0-9]{1,3}", code) else None
-
-
-def _load_session(files: Mapping[str, bytes]) -> str:
-    """Return the session id of the load, which is the process id that the plan wrote down."""
-    return text(files, "load.pid")
-
-
-def uptime(files: Mapping[str, bytes], moment: str) -> float | None:
-    """Return the target's seconds since it started, when the tool did (`start`) or ended (`end`); None if not read."""
-    try:
-        return float(text(files, f"uptime.{moment}").split()[0])
-    except (IndexError, ValueError):
-        return None
-
-
 def uptimes(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
     """Return what /proc/uptime said before and after measuring, as a reading; nothing where nobody measured."""
     before, after = text(files, "uptime.start"), text(files, "uptime.end")
     return {readings.UPTIME: (before, after)} if before or after else {}
-
-
-def elapsed_s(files: Mapping[str, bytes]) -> float | None:
-    """Return the target's seconds from the tool's start to its end; None when they were not read."""
-    start, end = uptime(files, "start"), uptime(files, "end")
-    return None if start is None or end is None else round(end - start, 2)
 
 
 def listed(facts: Mapping[str, str], start: str, end: str = "") -> str:

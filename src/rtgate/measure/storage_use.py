@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from rtgate.board.storage import Storage
 from rtgate.errors import ConfigError
-from rtgate.measure import observed
 from rtgate.target import storage as on_target
 from rtgate.target.storage import Use
 from rtgate.tools import DestructiveTool, Setting, Tool
 from rtgate.tools.needs import NEVER, Need
+from rtgate.validity.plan_files import text
 
 
 def use(tools: Sequence[Tool], setting: Setting) -> Use | None:
@@ -40,7 +40,7 @@ def needs(tools: Sequence[Tool], setting: Setting, board: str) -> tuple[Need, ..
 
 def described(files: Mapping[str, bytes], storage: Storage | None) -> str:
     """Return which storage was used and how: the disk as it names itself, what was made on it, the I/O engine."""
-    disk = observed.text(files, "storage").partition("\n")[0]
+    disk = text(files, "storage").partition("\n")[0]
     if not disk or storage is None:
         return ""
     return f"{disk}, {storage.overwrite.value}, {storage.file_system.value}, {storage.engine}"

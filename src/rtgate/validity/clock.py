@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rtgate.records.record import Record
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.plan_files import text
 
 # Names in /proc/PID/comm, which has 15 characters.
 _CLOCK_KEEPERS = frozenset(
@@ -21,6 +24,11 @@ _CLOCK_KEEPERS = frozenset(
         "timemaster",
     }
 )
+
+
+def processes(files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the names of all processes, as read after measuring."""
+    return tuple(dict.fromkeys(text(files, "processes").splitlines()))
 
 
 def _judge(record: Record) -> Answer:

@@ -3,9 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rtgate.records.record import Record
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
 from rtgate.validity.early_end import ended_early
+from rtgate.validity.plan_files import uptime
+
+
+def elapsed_s(files: Mapping[str, bytes]) -> float | None:
+    """Return the target's seconds from the tool's start to its end; None when they were not read."""
+    start, end = uptime(files, "start"), uptime(files, "end")
+    return None if start is None or end is None else round(end - start, 2)
 
 
 def _judge(record: Record) -> Answer:

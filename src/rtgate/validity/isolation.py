@@ -10,6 +10,17 @@ from rtgate.records.record import Record
 from rtgate.validity.check import Answer, Invalidates, PlanInputs, ValidityCheck, judged
 
 
+def rcu_nocbs(files: Mapping[str, bytes], command_line: str) -> str | None:
+    """Return the CPUs whose RCU callbacks the kernel offloads.
+
+    None if nobody asks for any, or if its log does not tell or begins too late.
+    """
+    if "rcu_nocbs" not in isolation.asked(command_line):
+        return None
+    log = files.get("dmesg", b"").decode("utf-8", errors="replace")
+    return isolation.offloaded(log) or ("" if "Linux version " in log else None)
+
+
 def _judge(record: Record) -> Answer:
     expected, environment, evidence = record.evidence.expectation, record.environment, record.evidence
     there = int(environment.cpus) if environment.cpus.isdecimal() else 1

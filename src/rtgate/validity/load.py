@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -10,6 +11,35 @@ from rtgate.records.evidence import LoadSeen
 from rtgate.records.record import Record
 from rtgate.tools import loads
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.plan_files import MOMENTS, stats, text
+
+_LONGEST = 2000  # characters of a load's output that a record keeps
+
+
+def load_seen(files: Mapping[str, bytes]) -> tuple[LoadSeen, ...]:
+    """Return how many processes of the load were alive at each look, and the time that all of it had used."""
+    return tuple(_looked_at(files, moment) for moment in MOMENTS if f"processes.{moment}" in files)
+
+
+def _looked_at(files: Mapping[str, bytes], moment: str) -> LoadSeen:
+    session = text(files, "load.pid")  # the process id that the plan wrote down is the session's
+    ours = [fields for _, fields in stats(files, f"processes.{moment}") if session and fields[3] == session]
+    alive = [fields for fields in ours if fields[0] not in {"Z", "X"}]
+    # utime, stime, and those of children that were waited for (fields 14 to 17 of proc(5))
+    return LoadSeen(
+        moment=moment, processes=len(alive), ticks=sum(int(value) for fields in ours for value in fields[11:15])
+    )
+
+
+def load_output(files: Mapping[str, bytes]) -> str:
+    """Return the end of what the load printed."""
+    return text(files, "load.out")[-_LONGEST:]
+
+
+def load_ended(files: Mapping[str, bytes]) -> int | None:
+    """Return the exit code of a load that ended by itself, where the plan waited for it."""
+    code = text(files, "load.ended")
+    return int(code) if re.fullmatch(r"[0-9]{1,3}", code) else None
 
 
 def _judge(record: Record) -> Answer:

@@ -4,13 +4,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
+from rtgate.board.tuning import Tuning
+from rtgate.records.evidence import Thread
 from rtgate.records.record import Record
 from rtgate.tools.threads import SCHED_FIFO
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.plan_files import stats
 
 _PRINTK = "/proc/sys/kernel/printk"
+
+
+def kernel_threads(files: Mapping[str, bytes], tuning: Tuning) -> tuple[Thread, ...]:
+    """Return the kernel's threads whose priority the tuning sets."""
+    starts = tuple(start for start, _ in tuning.priorities)
+    return tuple(
+        Thread(moment="end", name=name, processor=int(fields[36]), priority=int(fields[37]), policy=int(fields[38]))
+        for name, fields in stats(files, "kthreads")
+        if starts and name.startswith(starts)
+    )
 
 
 def _judge(record: Record) -> Answer:

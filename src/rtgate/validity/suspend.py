@@ -3,9 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rtgate.board import suspend
 from rtgate.records.record import Record
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged, not_applicable, unless_virtual
+
+
+def suspend_lines(files: Mapping[str, bytes]) -> tuple[str, ...] | None:
+    """Return what the kernel's log tells of suspends; None if there is no log."""
+    log = files.get("dmesg", b"").decode("utf-8", errors="replace")
+    return suspend.suspend_lines(log) if log.strip() else None
 
 
 def _judge(record: Record) -> Answer:

@@ -3,13 +3,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rtgate.board.boot import TimeBase
 from rtgate.records.evidence import Thread
 from rtgate.records.record import Record
+from rtgate.tools import Expected
 from rtgate.tools.threads import POLICIES, ThreadScope
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.plan_files import MOMENTS, stats, text
+
+
+def seen_threads(files: Mapping[str, bytes], expected: Expected) -> tuple[Thread, ...]:
+    """Return the tool's threads; fields 39 to 41 of proc(5) are processor, real-time priority and policy."""
+    session = text(files, "tool.pid")
+
+    def ours(name: str, fields: list[str]) -> bool:
+        if expected.seen is ThreadScope.SYSTEM:
+            return name.startswith(expected.name)
+        return expected.seen is ThreadScope.OWN or (fields[3] == session and fields[0] not in {"Z", "X"})
+
+    return tuple(
+        Thread(
+            moment=moment,
+            name=name,
+            processor=int(fields[36]),
+            priority=int(fields[37]),
+            policy=int(fields[38]),
+            minor_faults=int(fields[7]),
+            major_faults=int(fields[9]),
+        )
+        for moment in MOMENTS
+        for name, fields in stats(files, f"threads.{moment}")
+        if ours(name, fields)
+    )
 
 
 def _judge(record: Record) -> Answer:

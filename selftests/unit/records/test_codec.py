@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import pytest
+
+from rtgate.records.codec import check_keys, decoded, encoded
+from rtgate.records.evidence import Thread
+from rtgate.records.expectation import Expectation
+from rtgate.tools.threads import Threads, ThreadScope
+
+GIVEN = {"threads": [{"count": 1, "policy": 1, "priority": 99}], "duration_s": 2, "seen": "system", "cpus": [1, 2]}
+READ = Expectation(
+    threads=(Threads(count=1, policy=1, priority=99),), duration_s=2, seen=ThreadScope.SYSTEM, cpus=(1, 2)
+)
+
+
+def test_plain_data_becomes_the_value_and_back() -> None:
+    assert decoded(GIVEN, Expectation) == READ
+    assert decoded(json.loads(json.dumps(encoded(READ))), Expectation) == READ
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (
+            {"threads": [{"count": True, "policy": 1, "priority": 99}]},
+            "Expected `int`, got `bool` - at `$.threads[0].count`",
+        ),
+        ({"threads": [{"count": 1, "policy": 1}]}, "missing required field `priority` - at `$.threads[0]`"),
+        ({"duration_s": "2"}, "Expected `float`, got `str` - at `$.duration_s`"),
+        ({"duration_s": False}, "Expected `float`, got `bool` - at `$.duration_s`"),
+        ({"cpus": [1.5]}, "Expected `int`, got `float` - at `$.cpus[0]`"),
+        ({"seen": "own "}, "Invalid enum value 'own ' - at `$.seen`"),
+        ({"clock": 1}, "Expected `bool`, got `int` - at `$.clock`"),
+        ({"name": None}, "Expected `str`, got `null` - at `$.name`"),
+    ],
+)
+def test_nothing_becomes_another_type_and_a_mistake_names_its_place(change: dict[str, object], place: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(place)):
+        decoded({**GIVEN, **change}, Expectation)
+
+
+def test_keys_must_be_those_of_the_type() -> None:
+    thread = encoded(Thread(moment="late", name="a", policy=1, priority=99, processor=0))
+    check_keys(thread, Thread)
+    check_keys({name: thread[name] for name in thread if name != "policy"}, Thread, without={"policy"})
+    with pytest.raises(ValueError, match="field `policy` is missing"):
+        check_keys({name: thread[name] for name in thread if name != "policy"}, Thread)
+    with pytest.raises(ValueError, match="field `colour` is not known"):
+        check_keys({**thread, "colour": math.nan}, Thread)
