@@ -51,6 +51,7 @@ COMMANDS = {
     "soak": "soak --board virt-arm64 --console virtual --kernel KERNEL --for 5s --chunk 1s --records soaked",
     "build": "build fake --tree TREE -o built",
     "modules": "modules fake --tree TREE -o modules",
+    "placebos": "placebos learn --board virt-arm64 --build fake --tree TREE --profile smoke --work w --out new.yaml",
     "repeat": "repeat --board virt-arm64 --kernel KERNEL --profile smoke",
     "screen": "screen --board rk3568-evb1 REPORT",
     "explain": "explain RECORD",

@@ -158,7 +158,8 @@ def test_a_replay_judges_stored_records(suite: Suite, outcome: Outcome, status: 
     assert not list((suite.pytester.path / "out").glob(".*"))
     # What the suites say and what a gate says come from one service.
     judging = judge_run(JudgingRequest(records=suite.records, criteria=Criteria(thresholds=Path("limits.yaml"))))
-    assert by_case([one.as_json() for one in judging.verdicts]) == by_case(found["verdicts"])
+    from_service = json.loads(json.dumps([one.as_json() for one in judging.verdicts]))
+    assert by_case(from_service) == by_case(found["verdicts"])
 
 
 @pytest.mark.parametrize(

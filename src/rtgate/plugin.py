@@ -337,13 +337,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             ours.note(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
     path = Path(session.config.getoption("--verdict") or ours.records / "verdict.json")
     ours.judging.write(path, ours.records)
-    _write_allure(session.config, ours)
+    _write_allure(session.config, ours, ours.judging.verdicts)
     bad = {Status.FAIL, Status.ERROR, Status.MISS}  # as for a test of its own
     if session.exitstatus == pytest.ExitCode.OK and any(one.status in bad for one in ours.compared):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def _write_allure(config: pytest.Config, ours: Session) -> None:
+def _write_allure(config: pytest.Config, ours: Session, verdicts: Sequence[Verdict]) -> None:
     """Write what `rtgate gate` writes to the directory of --alluredir, which is allure-pytest's option."""
     directory = config.getoption("allure_report_dir", None)
     if not directory:
@@ -352,7 +352,7 @@ def _write_allure(config: pytest.Config, ours: Session) -> None:
 
     chosen = {case.name for case in ours.cases.values()}
     records = [one for one in read_all(ours.records) if one.case in chosen and ours.board in (None, "", one.board)]
-    results.write(records, ours.verdicts, Path(directory), fresh=False)
+    results.write(records, verdicts, Path(directory), fresh=False)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

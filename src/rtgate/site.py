@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Where names are looked up: the lab's site directory, the kernel repository, then what rtgate ships.
 
-A lab keeps its own boards, builds, limits and profiles in a *site directory* (`--site` or `RTGATE_SITE`); a kernel
-repository may keep its own in `.rtgate/`. The first directory that has a name wins, so nobody forks rtgate to use it.
+A lab keeps its own boards, builds, limits, profiles, tools and loads in a *site directory* (`--site` or `RTGATE_SITE`);
+a kernel repository may keep its own in `.rtgate/`. The first directory that has a name wins, so nobody forks rtgate to
+use it; but a tool or a load has one name only (`tools.extensions`).
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from selftests.unit.judge.compare.test_comparing import PLACEBOS, arm, imaged
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.board.boot import State, TimeBase
+from rtgate.errors import ConfigError
 from rtgate.judge.booted import mixed
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.inputs import ComparisonInputs
@@ -102,7 +103,9 @@ def test_only_what_no_file_can_say_makes_a_record_unproven() -> None:
     bare = [replace(one, sources={}, unproven=True) for one in without_digest("image_sha256", CANDIDATE)]
     assert mixed((), bare) == ()
     assert "unproven" not in as_json(bare[0])
-    again = from_json({**as_json(bare[0]), "unproven": True}, "record.json")
+    with pytest.raises(ConfigError, match="field `unproven` is not known"):
+        from_json({**as_json(bare[0]), "unproven": True}, "record.json")
+    again = from_json(as_json(bare[0]), "record.json")
     assert not again.unproven
     assert mixed((), [again])
     (check,) = (check for check in checks(again, {}) if check.name == "record")

@@ -37,7 +37,7 @@ def captured(name: str) -> tuple[log.LogLine, ...]:
 @pytest.mark.parametrize(
     ("name", "health", "blame", "state", "told"),
     [
-        ("complete", "Complete", Blame.NOBODY, "", ""),
+        ("complete", "Complete", Blame.NOBODY, None, ""),
         ("panic-cancelled", "Canceled", Blame.PRODUCT, "no boot", 'Unable to mount root fs on "/dev/ram0"'),
         ("no-kernel-image", "Incomplete", Blame.PRODUCT, "no boot", "refuses the image: Bad Linux ARM64 Image magic!"),
         ("silent-boot", "Incomplete", Blame.SILENT, "no boot", "its last line: [ 5.109927] Run /init as init process"),
@@ -46,7 +46,7 @@ def captured(name: str) -> tuple[log.LogLine, ...]:
         ("test-timeout", "Incomplete", Blame.PRODUCT, "hang", "lava-docker-test-shell timed out after 20 seconds"),
     ],
 )
-def test_whose_fault(name: str, health: str, blame: Blame, state: str, told: str) -> None:
+def test_whose_fault(name: str, health: str, blame: Blame, state: str | None, told: str) -> None:
     found = classify(job(health), captured(name))
     assert (found.blame, found.state) == (blame, state)
     assert told in found.sentence

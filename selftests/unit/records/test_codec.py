@@ -4,6 +4,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -52,3 +54,33 @@ def test_keys_must_be_those_of_the_type() -> None:
         check_keys({name: thread[name] for name in thread if name != "policy"}, Thread)
     with pytest.raises(ValueError, match="field `colour` is not known"):
         check_keys({**thread, "colour": math.nan}, Thread)
+
+
+_THREADS = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import make_dataclass
+from rtgate.records.codec import decoded
+
+sys.setswitchinterval(1e-6)
+
+def one(start, kind):
+    start.wait()
+    try:
+        decoded({}, kind)
+    except ValueError:
+        pass
+
+with ThreadPoolExecutor(8) as pool:
+    for _ in range(60):
+        inner = make_dataclass("Inner", [(f"f{number}", int) for number in range(40)])
+        outer = make_dataclass("Outer", [(f"g{number}", inner) for number in range(20)])
+        start = threading.Barrier(8)
+        list(pool.map(one, [start] * 8, [outer] * 8))
+print("alive")
+"""
+
+
+def test_threads_may_decode_a_class_that_nobody_has_decoded() -> None:
+    done = subprocess.run([sys.executable, "-c", _THREADS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")

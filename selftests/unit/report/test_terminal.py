@@ -130,6 +130,13 @@ def test_one_cause_is_said_once(world: World) -> None:
     assert re.search(r"^FAIL +\S+ +mean +25\.0 +26\.5 +\+6\.1% +25\.5 +1", text, re.MULTILINE)
 
 
+def test_a_regression_that_is_told_twice_is_one(world: World) -> None:
+    worse = world.verdict(Status.FAIL, Kind.REGRESSION, "worse", measurement="latency mean", change="+6.1%")
+    text = _shown([world.record(world.boot())], [worse, worse], 1)
+    assert "regression: worse; also mean +6.1%\n" in text
+    assert text.count("regression: ") == 1
+
+
 def test_signals_have_figures_too(world: World) -> None:
     record = world.record(world.boot(case="signal/signaltest:idle"))
     measurements = [one for one in record.measurements if one.quantity and one.name.startswith("latency.")]

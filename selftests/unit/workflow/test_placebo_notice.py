@@ -9,7 +9,7 @@ import pytest
 from selftests.fake_target import FakeTarget, arm
 
 from rtgate import site
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.compare.placebos import Placebos, load_placebos
 from rtgate.measure.case import Arm, Case
 from rtgate.measure.profiles import profile
@@ -68,9 +68,10 @@ def test_another_compiler_is_told() -> None:
     assert _said("6.12.1", "gcc 12", known) == _said("6.12.1", "", known) == _said("6.12.1")
 
 
-def test_a_board_without_a_case_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [ConfigError("no cases"), InfrastructureError("too busy")])
+def test_where_no_case_can_be_listed_nothing_is_said(error: RtgateError, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> tuple[Case, ...]:
-        raise ConfigError("no cases")
+        raise error
 
     monkeypatch.setattr(suites, "cases", none)
     assert _said("6.12.117") == []

@@ -18,7 +18,7 @@ from rtgate.errors import RtgateError
 from rtgate.lava.in_job import signals
 from rtgate.lava.job import environment
 from rtgate.lava.lab import health
-from rtgate.lava.lab.health_result import HealthResult
+from rtgate.lava.lab.health import HealthResult
 from rtgate.lava.results.plain import plain
 from rtgate.target.live import LiveTarget
 

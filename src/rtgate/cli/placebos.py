@@ -50,7 +50,7 @@ def add_parser(commands: Any) -> None:
     kernel.add_argument("--commit", metavar="REF", help="a commit of TREE (default: the tree as it is)")
     kernel.add_argument("--build", metavar="BUILD", help="an entry of kernel-configs/ (default: the board's)")
     what = parser.add_argument_group("what is learnt")
-    what.add_argument("--profile", default="compare", help="cases, lengths, seeds (default: %(default)s)")
+    command_options.profile(what, "compare")  # placebos are for comparing two kernels
     what.add_argument(
         "--case", action="append", default=[], metavar="CASE", help="only this case, SUITE/TOOL:LOAD; repeatable"
     )

@@ -56,6 +56,8 @@ class SourceCopy:
         return self._tree(*patches, *((code,) if code else ()))
 
     def _tree(self, *parts: Path) -> Tree:
+        if not parts:
+            return dataclasses.replace(self.source, path=self._place, owned=True)
         state = hashlib.sha256(self.source.identity.fingerprint.encode())
         for part in parts:
             state.update(part.read_bytes())

@@ -31,7 +31,7 @@ class Expectation(Expected):
         firmware: regular expressions by what they pin (see `board.firmware`).
     """
 
-    options: Mapping[str, int | str] = field(default_factory=dict)
+    options: Mapping[str, bool | int | str] = field(default_factory=dict)
     command_line: str = ""
     priorities: Mapping[str, int] = field(default_factory=dict)
     irq_affinity: str = ""

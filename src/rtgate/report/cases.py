@@ -78,7 +78,8 @@ class CaseReport:
             return tuple(ordered)
         also = ", ".join(_moved(one, first.measurement.partition(" ")[0]) for one in others)
         told = replace(first, sentence=f"{first.sentence}; also {also}")
-        return tuple(told if one is first else one for one in ordered if one not in others)
+        place = ordered.index(first)
+        return (*ordered[:place], told, *(one for one in ordered[place:] if one.kind is not Kind.REGRESSION))
 
     @property
     def headline(self) -> Verdict:

@@ -119,7 +119,7 @@ def _alone(case: CaseReport) -> tuple[str, ...]:
 
 
 def _compared(case: CaseReport) -> list[Row]:
-    told = [_boots(case.records), *([_boots(case.baseline)] if case.baseline else [])]
+    told = [*([_boots(case.baseline)] if case.baseline else []), _boots(case.records)]
     boots = "+".join(dict.fromkeys(told))
     rows = []
     for number, line in enumerate(lines(case) or (Line(name="-"),)):

@@ -21,13 +21,13 @@ def _judge(record: Record) -> Answer:
     For tools that lock their memory: their threads touched all of it before they measure. A fault after that is a tool
     or a kernel whose mlockall(2) does not hold; a limit that was broken is broken all the same.
     """
-    if _LOCKING not in record.argv:
-        return judged("", "the tool does not lock its memory")
-    if not record.evidence.expectation.threads:
-        return judged("", "the tool has no real-time thread of its own")
+    exempt = _exempt(record)
+    if exempt:
+        return judged("", exempt)
     before, after = measuring_threads(record, "middle"), measuring_threads(record, "late")
     if any(thread.minor_faults is None for thread in (*before, *after)):
-        return not_applicable("the record is older than this check")
+        unread = "the page faults of its measuring threads were not read"
+        return not_applicable(unread) if record.unproven else judged(f"{unread}: measure again", "")
     if len(before) != len(after) or not before:
         return _unequal(record, before, after)
     minor = sum(one.minor_faults or 0 for one in after) - sum(one.minor_faults or 0 for one in before)
@@ -39,6 +39,13 @@ def _judge(record: Record) -> Answer:
         else ""
     )
     return judged(problem, f"no page fault of {len(before)} measuring threads")
+
+
+def _exempt(record: Record) -> str:
+    """Return why no page fault can make this measurement invalid; empty if one can."""
+    if _LOCKING not in record.argv:
+        return "the tool does not lock its memory"
+    return "" if record.evidence.expectation.threads else "the tool has no real-time thread of its own"
 
 
 def _unequal(record: Record, before: Sequence[Thread], after: Sequence[Thread]) -> Answer:

@@ -116,45 +116,43 @@ def judge_cases(request: JudgingRequest) -> Judging:
     """Judge the cases of a run by limits alone. Raises as `judge_run`."""
     judging, known = Judging(request.criteria), _Known.of(request)
     everything = list(chain(*known.stored.values()))
-    for case in known.cases:
-        records = known.stored.get(case, [])
-        judging.case(case, records, known.arms(case), planned_in(request.records, case), everything)
+    for case, records in sorted(known.stored.items()):
+        judging.case(case, records, known.arms_of(case), planned_in(request.records, case), everything)
     return judging
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of a run before it is judged: records by case, and boards by planned case."""
+    """What is known of a run before it is judged.
 
-    request: JudgingRequest
+    Attributes:
+        stored: records, by case.
+        boards: by case, on which it has records or had to have some.
+        arms: by board, of all cases.
+    """
+
     stored: Mapping[str, list[Record]]
-    planned: Mapping[str, set[str]]
+    boards: Mapping[str, set[str]]
+    arms: Mapping[str, Collection[str]]
 
     @classmethod
     def of(cls, request: JudgingRequest) -> _Known:
         """Read it. Raises ConfigError: a record is damaged."""
-        board, only = request.board or None, request.only
-        stored = {case: own for case, own in run.stored(request.records, board).items() if not only or case in only}
-        boards = {case: names for case, names in planned.cases(request.records).items() if not only or case in only}
-        return cls(request, stored, boards if board is None else {case: n & {board} for case, n in boards.items()})
+        stored = run.stored(request.records, request.board or None)
+        arms, boards = planned.arms(request.records), planned.cases(request.records)
+        for record in chain(*stored.values()):
+            arms.setdefault(record.board, set()).add(record.arm)
+            boards.setdefault(record.case, set()).add(record.board)
+        for board, cases in request.cases.items():
+            for case in cases:
+                boards.setdefault(case, set()).add(board)
+        mine = {case: {board for board in names if request.board in ("", board)} for case, names in boards.items()}
+        chosen = {case: names for case, names in mine.items() if names and (not request.only or case in request.only)}
+        return cls({case: stored.get(case, []) for case in chosen}, chosen, request.arms or arms)
 
-    @property
-    def cases(self) -> list[str]:
-        """The names of the cases that are judged."""
-        there = {case for case, boards in self.planned.items() if boards}
-        only, every = self.request.only, {*self.stored, *there, *chain(*self.request.cases.values())}
-        return sorted(case for case in every if not only or case in only)
-
-    def arms(self, case: str) -> Mapping[str, Collection[str]]:
-        """Return the arms of a case, by board."""
-        if self.request.arms:
-            return self.request.arms
-        found: dict[str, set[str]] = {board: set(arms) for board, arms in planned.arms(self.request.records).items()}
-        for record in chain(*self.stored.values()):
-            found.setdefault(record.board, set()).add(record.arm)
-        wanted = {record.board for record in self.stored.get(case, ())} | self.planned.get(case, set())
-        wanted |= {board for board, cases in self.request.cases.items() if case in cases}
-        return {board: arms for board, arms in found.items() if board in wanted}
+    def arms_of(self, case: str) -> Mapping[str, Collection[str]]:
+        """Return the arms that a case has or had to have, by board."""
+        return {board: arms for board, arms in self.arms.items() if board in self.boards[case]}
 
 
 def boards(records: Path) -> list[str]:

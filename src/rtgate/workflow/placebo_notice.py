@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rtgate.board.boards import Board
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.compare.placebos import Placebos
 from rtgate.measure.case import Arm, Case, setting
 from rtgate.target.qemu import version
@@ -52,8 +52,9 @@ def notices(compared: Compared, placebos: Placebos) -> Iterator[str]:
 def _cases(board: Board, compared: Compared) -> tuple[Case, ...]:
     try:
         return suites.cases((), compared.profile, "default", compared.select, board.name)
-    except ConfigError:
-        return ()  # nothing is left on this board: measuring says so where it matters
+    except (ConfigError, InfrastructureError):
+        # Nothing is left on this board, or the machine is too busy: measuring says so where it matters.
+        return ()
 
 
 def _known(arm: Arm, case: Case, placebos: Placebos, compiler: str) -> str:

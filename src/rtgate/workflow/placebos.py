@@ -100,7 +100,9 @@ def check(request: Request) -> None:
     if len(request.changes) < FEWEST_PLACEBOS:
         raise ConfigError(f"{len(request.changes)} harmless changes teach nothing: name at least {FEWEST_PLACEBOS}")
     if request.seeds and len(request.seeds) < FEWEST_BOOTS:
-        raise ConfigError(f"{len(request.seeds)} boots of a kernel teach nothing: name at least {FEWEST_BOOTS} seeds")
+        raise ConfigError(
+            f"{len(request.seeds)} of {FEWEST_BOOTS} seeds at least: fewer boots of a kernel teach nothing"
+        )
     _known(request.output)
 
 

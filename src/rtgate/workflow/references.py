@@ -15,7 +15,6 @@ from rtgate import site, strict_yaml
 from rtgate.board import boards, tuning
 from rtgate.board.boards import Board
 from rtgate.errors import ConfigError
-from rtgate.judge.compare.placebos import load_placebos
 from rtgate.judge.thresholds import case_tool, load_thresholds
 from rtgate.kernel import configuration, debian, fragments, patches
 from rtgate.kernel.source import source_arch
@@ -237,6 +236,9 @@ def limits(path: Path) -> None:
 
 def placebos(path: Path) -> None:
     """Check the boards, cases, tunings and figures that harmless changes were measured in. Raises ConfigError."""
+    # Not above: it loads scipy, which takes a second, and most references are others.
+    from rtgate.judge.compare.placebos import load_placebos  # noqa: PLC0415
+
     load_placebos([path], site.names("boards"))
     for name, case, entry in _cases(path):
         case_tool(case, entry.key)

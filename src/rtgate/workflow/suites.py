@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rtgate import site
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
 
@@ -43,15 +43,20 @@ def cases(suites: Sequence[str], profile: str, tuning: str, select: str = "", bo
 
     Raises:
         ConfigError: a suite, the profile or a test file is wrong, or nothing is left to measure.
+        InfrastructureError: this machine is too busy.
     """
     with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
         listed = Path(name) / "cases.json"
         options = ["--collect-only", "--cases", str(listed), "--profile", profile, "--tuning", tuning]
         options += ["--board", board] if board else []
         argv = command(suites, [*options, *(["-k", select] if select else [])])
-        done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COLLECT_S, check=False
-        )
+        try:
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COLLECT_S, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            busy = f"pytest did not list the cases of the suites within {_COLLECT_S:.0f} s"
+            raise InfrastructureError(f"{busy}: this machine is too busy, try again when it has less to do") from error
         if done.returncode or not listed.is_file():
             last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
             raise ConfigError(f"the suites {', '.join(suites)} have no cases to measure: {last}")

@@ -157,7 +157,8 @@ def on_a_board(name: str, *, slower: float = 1.0, boots: int = 12) -> list[Recor
             value = int(factor * (chance.gauss(30, 2) + (chance.random() < 0.02) * chance.expovariate(1 / 4)))
             counts[value] = counts.get(value, 0) + 1
         histogram = Histogram(unit=Unit.US, counts=dict(sorted(counts.items())), overflow=0, limit=1000)
-        one = make(Boot(board="rk3568-evb1", seed=None, arm=name, samples=20_000))
+        arm = name if name in set(ArmName) else ArmName.CANDIDATE
+        one = make(Boot(board="rk3568-evb1", seed=None, arm=arm, samples=20_000))
         changed: dict[str, Any] = {
             "latency": {"histogram": histogram},
             "latency.max": {"quantity": Quantity(max(counts), Unit.US)},

@@ -156,6 +156,14 @@ def test_a_console_that_does_not_come_back_is_the_lab_s_and_the_soak_stays(bench
     assert bench.chunks(2, LOST).measure() == COMPLETE
 
 
+def test_a_board_in_qemu_that_fails_is_not_waited_for(bench: Bench) -> None:
+    chunks = bench.chunks(2, measured(), LOST, boots=True)
+    chunks.patience_s = 600.0
+    with pytest.raises(InfrastructureError, match=r"the console closed; go on later"):
+        chunks.measure()
+    assert bench.states == [("chunk 1", "measured")]
+
+
 def test_a_target_that_does_not_answer_on_an_open_console_hung(bench: Bench) -> None:
     assert "hung in chunk 2" in bench.chunks(3, measured(), *[SILENT] * 1000).measure()
     assert bench.states == [("chunk 1", "measured"), ("chunk 2", "hang")]

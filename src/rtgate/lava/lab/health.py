@@ -12,6 +12,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rtgate import __version__
 from rtgate.board.boards import Board
@@ -20,7 +21,6 @@ from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.job import template
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, lava_of, render
-from rtgate.lava.lab.health_result import HealthResult
 from rtgate.strict_yaml import dump
 
 LINES = 2000
@@ -44,6 +44,17 @@ _ON_BOARD = (
     # LAVA takes a job for good whatever its results are; this it does not.
     '[ "$bad" = 0 ] || lava-test-raise "infra: this board is not fit for measuring"',
 )
+
+
+@dataclass(frozen=True, slots=True)
+class HealthResult:
+    """One thing that a health check looked at; `value` is in `unit`."""
+
+    name: str
+    good: bool
+    value: float
+    unit: str
+    sentence: str
 
 
 def definition(

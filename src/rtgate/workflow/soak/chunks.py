@@ -101,6 +101,8 @@ class Chunks:
                 raise InfrastructureError(f"the target was not reached: {outcome.message}")
             if lost is None:
                 lost, first = Deadline.after(self.patience_s), outcome.message
+                if self.target.boots:  # a QEMU that fails is not waited for
+                    return self._out_of_reach(outcome, first)
                 self.say(f"the target is out of reach: {outcome.message}; trying again for {self.patience_s:.0f} s")
             if lost.expired:
                 return self._out_of_reach(outcome, first)

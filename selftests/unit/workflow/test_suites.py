@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rtgate.errors import InfrastructureError
+from rtgate.workflow import suites
+
+
+def test_a_machine_that_is_too_busy_to_list_cases_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(argv: Sequence[str], **_: Any) -> None:
+        raise subprocess.TimeoutExpired(argv, 120)
+
+    monkeypatch.setattr(subprocess, "run", slow)
+    with pytest.raises(InfrastructureError, match=r"within 120 s: this machine is too busy, try again"):
+        suites.cases(("latency",), "quick", "default")
+
+
+def test_cases_are_those_of_a_board() -> None:
+    """The profile `compare` has signals on two CPUs, and wake-ups on one."""
+    found = {board: suites.cases((), "compare", "default", board=board) for board in ("virt-arm64", "virt-arm64-smp2")}
+    assert {case.name for case in found["virt-arm64-smp2"]} == {"signal/signaltest:idle"}
+    assert {case.name for case in found["virt-arm64"]} == {
+        f"latency/cyclictest:{load}" for load in ("idle", "hackbench", "stress-ng")
+    }
