@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ class Boots:
         self.explained: list[str] = []
         self.exercised: list[str] = []
         self.broken: dict[str, Exception] = {}
-        monkeypatch.setattr(tracing, "slowest", lambda directory: self._record(directory.name))
+        self.chosen: list[str] = []
+        for which in ("slowest", "middle"):
+            monkeypatch.setattr(tracing, which, partial(self._record, which))
         monkeypatch.setattr(tracing, "case_of", lambda record: record)
         monkeypatch.setattr(
             tracing, "make_arms", lambda *_: ((Named("candidate"), Named("baseline")), threading.Event())
@@ -39,7 +42,9 @@ class Boots:
         monkeypatch.setattr(tracing, "compare", self._compare)
         monkeypatch.setattr(tracing, "exercise", self._exercise)
 
-    def _record(self, case: str) -> Any:
+    def _record(self, which: str, directory: Path) -> Any:
+        case = directory.name
+        self.chosen.append(which)
         if isinstance(error := self.broken.get(case), ConfigError):
             raise error
         return Named(case)
@@ -141,6 +146,23 @@ def test_a_regression_is_explained_once_idle_if_it_shows_there(
     seen = traced(tmp_path, *others, *(verdict(case, Kind.REGRESSION) for case in regressed))
     assert (boots.exercised, boots.explained) == ([], [stored(chosen)])
     assert (seen[stored(chosen)].sentence, seen[stored(chosen)].warning_function) == ("+9 in f", "f")
+
+
+@pytest.mark.parametrize(
+    ("figures", "which"),
+    [
+        (("latency mean", "latency p90"), "middle"),
+        (("roundtrip.avg",), "middle"),
+        (("latency mean", "latency maximum"), "slowest"),
+        (("latency p99",), "slowest"),
+        (("roundtrip.max",), "slowest"),
+    ],
+)
+def test_a_body_that_moved_is_explained_by_boots_of_median_mean(
+    boots: Boots, tmp_path: Path, figures: tuple[str, ...], which: str
+) -> None:
+    traced(tmp_path, *(replace(verdict(IDLE, Kind.REGRESSION), measurement=figure) for figure in figures))
+    assert boots.chosen == [which] * 2
 
 
 @pytest.mark.parametrize("error", [ParseError("the boot did not repeat itself"), ConfigError("no record")])

@@ -67,6 +67,10 @@ class IntervalFinder(Protocol):
         """The figure by which the slowest of several boots is chosen."""
 
     @property
+    def mean(self) -> str:
+        """The figure by which the middle one of several boots is chosen."""
+
+    @property
     def proof(self) -> str:
         """What is proven of the intervals that agree with the tool's report: `have the latency of the histogram`."""
 

@@ -73,6 +73,7 @@ class RoundTrips:
 
     what: str = "round trip"
     maximum: str = "roundtrip.max"
+    mean: str = "roundtrip.avg"
     proof: str = "are certain to the instruction; their number, minimum, mean and maximum are those that were reported"
 
     @property

@@ -47,6 +47,7 @@ class WakeUps:
 
     what: str = "wake-up"
     maximum: str = "latency.max"
+    mean: str = "latency.avg"
     proof: str = "have the latency of the histogram"
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The slowest boot of a case, and the case as this rtgate would measure it again."""
+"""The boot of a case that shows most of it, and the case as this rtgate would measure it again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,21 @@ from rtgate.tools.registry import TOOLS
 
 
 def slowest(directory: Path) -> Record:
-    """Return the record in a directory, or the slowest measured one of the case below it.
+    """Return the record in a directory, or the slowest measured one of the case below it. Raises as `measured`."""
+    return max(measured(directory), key=maximum)
+
+
+def middle(directory: Path) -> Record:
+    """Return the record whose mean is the median of a case's boots (the upper one of two). Raises as `measured`.
+
+    The slowest boot has the mean of a chance phase: two of them may say the contrary of what all boots say.
+    """
+    ranked = sorted(measured(directory), key=_mean)
+    return ranked[len(ranked) // 2]
+
+
+def measured(directory: Path) -> list[Record]:
+    """Return the record in a directory, or the measured ones of the case below it, at least one.
 
     Raises:
         ConfigError: there is none, they are of several cases or not of virtual time, or their tool cannot be explained.
@@ -33,13 +47,20 @@ def slowest(directory: Path) -> Record:
         raise ConfigError(f"{directory}: records of {len(several)} cases or arms, choose one: {names}")
     if not found[0].virtual_time or found[0].seed is None:
         raise ConfigError(f"{directory}: not measured on virtual time, so it cannot be repeated")
-    return max(found, key=maximum)
+    finder(found[0].case)
+    return found
 
 
 def maximum(record: Record) -> float:
     """Return the largest figure of what a record's tool measures. Raises ConfigError: it cannot be explained."""
     name = finder(record.case).maximum
     return max((one.quantity.value for one in record.measurements if one.name == name and one.quantity), default=0.0)
+
+
+def _mean(record: Record) -> float:
+    name = finder(record.case).mean
+    values = [one.quantity.value for one in record.measurements if one.name == name and one.quantity]
+    return sum(values) / len(values) if values else 0.0
 
 
 def case_of(record: Record) -> Case:

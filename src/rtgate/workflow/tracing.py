@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +21,9 @@ from rtgate.records.record import Place, Record
 from rtgate.report.notices import say
 from rtgate.report.text import plain
 from rtgate.workflow.arms import ArmRequest, make_arms
-from rtgate.workflow.slowest import case_of, slowest
+from rtgate.workflow.slowest import case_of, middle, slowest
 
+_OF_FEW = ("maximum", "max", "p99", "p99.9", "p99.99")  # figures that few intervals of a boot decide
 _TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.SLOWER, Kind.INCONCLUSIVE, Kind.NOT_COMPARED})
 
 
@@ -30,8 +31,9 @@ def trace(boards: Sequence[str], kernels: Mapping[str, Path], records: Path, ver
     """Trace the cases of a comparison and write `explained.json` beside their boots; return whether there is any.
 
     A regression is explained once: idle, if it shows there, where all that runs in a wake-up is the kernel's and the
-    tool's, else in the case where it is clearest. Without one every case is traced, because what did not run there was
-    not judged there. What cannot be traced is said, and stays as it is.
+    tool's, else in the case where it is clearest: with the boots of median mean, or with the slowest ones if the
+    maximum regressed. Without one every case is traced, because what did not run there was not judged there. What
+    cannot be traced is said, and stays as it is.
 
     Raises:
         InfrastructureError: this machine cannot trace.
@@ -41,7 +43,8 @@ def trace(boards: Sequence[str], kernels: Mapping[str, Path], records: Path, ver
     regressions = [(one.board, one.case) for one in compared if one.kind is Kind.REGRESSION]
     every = list(dict.fromkeys((one.board, one.case) for one in compared))
     cases = [_clearest(regressions)] if regressions else every
-    found = [one for board, case in cases if (one := _boots(records, board, case)) is not None and not one.once]
+    chosen = [_boots(records, *place, _choice(place, compared)) for place in cases]
+    found = [one for one in chosen if one is not None and not one.once]
     traced = [_alike(kernels, group, regressed=bool(regressions)) for group in _grouped(found)]
     return any(traced)
 
@@ -66,6 +69,12 @@ def _clearest(regressions: Sequence[tuple[str, str]]) -> tuple[str, str]:
     return max(dict.fromkeys(regressions), key=lambda one: (_load(one[1]) == "idle", regressions.count(one)))
 
 
+def _choice(place: tuple[str, str], compared: Sequence[Verdict]) -> Callable[[Path], Record]:
+    """Return what chooses a case's boots: by their mean if all that regressed is a figure of most intervals."""
+    mine = [one for one in compared if (one.board, one.case) == place and one.kind is Kind.REGRESSION]
+    return middle if mine and not any(one.measurement.endswith(_OF_FEW) for one in mine) else slowest
+
+
 def _load(case: str) -> str:
     return case.rpartition(":")[2].partition("+")[0]
 
@@ -86,10 +95,10 @@ class _Boots:
         return "shared" in self.candidate.machine
 
 
-def _boots(records: Path, board: str, case: str) -> _Boots | None:
+def _boots(records: Path, board: str, case: str, which: Callable[[Path], Record]) -> _Boots | None:
     places = {arm: Place(records=records, board=board, arm=arm, case=case) for arm in ("candidate", "baseline")}
     try:
-        found = {arm: slowest(place.directory) for arm, place in places.items()}
+        found = {arm: which(place.directory) for arm, place in places.items()}
         measured = case_of(found["candidate"])
     except (ConfigError, ParseError) as error:
         _untold(case, error)
