@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 from selftests import rates
@@ -41,11 +42,17 @@ def idle() -> Kernels:
     return cases()[IDLE, CAMPAIGN].first
 
 
-def _all() -> list[tuple[Place, str]]:
+def _all() -> list[Any]:
     """Return what must be judged: placebos measured often enough, and harm where it must show."""
     # Both campaigns of a kernel after each other: they have what others teach in common.
     found = [(place, name) for (place, _), case in cases().items() for name in rates.judged(place, case.first)]
-    return sorted(set(found))
+    return [pytest.param(*one, id="-".join((*one[0], one[1])), marks=_marks(*one)) for one in sorted(set(found))]
+
+
+def _marks(place: Place, name: str) -> tuple[pytest.MarkDecorator, ...]:
+    if place == IDLE or CHANGES[name].group == "harmful":
+        return ()
+    return (pytest.mark.long("a placebo under load; all of them idle, and all harm, are in make test"),)
 
 
 @cache
@@ -53,7 +60,7 @@ def judged(place: Place, campaign: str, name: str) -> tuple[list[Verdict], int]:
     return cases()[place, campaign].verdicts(name)
 
 
-@pytest.mark.parametrize(("place", "name"), _all(), ids=lambda value: value if isinstance(value, str) else value[1])
+@pytest.mark.parametrize(("place", "name"), _all())
 def test_harm_is_seen_and_nothing_else(place: Place, name: str) -> None:
     where = [campaign for there, campaign in cases() if there == place and name in cases()[place, campaign].first]
     assert where
