@@ -33,6 +33,7 @@ class Boots:
         self.exercised: list[str] = []
         self.broken: dict[str, Exception] = {}
         self.chosen: list[str] = []
+        self.views: list[str] = []
         for which in ("slowest", "middle"):
             monkeypatch.setattr(tracing, which, partial(self._record, which))
         monkeypatch.setattr(tracing, "case_of", lambda record: record)
@@ -49,7 +50,8 @@ class Boots:
             raise error
         return Named(case)
 
-    def _compare(self, case: Any, *_: Any) -> Any:
+    def _compare(self, case: Any, *_: Any, view: str) -> Any:
+        self.views.append(view)
         self.explained.append(case.name)
         return Named(
             "",
@@ -163,6 +165,7 @@ def test_a_body_that_moved_is_explained_by_boots_of_median_mean(
 ) -> None:
     traced(tmp_path, *(replace(verdict(IDLE, Kind.REGRESSION), measurement=figure) for figure in figures))
     assert boots.chosen == [which] * 2
+    assert boots.views == [{"middle": "typical", "slowest": ""}[which]]
 
 
 @pytest.mark.parametrize("error", [ParseError("the boot did not repeat itself"), ConfigError("no record")])

@@ -69,8 +69,10 @@ class Compared:
     exercise: Exercise | None
 
 
-def compare(case: Case, candidate: Side, baseline: Side | None, stop: threading.Event, tell: Tell) -> Compared:
-    """Run both sides again with tracing and explain the difference.
+def compare(
+    case: Case, candidate: Side, baseline: Side | None, stop: threading.Event, tell: Tell, *, view: str = ""
+) -> Compared:
+    """Run both sides again with tracing and explain the difference; `view` is what of it, see `explain`.
 
     Raises:
         ConfigError: a kernel has no `vmlinux`, or the case cannot be explained.
@@ -88,7 +90,7 @@ def compare(case: Case, candidate: Side, baseline: Side | None, stop: threading.
         }
         done: dict[str, Explained] = {name: future.result() for name, future in running.items()}
     return Compared(
-        explanation=explain(done["candidate"], done.get("baseline"), names if found else None),
+        explanation=explain(done["candidate"], done.get("baseline"), names if found else None, view),
         differences=found,
         exercise=exercised(names, _most([side.executed for side in done.values()]), found.data) if found else None,
     )

@@ -101,8 +101,8 @@ class Explanation:
         return {"format": 2, **data}
 
 
-def explain(candidate: Arm, baseline: Arm | None, differing: frozenset[str] | None) -> Explanation:
-    """Compare two arms and name what made the difference."""
+def explain(candidate: Arm, baseline: Arm | None, differing: frozenset[str] | None, view: str = "") -> Explanation:
+    """Compare two arms and name what made the difference: of `typical` intervals, of the `worst`, or of what shows."""
     if baseline is None:
         top = max(candidate.worst.profile.own.items(), key=lambda item: item[1], default=("nothing", 0.0))
         sentence = (
@@ -110,7 +110,7 @@ def explain(candidate: Arm, baseline: Arm | None, differing: frozenset[str] | No
             f"{candidate.worst.profile.total:,.0f} instructions; most of them in {top[0]} ({top[1]:,.0f})"
         )
         return Explanation(candidate=candidate, differing=differing, sentence=sentence)
-    view = _view(candidate, baseline)
+    view = view or _view(candidate, baseline)
     old, new = (baseline.worst, candidate.worst) if view == "worst" else (baseline.typical, candidate.typical)
     culprits = _culprits(old, new, (baseline, candidate), differing or frozenset())
     return Explanation(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def trace(boards: Sequence[str], kernels: Mapping[str, Path], records: Path, ver
     regressions = [(one.board, one.case) for one in compared if one.kind is Kind.REGRESSION]
     every = list(dict.fromkeys((one.board, one.case) for one in compared))
     cases = [_clearest(regressions)] if regressions else every
-    chosen = [_boots(records, *place, _choice(place, compared)) for place in cases]
+    chosen = [_boots(records, *place, _view(place, compared)) for place in cases]
     found = [one for one in chosen if one is not None and not one.once]
     traced = [_alike(kernels, group, regressed=bool(regressions)) for group in _grouped(found)]
     return any(traced)
@@ -69,10 +69,10 @@ def _clearest(regressions: Sequence[tuple[str, str]]) -> tuple[str, str]:
     return max(dict.fromkeys(regressions), key=lambda one: (_load(one[1]) == "idle", regressions.count(one)))
 
 
-def _choice(place: tuple[str, str], compared: Sequence[Verdict]) -> Callable[[Path], Record]:
-    """Return what chooses a case's boots: by their mean if all that regressed is a figure of most intervals."""
+def _view(place: tuple[str, str], compared: Sequence[Verdict]) -> str:
+    """Return `typical` if all that regressed in a case is a figure of most intervals, else empty: the trace decides."""
     mine = [one for one in compared if (one.board, one.case) == place and one.kind is Kind.REGRESSION]
-    return middle if mine and not any(one.measurement.endswith(_OF_FEW) for one in mine) else slowest
+    return "typical" if mine and not any(one.measurement.endswith(_OF_FEW) for one in mine) else ""
 
 
 def _load(case: str) -> str:
@@ -81,11 +81,16 @@ def _load(case: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Boots:
-    """A case, and the boot of each kernel that shows most of it."""
+    """A case, and the boot of each kernel that shows most of it.
+
+    Attributes:
+        view: what is to be explained: `typical` intervals, `worst` ones, or empty: what the traces show more of.
+    """
 
     name: str
     case: Case
     place: Place
+    view: str
     candidate: Record
     baseline: Record
 
@@ -95,15 +100,16 @@ class _Boots:
         return "shared" in self.candidate.machine
 
 
-def _boots(records: Path, board: str, case: str, which: Callable[[Path], Record]) -> _Boots | None:
+def _boots(records: Path, board: str, case: str, view: str) -> _Boots | None:
     places = {arm: Place(records=records, board=board, arm=arm, case=case) for arm in ("candidate", "baseline")}
+    which = middle if view == "typical" else slowest
     try:
         found = {arm: which(place.directory) for arm, place in places.items()}
         measured = case_of(found["candidate"])
     except (ConfigError, ParseError) as error:
         _untold(case, error)
         return None
-    return _Boots(name=case, case=measured, place=places["candidate"], **found)
+    return _Boots(name=case, case=measured, place=places["candidate"], view=view, **found)
 
 
 def _grouped(boots: Sequence[_Boots]) -> list[list[_Boots]]:
@@ -139,7 +145,7 @@ class _Tracing:
     def explained(self, boots: _Boots) -> bool:
         """Say what made a case slower; return whether that could be said."""
         pair = self._pair(boots)
-        made = compare(pair.case, pair.candidate, pair.baseline, self.stop, lambda _: None)
+        made = compare(pair.case, pair.candidate, pair.baseline, self.stop, lambda _: None, view=boots.view)
         assert made.differences is not None
         assert made.exercise is not None
         _write(boots, made.differences, made.exercise, made.explanation)
