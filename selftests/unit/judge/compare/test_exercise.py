@@ -30,7 +30,7 @@ def test_a_call_that_ran_in_no_case_is_missing_although_its_condition_ran() -> N
 
 def test_a_function_that_ran_but_for_its_change_is_missing() -> None:
     one = change(0, "f+0x4", "f+0x8")
-    assert run_exercise({"idle": seen(one)}).missing == ("nothing that changed in f (from f+0x4)",)
+    assert run_exercise({"idle": seen(one)}).missing == ("what changed in f (from f+0x4)",)
 
 
 def test_what_runs_while_booting_is_needed_only_if_nothing_else_differs() -> None:

@@ -64,7 +64,7 @@ def run_exercise(cases: Mapping[str, Explained]) -> RunExercise:
         slow = [place for place in each[0].slow if all(place in one.slow for one in each)]
         if not any(one.times for one in each):
             first = next((place for place in each[0].missed), name)
-            missing.append(f"nothing that changed in {name} (from {first})" if first != name else f"nothing of {name}")
+            missing.append(f"what changed in {name} (from {first})" if first != name else name)
         elif slow:
             missing.append(f"the new code at {slow[0]}")
     return RunExercise(
