@@ -103,7 +103,15 @@ _MANY_LINES = frozenset({FaultKind.PANIC, FaultKind.OOPS})
 # is a complaint of a kernel that goes on.
 FATAL = frozenset({FaultKind.PANIC, FaultKind.OOPS})
 # What a kernel also says whose host stopped it for a while: it finds that much time has passed at once.
-OF_TIME = frozenset({FaultKind.RCU_STALL, FaultKind.HUNG_TASK, FaultKind.SOFT_LOCKUP, FaultKind.HARD_LOCKUP})
+OF_TIME = frozenset(
+    {
+        FaultKind.RCU_STALL,
+        FaultKind.HUNG_TASK,
+        FaultKind.SOFT_LOCKUP,
+        FaultKind.HARD_LOCKUP,
+        FaultKind.THROTTLING,
+    }
+)
 
 # What the first lines of a boot say: init/version-timestamp.c, arch/arm64/kernel/setup.c, U-Boot's common/spl/spl.c
 # and lib/display_options.c.

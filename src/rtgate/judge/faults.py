@@ -13,23 +13,14 @@ from dataclasses import dataclass
 
 from rtgate.board.boot import State, TimeBase
 from rtgate.console import traces
-from rtgate.console.faults import FaultKind
+from rtgate.console.faults import OF_TIME
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.record import FaultSeen, Record
 from rtgate.validity import readings
 
 # On a host-time board the machine below it can stop the clock: faults that only measure time prove nothing.
-_TIMED = frozenset(
-    kind.value
-    for kind in (
-        FaultKind.RCU_STALL,
-        FaultKind.HUNG_TASK,
-        FaultKind.SOFT_LOCKUP,
-        FaultKind.HARD_LOCKUP,
-        FaultKind.THROTTLING,
-    )
-)
+_TIMED = frozenset(kind.value for kind in OF_TIME)
 # Records of boots that died are judged by their death, and not by each fault.
 _DIED = frozenset({State.NO_BOOT, State.FAULT})
 _NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+")
