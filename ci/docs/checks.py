@@ -6,10 +6,10 @@ Exit codes: 0 written, or up to date; 1 not up to date (with --check); 2 wrong u
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from generated import write_or_compare
 
 from rtgate.validity.check import ValidityCheck
 from rtgate.validity.registry import CHECKS, OF_THE_RECORD
@@ -50,19 +50,7 @@ def _row(check: ValidityCheck) -> str:
 
 def main() -> int:
     """Write the page, or compare it."""
-    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    options.add_argument(
-        "--check", action="store_true", help="write nothing; exit code 1 if the page is not up to date"
-    )
-    check = options.parse_args().check
-    made = page()
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == made:
-        return 0
-    if check:
-        print(f"{PAGE.name} is not what the registry says: run `make docs` and commit the page", file=sys.stderr)
-        return 1
-    PAGE.write_text(made, encoding="utf-8")
-    return 0
+    return write_or_compare(PAGE, page(), what=(__doc__ or "").partition("\n")[0], source="the registry says")
 
 
 if __name__ == "__main__":

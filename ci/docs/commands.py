@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from generated import write_or_compare
 
 from rtgate.cli.main import parser
 
@@ -136,21 +137,7 @@ def _fenced(text: str) -> str:
 
 def main() -> int:
     """Write the page, or compare it."""
-    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    options.add_argument(
-        "--check", action="store_true", help="write nothing; exit code 1 if the page is not up to date"
-    )
-    check = options.parse_args().check
-    made = page()
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == made:
-        return 0
-    if check:
-        print(
-            f"{PAGE.name} is not what the program's parsers say: run `make docs` and commit the page", file=sys.stderr
-        )
-        return 1
-    PAGE.write_text(made, encoding="utf-8")
-    return 0
+    return write_or_compare(PAGE, page(), what=(__doc__ or "").partition("\n")[0], source="the program's parsers say")
 
 
 if __name__ == "__main__":

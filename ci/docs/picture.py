@@ -8,14 +8,14 @@ points upwards is red. The orange numbers are the way of one measurement.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import configparser
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from generated import write_or_compare
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "rtgate"
@@ -132,17 +132,7 @@ def _box(box: Box) -> Iterator[str]:
 
 def main() -> int:
     """Draw the picture, or compare it."""
-    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    options.add_argument("--check", action="store_true", help="write nothing; exit code 1 if it is not up to date")
-    check = options.parse_args().check
-    made = drawn()
-    if PICTURE.is_file() and PICTURE.read_text(encoding="utf-8") == made:
-        return 0
-    if check:
-        print(f"{PICTURE.name} is not what the imports say: run `make docs` and commit the picture", file=sys.stderr)
-        return 1
-    PICTURE.write_text(made, encoding="utf-8")
-    return 0
+    return write_or_compare(PICTURE, drawn(), what=(__doc__ or "").partition("\n")[0], source="the imports say")
 
 
 if __name__ == "__main__":
