@@ -29,9 +29,10 @@ def _judge(record: Record) -> Answer:
     if lines:
         problem = f"the kernel does not count suspends, and its log tells of one: {lines[0]!r} (start the board anew)"
         return judged(problem, "")
-    if lines is None and record.evidence.log:
-        return not_applicable("the record is older than this check")
-    problem = "" if lines is not None else "neither the kernel's count of suspends nor its log was read"
+    unread = "neither the kernel's count of suspends nor its log was read"
+    if lines is None and record.unproven:
+        return not_applicable(unread)
+    problem = "" if lines is not None else unread
     return judged(problem, "the kernel's log tells of no suspend", Invalidates.GOOD_NEWS)
 
 
