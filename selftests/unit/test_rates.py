@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import pytest
 from selftests import rates
@@ -42,11 +41,11 @@ def idle() -> Kernels:
     return cases()[IDLE, CAMPAIGN].first
 
 
-def _all() -> list[Any]:
+def _all() -> list[tuple[Place, str]]:
     """Return what must be judged: placebos measured often enough, and harm where it must show."""
     # Both campaigns of a kernel after each other: they have what others teach in common.
     found = [(place, name) for (place, _), case in cases().items() for name in rates.judged(place, case.first)]
-    return [pytest.param(*one, id="-".join((*one[0], one[1])), marks=_marks(*one)) for one in sorted(set(found))]
+    return sorted(set(found))
 
 
 def _marks(place: Place, name: str) -> tuple[pytest.MarkDecorator, ...]:
@@ -60,7 +59,9 @@ def judged(place: Place, campaign: str, name: str) -> tuple[list[Verdict], int]:
     return cases()[place, campaign].verdicts(name)
 
 
-@pytest.mark.parametrize(("place", "name"), _all())
+@pytest.mark.parametrize(
+    ("place", "name"), [pytest.param(*one, id="-".join((*one[0], one[1])), marks=_marks(*one)) for one in _all()]
+)
 def test_harm_is_seen_and_nothing_else(place: Place, name: str) -> None:
     where = [campaign for there, campaign in cases() if there == place and name in cases()[place, campaign].first]
     assert where
