@@ -9,20 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from selftests import spoken
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def rtgate(*words: object, timeout: float = 600, **environment: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "rtgate", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        check=False,
-    )
+    argv = [sys.executable, "-m", "rtgate", *map(str, words)]
+    done = spoken.run(argv, ROOT, {**os.environ, **environment}, timeout)
     print(done.stdout, done.stderr, sep="\n")
     return done
 

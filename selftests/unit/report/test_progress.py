@@ -10,7 +10,8 @@ import pytest
 from selftests.unit.judge.conftest import number, record, without
 
 from rtgate.records.record import Record
-from rtgate.report.progress import _SILENCE_S, Progress, estimate, headline, spoken
+from rtgate.report import notices
+from rtgate.report.progress import Progress, estimate, headline
 from rtgate.units import Unit
 
 
@@ -23,6 +24,11 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     target = io.StringIO()
     monkeypatch.setattr(sys, "__stderr__", target)
     return target
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notices, "SILENCE_S", 0.05)
 
 
 def test_a_line_per_boot_says_what_is_done_and_how_long_the_rest_takes(shown: io.StringIO) -> None:
@@ -96,17 +102,11 @@ def test_an_estimate_waits_until_it_means_something(elapsed_s: float, done: int,
     assert estimate(elapsed_s, done, total) == text
 
 
-def test_a_slow_step_is_named_again_while_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
-    with spoken(silence_s=0.05) as say:
-        say("fetching packages")
+def test_a_slow_boot_is_not_silent_in_a_log(shown: io.StringIO, impatient: None) -> None:
+    progress = Progress(total=4, workers=1)
+    with progress.case("latency/cyclictest:idle"):
         time.sleep(0.3)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "fetching packages"
-    assert "fetching packages ... 0 s" in lines[1:]
-    assert _SILENCE_S < 3
-
-
-def test_a_step_that_says_nothing_is_not_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    with spoken(silence_s=0.05):
-        time.sleep(0.3)
-    assert capsys.readouterr().err.startswith("working ... ")
+        progress.seen(_timed(1))
+    lines = shown.getvalue().splitlines()
+    assert lines[0].startswith("[0/4] measuring latency/cyclictest:idle ... 0 s")
+    assert lines[-1].startswith("[1/4")

@@ -21,6 +21,7 @@ from rtgate.kernel import source
 from rtgate.kernel.artefacts import KernelBuild
 from rtgate.kernel.configuration import BuildDescription, load_description
 from rtgate.kernel.source import Tree
+from rtgate.report.notices import heard, reminder, silence
 from rtgate.report.progress import estimate
 
 _DESCRIPTION = """\
@@ -34,7 +35,6 @@ examples:
                                                             which options would this tree not take? (seconds)
   rtgate build virt-arm64-preempt_rt --patches kernel-configs/patches/demo-slow-wakeup -o build/slow
 """
-_QUIET_INTERVAL_S = 10.0
 
 
 def add_parser(commands: Any) -> None:
@@ -122,15 +122,16 @@ def shown(name: str, *, quiet: bool) -> Iterator[kernel_build.Listener]:
         with _bar(name, console) as listener:
             yield listener
     else:
-        lines = _Lines(console)
-        yield kernel_build.Listener(lines.notice, lines.progress)
+        lines = _Lines(name, console)
+        with reminder(lines.going_on, lines.line):
+            yield kernel_build.Listener(lines.notice, lines.progress)
 
 
 @contextmanager
 def _bar(name: str, console: Console) -> Iterator[kernel_build.Listener]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     left = (TextColumn("{task.fields[left]}"), TextColumn("{task.fields[file]}"))
-    with Progress(*columns, *left, console=console, transient=True) as bar:
+    with silence(), Progress(*columns, *left, console=console, transient=True) as bar:
         task = bar.add_task(name, total=None, file="", left="")
         began = time.monotonic()
 
@@ -145,24 +146,30 @@ def _bar(name: str, console: Console) -> Iterator[kernel_build.Listener]:
 
 
 class _Lines:
-    """Progress for logs: a line now and then."""
+    """Progress for logs: a line where nothing was said for a while."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, name: str, console: Console) -> None:
         self._console = console
-        self._last = time.monotonic()
+        self._now = f"building {name}", time.monotonic()
         self._first: tuple[float, int] | None = None
 
     def notice(self, text: str) -> None:
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._now = text, time.monotonic()
+        self.line(text)
+        heard()
 
     def progress(self, done: int, total: int | None, file: str) -> None:
         now = time.monotonic()
         # Files before the first line were made while the build was starting: they say nothing about its speed.
         began, already = self._first or (now, done)
         self._first = began, already
-        if now - self._last < _QUIET_INTERVAL_S:
-            return
-        self._last = now
         count = f"{done}" if total is None else f"{done} of {total}"
         left = "" if total is None else estimate(now - began, done - already, total - already)
-        self.notice(f"{', '.join(filter(None, (count, left)))}: {file}")
+        self._now = f"{', '.join(filter(None, (count, left)))}: {file}", now
+
+    def going_on(self) -> str:
+        text, began = self._now
+        return f"{text} ... {time.monotonic() - began:.0f} s"
+
+    def line(self, text: str) -> None:
+        self._console.print(text, markup=False, soft_wrap=True)

@@ -20,7 +20,7 @@ from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts
 from rtgate.process import die_with_parent
-from rtgate.report.progress import spoken
+from rtgate.report.notices import spoken
 from rtgate.rootfs import images
 from rtgate.target.qemu import Machine, version
 

@@ -25,6 +25,7 @@ from rtgate.kernel.pinned import pinned
 from rtgate.measure.case import Arm
 from rtgate.records.record import Record
 from rtgate.records.warning_sites import warning_of
+from rtgate.report.notices import heard
 from rtgate.report.text import plain
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import case_of, slowest
@@ -119,6 +120,7 @@ def _with_warning(explanation: Explanation, candidate: Record) -> Explanation:
 
 def _tell(text: str, seconds: float) -> None:
     print(f"explain: {seconds:4.0f} s: {plain(text)}", file=sys.stderr, flush=True)
+    heard()
 
 
 def _directories(words: Sequence[str]) -> dict[str, Path]:

@@ -19,6 +19,7 @@ from rtgate.lava.in_job.target import time_of
 from rtgate.lava.job import request as orders
 from rtgate.lava.results.blame import ended, untried
 from rtgate.lava.results.classify import classify
+from rtgate.report.notices import silence
 from rtgate.workflow import job_results
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.report_directory import check_ours, locked, replacing
@@ -66,7 +67,8 @@ def _ended(lava: Lava, arguments: argparse.Namespace, watch: JobWatch, board: Bo
     if arguments.wait:
         waits = Waits(queue=durations.option("--queue-timeout", arguments.queue_timeout))
         try:
-            followed = Following(lava, job.number, waits, watch.seen, watch.state).follow()
+            with silence():  # the job's log speaks
+                followed = Following(lava, job.number, waits, watch.seen, watch.state).follow()
         finally:
             watch.close()
         ending = untried(ended(followed, emulated=emulated))

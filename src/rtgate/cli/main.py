@@ -8,6 +8,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Container, Mapping, Sequence
 from types import FrameType, ModuleType
@@ -15,6 +16,7 @@ from typing import Any, NoReturn
 
 from rtgate import __version__
 from rtgate.errors import RtgateError
+from rtgate.report.notices import reminder, silence
 from rtgate.report.text import plain
 
 # Each command is a module of this package, which is loaded when the command is used: to load them all takes seconds.
@@ -157,7 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
         signal.setitimer(signal.ITIMER_REAL, 0)  # everything is loaded
-        code = int(_module(outline.command).run(arguments))
+        code = _run(outline.command, arguments)
         sys.stdout.flush()
     except RtgateError as error:
         print(f"rtgate: {plain(str(error))}", file=sys.stderr)
@@ -174,6 +176,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("rtgate: this is a defect of rtgate; please report it with the lines above", file=sys.stderr)
         return 4
     return code
+
+
+# What is a person's console, is read afterwards in a job's log, or lasts for hours and tells of each boot.
+_SPEAKING = frozenset({"console", "hub", "in-job", "board-health", "soak", "placebos"})
+
+
+def _run(command: str, arguments: argparse.Namespace) -> int:
+    """Run a command, which is never silent for more than three seconds."""
+    began = time.monotonic()
+    with silence() if command in _SPEAKING else reminder(lambda: f"{command} ... {time.monotonic() - began:.0f} s"):
+        return int(_module(command).run(arguments))
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> NoReturn:

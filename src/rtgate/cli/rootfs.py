@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from rtgate.errors import InfrastructureError
-from rtgate.report.progress import spoken
+from rtgate.report.notices import spoken
 from rtgate.rootfs import images, recipe
 
 _DESCRIPTION = """\

@@ -1,23 +1,119 @@
 # SPDX-License-Identifier: MIT
-"""What rtgate says on standard error while it works: notices, and steps with the seconds that they took."""
+"""What rtgate says on standard error while it works: notices, steps, and that a step goes on.
+
+Nobody who waits is left without a word for more than three seconds.
+"""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import ClassVar
+
+SILENCE_S = 2.5
+
+
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+    heard()
 
 
 def say(text: str) -> None:
     """Say something to whoever waits."""
-    print(f"rtgate: {text}", file=sys.stderr, flush=True)
+    _print(f"rtgate: {text}")
 
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
-    """Name a step when it begins, and say how long it took when it ends well."""
+    """Name a step when it begins, again while it goes on, and say how long it took when it ends well."""
     began = time.monotonic()
-    print(f"== {name}", file=sys.stderr, flush=True)
-    yield
-    print(f"== {name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
+    _print(f"== {name}")
+    with reminder(lambda: f"== {name} ... {time.monotonic() - began:.0f} s"):
+        yield
+    _print(f"== {name}: {time.monotonic() - began:.1f} s")
+
+
+@contextmanager
+def spoken(doing: str = "working") -> Iterator[Callable[[str], None]]:
+    """Yield what prints a step of slow work; a step is named again while it goes on, with its time.
+
+    What is done before the first step is `doing`.
+    """
+    steps = [(doing, time.monotonic())]
+
+    def say(text: str) -> None:
+        steps.append((text, time.monotonic()))
+        _print(text)
+
+    def now() -> str:
+        text, began = steps[-1]
+        return f"{text} ... {time.monotonic() - began:.0f} s"
+
+    with reminder(now):
+        yield say
+
+
+@contextmanager
+def reminder(now: Callable[[], str], tell: Callable[[str], None] = _print) -> Iterator[None]:
+    """Say what goes on now whenever nothing was said for a while. Of reminders within each other the innermost speaks.
+
+    Args:
+        now: returns what goes on.
+        tell: prints it (default: a line on standard error).
+    """
+    with _innermost(_Reminder(now, tell)):
+        yield
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Say nothing for a while, as something else speaks: a bar, or a child process."""
+    with _innermost(_Reminder(str, lambda _: None)):
+        yield
+
+
+def heard() -> None:
+    """Note that something was said."""
+    _Reminder.last = time.monotonic()
+
+
+@contextmanager
+def _innermost(reminder: _Reminder) -> Iterator[None]:
+    reminder.start()
+    try:
+        yield
+    finally:
+        reminder.stop()
+
+
+class _Reminder:
+    """One reminder, and what all of them share: when something was last said, and which of them are open."""
+
+    last = 0.0
+    open: ClassVar[list[_Reminder]] = []
+
+    def __init__(self, now: Callable[[], str], tell: Callable[[str], None]) -> None:
+        self._now = now
+        self._tell = tell
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        heard()
+        self.open.append(self)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._thread.join()
+        self.open.remove(self)
+        heard()
+
+    def _run(self) -> None:
+        while not self._ended.wait(max(0.01, self.last + SILENCE_S - time.monotonic())):
+            if self.open[-1] is self and time.monotonic() - self.last >= SILENCE_S:
+                self._tell(self._now())
+                heard()

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -16,6 +16,7 @@ from rich.progress import Progress as Bar
 from rtgate.board.boot import State
 from rtgate.judge.limits import shown
 from rtgate.records.record import Record
+from rtgate.report.notices import heard, reminder, silence
 from rtgate.report.text import plain
 
 _TELLING_SHARE = 0.05
@@ -41,34 +42,6 @@ def estimate(elapsed_s: float, done: int, total: int) -> str:
     return time_left(elapsed_s * (total - done) / done)
 
 
-_SILENCE_S = 2.5
-
-
-@contextmanager
-def spoken(silence_s: float = _SILENCE_S) -> Iterator[Callable[[str], None]]:
-    """Yield what prints a step of slow work on stderr; a step is named again while it goes on, with its time."""
-    ended = threading.Event()
-    steps: list[tuple[str, float]] = []
-
-    def say(text: str) -> None:
-        steps.append((text, time.monotonic()))
-        print(text, file=sys.stderr, flush=True)
-
-    def remind() -> None:
-        while not ended.wait(silence_s):
-            text, began = steps[-1] if steps else ("working", started)
-            print(f"{text} ... {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-
-    started = time.monotonic()
-    reminder = threading.Thread(target=remind, daemon=True)
-    reminder.start()
-    try:
-        yield say
-    finally:
-        ended.set()
-        reminder.join()
-
-
 class Progress:
     """Tells what has been measured and how long the rest takes."""
 
@@ -81,17 +54,16 @@ class Progress:
         self._began = time.monotonic()
         self._console = Console(file=sys.__stderr__, highlight=False)
         self._bar: Bar | None = None
-        self._case = ""
 
     @contextmanager
     def case(self, name: str) -> Iterator[None]:
         """Show one case while it is measured."""
-        self._case = name
         if not self._console.is_terminal:
-            yield
+            with reminder(partial(self._going_on, name, time.monotonic()), self._line):
+                yield
             return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Bar(*columns, TextColumn("{task.fields[left]}"), console=self._console, transient=True) as bar:
+        with silence(), Bar(*columns, TextColumn("{task.fields[left]}"), console=self._console, transient=True) as bar:
             self._bar = bar
             bar.add_task(f"measuring {name}", total=self._total, completed=self._done, left="")
             try:
@@ -111,11 +83,21 @@ class Progress:
         made = f" (booted {record.machine['booted']})" if "booted" in record.machine else ""
         line = f"{record.case} {record.boot} {record.arm}: {headline(record)}{made}"
         if self._bar is None:
-            count = f"{self._done}/{self._total}"
-            self._console.print(f"[{', '.join(filter(None, (count, text)))}] {line}", markup=False, soft_wrap=True)
+            self._line(f"[{', '.join(filter(None, (self._count, text)))}] {line}")
+            heard()
         else:
             self._bar.print(line, markup=False, soft_wrap=True)
             self._bar.update(self._bar.task_ids[0], completed=self._done, left=text)
+
+    @property
+    def _count(self) -> str:
+        return f"{self._done}/{self._total}"
+
+    def _going_on(self, name: str, began: float) -> str:
+        return f"[{self._count}] measuring {name} ... {time.monotonic() - began:.0f} s"
+
+    def _line(self, text: str) -> None:
+        self._console.print(text, markup=False, soft_wrap=True)
 
 
 def headline(record: Record) -> str:

@@ -21,7 +21,7 @@ from rtgate.lava.job import environment
 from rtgate.measure.case import Arm, Target
 from rtgate.measure.profiles import profile
 from rtgate.records.record import KernelIdentity
-from rtgate.report.progress import spoken
+from rtgate.report.notices import spoken
 from rtgate.rootfs import images as rootfs
 from rtgate.rootfs.images import RootfsImage
 from rtgate.target import boot_digests

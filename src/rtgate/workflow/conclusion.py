@@ -15,7 +15,7 @@ from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report import allure, html, junit, terminal
 from rtgate.report.cases import cases
-from rtgate.report.notices import say
+from rtgate.report.notices import say, step
 from rtgate.workflow.archive import keep
 from rtgate.workflow.judging import JudgingRequest, judge_run
 from rtgate.workflow.verdicts import ended
@@ -130,12 +130,13 @@ def write_report(
         InfrastructureError: the directory cannot be written.
     """
     code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
-    allure.write(records, verdicts, output / "allure-results", code=code)
-    made = page()
-    code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
-    junit.write(records, verdicts, output / "junit.xml")
-    if not ending.over:
-        ended(output / "verdict.json", verdicts, code=code, whole=ending.whole)
+    with step("writing the report"):
+        allure.write(records, verdicts, output / "allure-results", code=code)
+        made = page()
+        code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
+        junit.write(records, verdicts, output / "junit.xml")
+        if not ending.over:
+            ended(output / "verdict.json", verdicts, code=code, whole=ending.whole)
     terminal.show(records, verdicts, code, Console(), made)
     return code
 

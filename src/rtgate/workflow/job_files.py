@@ -23,7 +23,7 @@ from rtgate.lava.job import template
 from rtgate.lava.job.artefacts import Storage, Store, check, given, is_url, serving, storage
 from rtgate.lava.job.definition import Files, console_device, family_of, lava_of, one_console
 from rtgate.records.record import KernelIdentity
-from rtgate.report.progress import spoken
+from rtgate.report.notices import spoken
 from rtgate.rootfs import images
 from rtgate.workflow.arms import identity
 

@@ -21,6 +21,7 @@ from rtgate.lava.in_job import on_board
 from rtgate.lava.in_job.target import time_of
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, lava_of, render
 from rtgate.lava.job.request import NONCE, MeasurementRequest
+from rtgate.report.notices import silence
 from rtgate.workflow import job_failures, job_results
 from rtgate.workflow.budget import Budget
 from rtgate.workflow.job_planner import JobPlanner
@@ -196,7 +197,8 @@ def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[Carr
             done.append(Carried(part, ()))
             continue
         try:
-            attempts = series.submission(part).run()
+            with silence():  # the job's log speaks
+                attempts = series.submission(part).run()
         finally:
             series.watch.close()
         job_results.keep(part, attempts, output, series.watch, series.criteria.thresholds)

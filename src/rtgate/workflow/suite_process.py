@@ -21,7 +21,7 @@ from rtgate.measure.profiles import profile, seeds
 from rtgate.process import die_with_parent
 from rtgate.records import schedule
 from rtgate.records.schedule import Steps
-from rtgate.report.notices import say
+from rtgate.report.notices import say, silence
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow import suites
 from rtgate.workflow.arms import ArmRequest, make_arms
@@ -207,7 +207,8 @@ def pytest(select: str, options: Sequence[str], log: Path) -> int:
     keeping = threading.Thread(target=keep, args=(child.stdout, log), daemon=True)
     keeping.start()
     try:
-        code = child.wait()
+        with silence():  # they speak themselves
+            code = child.wait()
     except KeyboardInterrupt:
         child.terminate()  # the suites take it as Ctrl-C; SIGINT may be ignored, as below nohup
         child.wait()

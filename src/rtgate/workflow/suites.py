@@ -13,6 +13,7 @@ from rtgate import site
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
+from rtgate.report.notices import spoken
 
 _COLLECT_S = 120.0  # a few seconds on a quiet machine
 
@@ -51,9 +52,10 @@ def cases(suites: Sequence[str], profile: str, tuning: str, select: str = "", bo
         options += ["--board", board] if board else []
         argv = command(suites, [*options, *(["-k", select] if select else [])])
         try:
-            done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COLLECT_S, check=False
-            )
+            with spoken("listing the cases of the suites"):
+                done = subprocess.run(
+                    argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COLLECT_S, check=False
+                )
         except subprocess.TimeoutExpired as error:
             busy = f"pytest did not list the cases of the suites within {_COLLECT_S:.0f} s"
             raise InfrastructureError(f"{busy}: this machine is too busy, try again when it has less to do") from error

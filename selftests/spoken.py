@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""A program run with its output timed: whoever waits for rtgate hears every few seconds what goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+# rtgate promises three; on a machine that does much else its reminder comes later.
+LONGEST_S = 12.0
+
+
+@dataclass
+class _Ear:
+    """What was heard of a program: by stream, and the longest time without a word."""
+
+    last: float = field(default_factory=time.monotonic)
+    before: str = "its start"
+    silence: tuple[float, str] = (0.0, "")
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def listen(self, stream: IO[str], lines: list[str]) -> None:
+        for line in stream:
+            lines.append(line)
+            self.heard(line.strip())
+        stream.close()
+
+    def heard(self, line: str) -> None:
+        with self.lock:
+            now = time.monotonic()
+            self.silence = max(self.silence, (now - self.last, self.before))
+            self.last, self.before = now, line
+
+
+def run(
+    argv: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a program as `subprocess.run` does, and assert that it was never silent for long."""
+    child = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=dict(environment)
+    )
+    assert child.stdout
+    assert child.stderr
+    ear, out, err = _Ear(), list[str](), list[str]()
+    ears = [threading.Thread(target=ear.listen, args=pair) for pair in ((child.stdout, out), (child.stderr, err))]
+    for one in ears:
+        one.start()
+    try:
+        child.wait(timeout)
+    finally:
+        child.kill()
+        for one in ears:
+            one.join()
+    ear.heard("its end")
+    seconds, line = ear.silence
+    assert seconds < LONGEST_S, f"{' '.join(argv)} said nothing for {seconds:.0f} s after {line!r}"
+    return subprocess.CompletedProcess(argv, child.returncode, "".join(out), "".join(err))
