@@ -66,6 +66,14 @@ def test_only_what_was_not_judged_can_be_allowed() -> None:
         assert exit_code([_verdict(status), _verdict(Status.DONE)], allow_unjudged=True) == code
 
 
+@pytest.mark.parametrize("kind", [Kind.NO_WORSE, Kind.SLOWER, Kind.NOT_COMPARED])
+def test_a_comparison_that_could_not_be_proven_is_not_green_beside_limits_that_were_kept(kind: Kind) -> None:
+    verdicts = [_verdict(Status.PASS, Kind.LIMIT), _verdict(Status.DONE, kind)]
+    assert exit_code(verdicts) == 5
+    assert exit_code(verdicts, allow_unjudged=True) == 0
+    assert exit_code([_verdict(Status.PASS, Kind.LIMIT), _verdict(Status.PASS, kind)]) == 0
+
+
 @given(st.lists(st.tuples(st.sampled_from(Status), st.sampled_from(Kind)), max_size=6), st.booleans())
 def test_zero_means_that_nothing_is_bad(found: list[tuple[Status, Kind]], allow: bool) -> None:
     verdicts = [_verdict(status, kind) for status, kind in found]

@@ -142,6 +142,10 @@ def worst(verdicts: Iterable[Verdict]) -> Status:
     return min((verdict.status for verdict in verdicts), key=lambda status: status.rank, default=Status.MISS)
 
 
+# What a comparison says that finds nothing to block; with DONE it could not be proven.
+COMPARISONS = frozenset({Kind.NO_WORSE, Kind.SLOWER, Kind.NOT_COMPARED})
+
+
 def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> int:
     """Return rtgate's exit code: 1 FAIL, 4 ERROR, 3 MISS, 5 inconclusive or nothing judged, 0 otherwise.
 
@@ -155,8 +159,9 @@ def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> i
             return code
     if not found:
         return 3
-    kinds = {verdict.kind for verdict in found}
-    if kinds & {Kind.INCONCLUSIVE, Kind.NOT_EXERCISED} or (Kind.NOT_COMPARED in kinds and not allow_unjudged):
+    if {verdict.kind for verdict in found} & {Kind.INCONCLUSIVE, Kind.NOT_EXERCISED}:
+        return 5
+    if not allow_unjudged and any(verdict.kind in COMPARISONS and verdict.status is Status.DONE for verdict in found):
         return 5
     passed = {verdict.kind for verdict in found if verdict.status is Status.PASS}
     if (not passed or (passed == {Kind.GUARANTEE} and Status.DONE in statuses)) and not allow_unjudged:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import COMPARISONS, Kind, Status
 from rtgate.report.cases import CaseReport
 
 _OUTCOMES = {
@@ -22,8 +22,8 @@ _OUTCOMES = {
 _OPEN = {
     Kind.INCONCLUSIVE: "inconclusive: the samples do not decide",
     Kind.NOT_EXERCISED: "what differs between the kernels did not run here: boards must say",
-    Kind.NOT_COMPARED: "the limits are kept; whether the kernel became worse is not known",
 }
+_UNPROVEN = "whether the kernel became worse is not proven"
 
 _LIMITS = frozenset({Kind.LIMIT, Kind.SHARE, Kind.GUARANTEE})
 _DEATHS = {
@@ -68,8 +68,11 @@ def _failure(kinds: AbstractSet[Kind]) -> str:
 def _meaning(found: Sequence[CaseReport], exit_code: int) -> tuple[Status, str]:
     verdicts = [verdict for case in found for verdict in case.verdicts]
     kinds = {verdict.kind for verdict in verdicts}
+    unproven = any(verdict.kind in COMPARISONS and verdict.status is Status.DONE for verdict in verdicts)
     if exit_code == 0 and not any(case.status is Status.PASS for case in found):
         return Status.DONE, "measured, nothing was judged, as asked"
+    if exit_code == 0 and unproven:
+        return Status.PASS, f"every limit was kept; {_UNPROVEN}, which was asked to be enough"
     if exit_code == 0 and Kind.SLOWER in kinds:
         return Status.PASS, "every limit was kept; the kernel is slower for certain, by less than what blocks"
     if exit_code == 0 and Kind.NO_WORSE in kinds:
@@ -78,4 +81,6 @@ def _meaning(found: Sequence[CaseReport], exit_code: int) -> tuple[Status, str]:
         return Status.FAIL, _failure({verdict.kind for verdict in verdicts if verdict.status is Status.FAIL})
     if exit_code == 5 and kinds & set(_OPEN):
         return Status.DONE, next(meaning for kind, meaning in _OPEN.items() if kind in kinds)
+    if exit_code == 5 and unproven:
+        return Status.DONE, f"the limits are kept; {_UNPROVEN}"
     return _OUTCOMES.get(exit_code, (Status.ERROR, "rtgate itself failed"))
