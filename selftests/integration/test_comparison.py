@@ -78,11 +78,11 @@ def kinds(verdicts: list[dict[str, Any]]) -> set[tuple[str, str]]:
     return {(one["status"], one["kind"]) for one in verdicts}
 
 
-def test_a_harmless_change_that_ran_is_no_worse(kernel: Path, kernels: Path, tmp_path: Path) -> None:
+def test_a_harmless_change_is_not_proven_to_be_one_when_nobody_looked_whether_it_ran(kernel: Path, kernels: Path, tmp_path: Path) -> None:
     code, verdicts, told = gate(kernel, kernels / "boot-nops-100", tmp_path / "out", "--no-explain")
-    assert code == 0
+    assert code == 5
     assert ("DONE", "no worse") in kinds(verdicts)  # nobody looked whether it ran
-    assert "no worse than the baseline" in told
+    assert "the limits are kept; whether the kernel became worse is not proven" in told
 
 
 def test_a_change_that_did_not_run_is_for_boards(kernel: Path, kernels: Path, tmp_path: Path) -> None:
