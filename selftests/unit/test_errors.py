@@ -25,6 +25,7 @@ CODES = {
     "ChangedError": 4,
     "ParseError": 4,
     "UnfinishedError": 4,
+    "NoWakeupsError": 4,
     "Interrupted": 130,
 }
 

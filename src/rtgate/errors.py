@@ -15,6 +15,7 @@
       ChangedError         whoever replaced a kernel or QEMU meanwhile     exit 4
       ParseError           a tool's output nobody understands              exit 4
         UnfinishedError    it was stopped, and says that it was at work
+        NoWakeupsError     a measuring thread never ran
       Interrupted          the user pressed Ctrl-C                         exit 130
 """
 
@@ -106,6 +107,10 @@ class ParseError(RtgateError):
 
 class UnfinishedError(ParseError):
     """A tool was stopped before it had done its work, and its output shows that it had got on with it."""
+
+
+class NoWakeupsError(ParseError):
+    """A measuring thread never ran: this kernel's fault or rtgate's, or that of a busy host below the kernel."""
 
 
 class Interrupted(RtgateError):  # noqa: N818 - it is not a mistake of anybody

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from selftests.fake_target import (
+    CAPTURE,
     CLOCK,
     CPU,
     PACKAGES,
@@ -610,6 +611,23 @@ def test_a_tool_that_never_ended_on_an_emulated_board_of_a_lab_blames_nobody(
     found = _record(replace(measured(tool_deadline=b"after 24 s\n"), host_wait=host_wait), time=time)
     assert found.state == expected
     assert "cyclictest was stopped after 24 s" in found.message
+
+
+_NEVER_WOKE = (CAPTURE.parents[1] / "rt-tests/2.4/cyclictest-zero-cycles.json").read_bytes()
+
+
+@pytest.mark.parametrize("host_wait", [None, 0.1])
+def test_a_thread_that_never_woke_up_on_host_time_shows_a_busy_host(host_wait: float | None) -> None:
+    asleep = replace(measured(cyclictest_json=_NEVER_WOKE), host_wait=host_wait)
+    found = _record(asleep, "host")
+    assert (found.state, found.measurements) == ("lab", ())
+    said = "host too busy: cyclictest reports a thread that never woke up (0 of 2000 cycles); measure again on a host"
+    assert found.message == f"{said} with less to do"
+
+
+@pytest.mark.parametrize("time", ["virtual", "real"])
+def test_a_thread_that_never_woke_up_elsewhere_is_output_nobody_understands(time: str) -> None:
+    assert _record(measured(cyclictest_json=_NEVER_WOKE), time).state == "unreadable"
 
 
 HACKBENCH = Case(suite="scheduling", tool=Hackbench(), load="idle")

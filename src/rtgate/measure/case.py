@@ -265,7 +265,7 @@ def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
         try:
             measurements = reading(case, arm).measurements(outcome.files)
         except ParseError as error:
-            state, message = host.unread(outcome, str(error), arm.time)
+            state, message = host.unread(outcome, error, arm.time)
             # What was still at work was not left waiting by the kernel.
             state = State.UNREADABLE if state is State.HANG and observed.at_work(outcome.files, error) else state
         unended = host.excuse_unended(outcome, arm.time)

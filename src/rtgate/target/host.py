@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rtgate.board.boot import TimeBase
 from rtgate.console.faults import FATAL, FaultKind
+from rtgate.errors import NoWakeupsError, ParseError
 from rtgate.target.frozen import is_frozen
 from rtgate.target.outcome import Outcome, State
 
@@ -56,10 +57,17 @@ def excuse(state: State, outcome: Outcome) -> str:
     return ""
 
 
-def unread(outcome: Outcome, message: str, time: TimeBase) -> tuple[State, str]:
+def unread(outcome: Outcome, error: ParseError, time: TimeBase) -> tuple[State, str]:
     """Return what unreadable output of a tool means, and a sentence."""
+    if time == TimeBase.HOST and isinstance(error, NoWakeupsError):
+        return State.LAB, f"host too busy: {error}; measure again on a host with less to do"
     if not outcome.files.get("tool.deadline", b"").strip():
-        return State.UNREADABLE, message
+        return State.UNREADABLE, str(error)
+    return _unended(outcome, str(error), time)
+
+
+def _unended(outcome: Outcome, message: str, time: TimeBase) -> tuple[State, str]:
+    """Return what a tool means that never ended by itself, and a sentence."""
     if time == TimeBase.HOST and outcome.host_wait is None:
         # In a lab nobody sees how long an emulated board waited for a processor of its host.
         return State.LAB, f"{message}; the target lives, and on host time nobody can tell the kernel from a busy host"
@@ -80,7 +88,7 @@ def excuse_unended(outcome: Outcome, time: TimeBase) -> str:
         or any(outcome.files.get(name, b"").strip() for name in ("tool.out", "tool.err"))
     ):
         return ""
-    state, message = unread(outcome, f"the tool was stopped {stopped}: it did not end by itself", time)
+    state, message = _unended(outcome, f"the tool was stopped {stopped}: it did not end by itself", time)
     if state is State.LAB:
         return message
     busy = excuse(state, outcome)

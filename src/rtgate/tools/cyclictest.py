@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate.board import tuning
-from rtgate.errors import ConfigError, ParseError
+from rtgate.errors import ConfigError, NoWakeupsError, ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kept_on, time
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import Document, document, ended
@@ -215,7 +215,7 @@ class _Threads:
     def read(self, thread: Document, number: int, due: int) -> tuple[Measurement, ...]:
         cycles = thread.integer("cycles")
         if cycles <= 0:
-            raise ParseError("cyclictest reports a thread that never woke up (0 cycles)")
+            raise NoWakeupsError(f"cyclictest reports a thread that never woke up (0 of {due} cycles)")
         labels = {"cpu": str(thread.integer("cpu")), **({"thread": str(number)} if self.shared else {})}
         low, high, mean = thread.integer("min"), thread.integer("max"), thread.number("avg")
         if not low <= mean <= high:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate.board import tuning
-from rtgate.errors import ConfigError, ParseError
+from rtgate.errors import ConfigError, NoWakeupsError, ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kept_on, time
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import Document, document, ended
@@ -133,5 +133,5 @@ def _roundtrip(thread: Document, output: Output) -> tuple[Measurement, ...]:
 def _samples(number: int, thread: Document) -> Measurement:
     cycles = thread.integer("cycles")
     if cycles <= 0:
-        raise ParseError(f"signaltest's thread {number} was never signalled (0 cycles)")
+        raise NoWakeupsError(f"signaltest's thread {number} was never signalled (0 cycles)")
     return count("samples", cycles, Better.NEITHER, {"thread": str(number)})
