@@ -12,7 +12,7 @@
         KernelFaultError   it panicked, oopsed, stalled
         HangError          it stopped answering
         BuildError         it does not compile
-      ChangedError         whoever replaced a kernel or QEMU meanwhile     exit 4
+      ChangedError         whoever replaced a kernel, QEMU or a record     exit 4
       ParseError           a tool's output nobody understands              exit 4
         UnfinishedError    it was stopped, and says that it was at work
         NoWakeupsError     a measuring thread never ran
@@ -90,7 +90,7 @@ class BuildError(TargetError):
 
 
 class ChangedError(RtgateError):
-    """What is measured, or what it is measured with, was replaced meanwhile: the run proves nothing."""
+    """What is measured, what it is measured with, or what was measured is not what it was: the run proves nothing."""
 
     suites_code = 6  # what pytest ends with; its own codes are 0 to 5
 

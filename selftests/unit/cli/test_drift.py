@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from selftests.unit.judge.compare.test_drift import CASE, branch
+from selftests.written_records import write
 
 from rtgate.cli.drift import share
 from rtgate.cli.main import main
 from rtgate.judge.compare.drift import Gate
-from rtgate.records import record as records_file
 
 
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gates: list[Gate]) -> None:
@@ -19,7 +19,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gates: list[Gate]) -
     for gate in gates:
         place = tmp_path / gate.run
         for one in (*gate.baseline, *gate.candidate):
-            records_file.write(one, {"tool.rc": b"0\n"}, b"", place)
+            write(one, place)
         assert main(["history", "add", str(place), "--run", gate.run]) == 0
 
 

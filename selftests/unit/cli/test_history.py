@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from selftests.unit.judge.compare.test_comparing import imaged
 from selftests.unit.judge.conftest import record
+from selftests.written_records import write
 
 from rtgate.cli.main import main
 from rtgate.judge.thresholds import LimitKind, load_thresholds
-from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
 
@@ -39,7 +39,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("RTGATE_HISTORY", found)
     for number in range(12):
         for one in image(number):
-            records_file.write(one, {"tool.rc": b"0\n"}, b"", tmp_path / f"records-{number}")
+            write(one, tmp_path / f"records-{number}")
         words = ["history", "add", str(tmp_path / f"records-{number}"), "--run", f"kernel-{number}", "--good-kernel"]
         assert main(words) == 0
     return found
@@ -127,9 +127,7 @@ def drifting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bodies: list[int])
     for number, body in enumerate(bodies):
         for seed in (1, 2, 3):
             one = record({body + 10 * ((7 * number + seed) % 5): 1990, 60_000 + 100 * seed: 10}, seed=seed)
-            records_file.write(
-                replace(one, boot_id=f"{number} {seed}"), {"tool.rc": b"0\n"}, b"", tmp_path / f"run-{number}"
-            )
+            write(replace(one, boot_id=f"{number} {seed}"), tmp_path / f"run-{number}")
         assert main(["history", "add", str(tmp_path / f"run-{number}"), "--run", f"night-{number}"]) == 0
 
 

@@ -12,12 +12,12 @@ from selftests.kernels import measured
 from selftests.unit.history.conftest import origin
 from selftests.unit.history.conftest import record as in_history
 from selftests.unit.judge.compare.test_summaries import exponential, long
+from selftests.written_records import write
 
 from rtgate.board.boot import ArmName, TimeBase
 from rtgate.cli import main, plan
 from rtgate.history.database import History
 from rtgate.history.store import add
-from rtgate.records import record as records_file
 from rtgate.records.record import Record
 
 
@@ -34,9 +34,7 @@ def on_a_clock(record: Record) -> Record:
 @pytest.fixture
 def night(tmp_path: Path) -> Path:
     for number, scale in enumerate([6.0, 6.4, 5.8, 6.1, 6.0, 6.6], 1):
-        records_file.write(
-            on_a_clock(long(exponential(scale_us=scale), seed=number)), {"tool.rc": b"0\n"}, b"", tmp_path
-        )
+        write(on_a_clock(long(exponential(scale_us=scale), seed=number)), tmp_path)
     return tmp_path
 
 
@@ -110,7 +108,7 @@ def test_a_metric_that_the_records_do_not_have(night: Path, capsys: pytest.Captu
 
 
 def test_too_few_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    records_file.write(on_a_clock(long(exponential())), {"tool.rc": b"0\n"}, b"", tmp_path)
+    write(on_a_clock(long(exponential())), tmp_path)
     code, _, err = planned(capsys, "--detect", "+20%", "--records", str(tmp_path))
     assert code == 2
     assert "no two boots of one kernel" in err
@@ -145,7 +143,7 @@ def on_virtual_time(records: Iterable[Record], directory: Path) -> str:
         # The campaign is from before page faults were read.
         threads = tuple(replace(one, minor_faults=0, major_faults=0) for one in record.evidence.threads)
         read = replace(record, evidence=replace(record.evidence, threads=threads))
-        records_file.write(read, {"tool.rc": b"0\n"}, b"", directory)
+        write(read, directory)
     return str(directory)
 
 

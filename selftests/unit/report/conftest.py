@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selftests.written_records import write
 
 from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.judge.verdict import Figure, Kind, Status, Verdict
@@ -266,13 +267,7 @@ class World:
 
     def stored(self, boot: Boot, directory: Path, console: bytes = b"booting\r\nPlan ended\r\n") -> Record:
         """Write a record as measuring does, and read it back."""
-        files = {
-            "tool.out": b"# /dev/cpu_dma_latency set to 0us\n",
-            "tool.rc": b"0\n",
-            "cyclictest.json": b'{"file_version": 1}\n',
-            "dmesg": b"[    0.000000] Linux version 6.12.107\n",
-        }
-        return records.read(records.write(make(boot), files, console, directory))
+        return records.read(write(make(boot), directory, console))
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from rtgate.errors import ConfigError
 from rtgate.history import queries
 from rtgate.history.database import VARIABLE, History, chosen
 from rtgate.history.queries import Line, Wanted
-from rtgate.records import record as records_file
+from rtgate.measure.raw_output import read_verified
 from rtgate.report.text import plain
 from rtgate.workflow import archive
 
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _add(url: str, arguments: argparse.Namespace) -> int:
     for directory in arguments.records:
-        records = list(records_file.read_all(directory))
+        records = read_verified(directory)
         if not records:
             raise ConfigError(f"{directory} holds no records (a directory made by pytest --records, or by rtgate gate)")
         run_of = arguments.run or archive.run_name(directory, records)

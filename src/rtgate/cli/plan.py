@@ -24,7 +24,7 @@ from rtgate.history.queries import Wanted
 from rtgate.judge import distributions
 from rtgate.judge.compare.paired import Prior
 from rtgate.judge.learn.planning import Change, ShareLimit, pairs_needed, plan_share, smallest_found, span, spreads
-from rtgate.records import record as records_file
+from rtgate.measure.raw_output import read_verified
 from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
 from rtgate.workflow.archive import history_url
@@ -292,7 +292,7 @@ def _on_virtual_time(arguments: argparse.Namespace) -> list[Record]:
 def _measured(directory: Path, board: str | None) -> list[Record]:
     if not directory.is_dir():
         raise ConfigError(f"--records {directory}: there is no such directory")
-    return [one for one in records_file.read_all(directory) if board in {None, one.board} and one.measured]
+    return [one for one in read_verified(directory) if board in {None, one.board} and one.measured]
 
 
 def _from_records(directory: Path, board: str | None) -> Mapping[tuple[str, str], Prior]:

@@ -27,8 +27,8 @@ from rtgate.history.qualifying import examine, keep
 from rtgate.history.queries import Boot
 from rtgate.judge.learn.proposing import Ask, GoodBoot, propose_limits
 from rtgate.judge.learn.qualification import CaseStanding
+from rtgate.measure.raw_output import read_verified
 from rtgate.process import die_with_parent
-from rtgate.records import record as records_file
 from rtgate.report.text import plain
 from rtgate.workflow import archive, suites
 
@@ -109,7 +109,7 @@ def _virtual(arguments: argparse.Namespace) -> bool:
 
 def _stored(url: str, directory: Path) -> str:
     """Store records of a good kernel and return the name of their run."""
-    records = list(records_file.read_all(directory))
+    records = read_verified(directory)
     if not records:
         raise ConfigError(f"{directory} holds no records")
     name = archive.run_name(directory, records)

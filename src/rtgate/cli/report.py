@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from rtgate.errors import ConfigError
-from rtgate.records import record
+from rtgate.measure.raw_output import read_verified
 from rtgate.report import html
 from rtgate.workflow.conclusion import Ending, unjudged, write_report
 from rtgate.workflow.verdict_file import read_verdicts
@@ -57,12 +57,13 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         ConfigError: there are no records, or they were not judged.
+        ChangedError: a record was changed since it was written.
         InfrastructureError: the report cannot be written, or the Allure command is missing.
     """
     if not args.records.is_dir():
         raise ConfigError(f"{args.records}: no such directory of records")
     verdicts, code = read_verdicts(args.verdict or _verdict_of(args.records), args.records)
-    records = list(record.read_all(args.records))
+    records = read_verified(args.records)
     verdicts += unjudged(records, verdicts)
 
     def page() -> Path:

@@ -228,8 +228,7 @@ def _invalid(subject: Subject, record: Record) -> Iterator[tuple[Check, Finding]
                 _finding(Status.FAIL, Kind.FLAVOUR, f"flavour lost: {record.boot}: {check.sentence}", record.boot),
             )
         else:
-            sentence = f"invalid measurement in {record.boot} ({check.name}): {check.sentence}"
-            yield check, _finding(Status.ERROR, Kind.VALIDITY, sentence, record.boot)
+            yield check, _finding(Status.ERROR, Kind.VALIDITY, check.failure_in(record.boot), record.boot)
 
 
 def _guarantees(

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from rtgate import files as regular_file
-from rtgate.errors import ConfigError, ParseError
+from rtgate.errors import ChangedError, ConfigError, ParseError
 from rtgate.records.codec import decoded, encoded
-from rtgate.records.record import Record
+from rtgate.records.record import Record, read_all
 from rtgate.tools import Output, Setting, Tool, companions, registry
 from rtgate.tools.measurement import Measurement
+from rtgate.validity.registry import edited
 
 _DAMAGE = (ValueError, KeyError, TypeError, AttributeError)
 _MOST = 3  # differences that are told; one changed histogram has many
@@ -82,6 +83,21 @@ class Reading:
 def verified(record: Record) -> Record:
     """Return the record with what its files contradict as `discrepancies`."""
     return replace(record, discrepancies=discrepancies(record)) if record.directory is not None else record
+
+
+def read_verified(records: Path) -> list[Record]:
+    """Return the records below a directory, in order of their paths, none of which was changed since it was written.
+
+    Raises:
+        ConfigError: as `records.record.read`.
+        ChangedError: the files of one say something else than its record.json, as judging it would find.
+    """
+    found = [verified(record) for record in read_all(records)]
+    for record in found:
+        failures = [check.failure_in(record.boot) for check in edited(record)] if record.measured else []
+        if failures:
+            raise ChangedError(f"{record.directory}: {'; '.join(failures)}: measure again, or remove its directory")
+    return found
 
 
 def discrepancies(record: Record) -> tuple[str, ...]:

@@ -109,3 +109,7 @@ class Check:
     held: CheckResult
     spoils: Invalidates
     sentence: str
+
+    def failure_in(self, boot: str) -> str:
+        """Return the sentence of a check that failed, with the boot that it failed in."""
+        return f"invalid measurement in {boot} ({self.name}): {self.sentence}"

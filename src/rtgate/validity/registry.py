@@ -77,8 +77,13 @@ def checks(record: Record, declared: Mapping[str, str]) -> tuple[Check, ...]:
         record: the record.
         declared: reasons, by check, why the board declares a check not applicable.
     """
-    edited = (_said(check, record, frozenset()) for check in OF_THE_RECORD)
-    return (*(check for check in edited if check.held is CheckResult.FAILED), *_of_measurement(record, declared))
+    return (*edited(record), *_of_measurement(record, declared))
+
+
+def edited(record: Record) -> tuple[Check, ...]:
+    """Return the checks that say that a record, which was measured, was changed since; empty if it was not."""
+    answers = (_said(check, record, frozenset()) for check in OF_THE_RECORD)
+    return tuple(check for check in answers if check.held is CheckResult.FAILED)
 
 
 def _of_measurement(record: Record, declared: Mapping[str, str]) -> Iterator[Check]:

@@ -13,7 +13,7 @@ from rtgate.board import boards
 from rtgate.errors import RtgateError
 from rtgate.history.database import VARIABLE
 from rtgate.history.store import Origin, Stored, store
-from rtgate.records import record as records_file
+from rtgate.measure.raw_output import read_verified
 from rtgate.records.record import Record
 from rtgate.report.notices import say
 from rtgate.report.text import plain
@@ -33,7 +33,7 @@ def keep(url: str | None, directory: Path) -> str:
     if not url:
         return ""
     try:
-        records = list(records_file.read_all(directory))
+        records = read_verified(directory)
         stored = store_now(url, records, run_name(directory, records)) if records else Stored()
     except RtgateError as error:
         return f"not stored in the history: {plain(str(error))}"
