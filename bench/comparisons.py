@@ -256,7 +256,7 @@ def _collect(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
 def _keep(arguments: argparse.Namespace, kernels: ChangedKernels, name: str) -> None:
     """Write what was measured of a kernel, as far as a boot today would give it again."""
     stored = map(kernels.stored, _jobs(arguments.build, [name], range(1, LAST + 1)))
-    found = [one for one in stored if one is not None]
+    found = [records_file.as_json(one) for one in stored if one is not None]
     if found:
         keep(name, found, arguments.results)
 

@@ -166,6 +166,26 @@ def test_another_qemu_boots_everything_again(machine: Machine, request_of: Calla
     assert len(machine.booted) == 2 * 7 * 2
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f'"qemu_sha256": "{"9" * 64}"', '"qemu_sha256": ""'),
+        ('"qemu_sha256":', '"emulator_sha256":'),
+        ('"argv": [', '"colour": "red",\n "argv": ['),
+    ],
+)
+def test_a_boot_whose_qemu_is_not_known_or_whose_record_is_damaged_does_not_count(
+    machine: Machine, request_of: Callable[..., Request], before: str, after: str
+) -> None:
+    request = request_of()
+    placebos.learn(request)
+    path = min((request.work / "records").rglob("record.json"))
+    assert before in path.read_text()
+    path.write_text(path.read_text().replace(before, after))
+    placebos.learn(request)
+    assert len(machine.booted) == 7 * 2 + 1
+
+
 def test_a_change_that_this_kernel_cannot_have_is_left_out(
     machine: Machine, request_of: Callable[..., Request]
 ) -> None:

@@ -8,17 +8,17 @@ called `unpatched`.
 from __future__ import annotations
 
 import dataclasses
-import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from rtgate.errors import ConfigError
 from rtgate.kernel.harmless import UNPATCHED, KernelChange
 from rtgate.measure.case import Arm, Case, measure, plan
 from rtgate.records import record as records_file
+from rtgate.records.record import Record
 from rtgate.target.virtual import VirtualBoard
 from rtgate.workflow.arms import ArmRequest, make_arms
 
@@ -86,20 +86,22 @@ class ChangedKernels:
         )
         return place.directory / f"{boot.seed:03d}" / "record.json"
 
-    def stored(self, boot: Boot) -> Mapping[str, Any] | None:
-        """Return the record of a boot of this very image, QEMU, root filesystem and command; None if there is none."""
+    def stored(self, boot: Boot) -> Record | None:
+        """Return the record of a boot of this very image, QEMU, root filesystem and command; None if there is none.
+
+        One that is damaged, or whose QEMU is not known, is none.
+        """
         try:
-            stored: dict[str, Any] = json.loads(self.path(boot).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
+            stored = records_file.read(self.path(boot).parent)
+        except ConfigError:
             return None
         arm = self.arm(boot)
         wanted = plan(boot.case, arm, boot.seed)
         assert isinstance(arm.target, VirtualBoard)
-        machine = stored["machine"]
-        measured = (stored["kernel"]["image_sha256"], machine.get("rootfs"), stored["argv"])
-        if measured != (arm.kernel.image_sha256, arm.target.rootfs(wanted).content_sha256, [*wanted.argv]):
-            return None
-        return stored if machine.get("qemu_sha256") in {None, "", arm.target.qemu_sha256} else None
+        there = (stored.kernel.image_sha256, stored.machine.get("rootfs"), stored.argv)
+        same = there == (arm.kernel.image_sha256, arm.target.rootfs(wanted).content_sha256, wanted.argv)
+        qemu = stored.machine.get("qemu_sha256", "")
+        return stored if same and qemu and qemu == arm.target.qemu_sha256 else None
 
     def measure(self, boots: Sequence[Boot], jobs: int) -> Iterator[Boot]:
         """Measure boots, several at a time, and yield each when its record is written.

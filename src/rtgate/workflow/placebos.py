@@ -35,6 +35,7 @@ from rtgate.kernel.source import Tree
 from rtgate.kernel.source_copy import SourceCopy
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
+from rtgate.measure.raw_output import verified
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report.progress import estimate
@@ -227,7 +228,7 @@ def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], com
 def _lesson(kernels: ChangedKernels, boots: Sequence[Boot]) -> Lesson:
     records: dict[str, list[Record]] = {}
     for boot in boots:
-        record = records_file.read(kernels.path(boot).parent)
+        record = verified(records_file.read(kernels.path(boot).parent))
         if not flawed(record, registry.not_applicable(boards.board(record.board))):
             records.setdefault(boot.kernel, []).append(record)
     made = {name: Boots(name, tuple(found)) for name, found in records.items()}
