@@ -29,7 +29,7 @@ from rtgate.records.record import Record
 from rtgate.strict_yaml import data
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
-from rtgate.workflow.slowest import maximum
+from rtgate.workflow.slowest import slowest_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -93,8 +93,8 @@ def explained(
     chosen = seeds(arguments.seeds)
     key = f"{change['board']} {change['case']}"
     if key not in slowest:
-        slowest[key] = slowest_of(case, by_name["baseline"], chosen)
-    records = {"baseline": slowest[key], "candidate": slowest_of(case, by_name["candidate"], chosen)}
+        slowest[key] = _measured_slowest(case, by_name["baseline"], chosen)
+    records = {"baseline": slowest[key], "candidate": _measured_slowest(case, by_name["candidate"], chosen)}
     sides = {
         name: Side(arm=by_name[name], directory=kernels[name], seed=int(record.seed or 0), record=record)
         for name, record in records.items()
@@ -103,10 +103,9 @@ def explained(
     return as_json(made)
 
 
-def slowest_of(case: Case, arm: Arm, chosen: tuple[int, ...]) -> Record:
+def _measured_slowest(case: Case, arm: Arm, chosen: tuple[int, ...]) -> Record:
     """Return the record with the largest figure."""
-    records = [measure(case, arm, seed)[0] for seed in chosen]
-    return max(records, key=maximum)
+    return slowest_of([measure(case, arm, seed)[0] for seed in chosen])
 
 
 if __name__ == "__main__":

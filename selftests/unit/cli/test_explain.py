@@ -18,7 +18,7 @@ from rtgate.explain.explanation import Arm, Passage, exercised, explain
 from rtgate.explain.path import Profile
 from rtgate.kernel.differing import Differences
 from rtgate.records import record as records_file
-from rtgate.workflow.slowest import case_of, slowest
+from rtgate.workflow.slowest import case_of, middle, slowest
 
 RECORDS = Path(__file__).resolve().parents[2] / "data" / "explain-none"
 
@@ -92,6 +92,21 @@ def test_the_slowest_of_several_records_is_taken(tmp_path: Path) -> None:
     record(tmp_path, "003", maximum=900.0, seed=3, state="hang")
     assert slowest(tmp_path).seed == 2
     assert slowest(tmp_path / "001").seed == 1
+
+
+def mean(value: float) -> list[dict[str, Any]]:
+    labels = {"cpu": "0"}
+    return [{"name": "latency.avg", "better": "lower", "labels": labels, "unit": "virtual ns", "value": value}]
+
+
+def test_a_boot_without_the_figure_is_not_the_fastest(tmp_path: Path) -> None:
+    record(tmp_path, "001", measurements=[])
+    for seed, value in ((2, 100.0), (3, 200.0), (4, 300.0)):
+        record(tmp_path, f"{seed:03d}", seed=seed, measurements=mean(value))
+    record(tmp_path, "005", measurements=[], seed=5)
+    assert middle(tmp_path).seed == 3
+    with pytest.raises(ConfigError, match=r"no boot has the figure latency\.max"):
+        slowest(tmp_path)
 
 
 def test_records_that_cannot_be_explained_are_refused(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
+from statistics import fmean
 
 from rtgate.errors import ConfigError
 from rtgate.explain.finders import finder
@@ -15,17 +18,39 @@ from rtgate.tools.registry import TOOLS
 
 
 def slowest(directory: Path) -> Record:
-    """Return the record in a directory, or the slowest measured one of the case below it. Raises as `measured`."""
-    return max(measured(directory), key=maximum)
+    """Return the record in a directory, or the slowest measured one of the case below it.
+
+    Raises ConfigError as `measured` and `slowest_of`.
+    """
+    return slowest_of(measured(directory))
+
+
+def slowest_of(records: Sequence[Record]) -> Record:
+    """Return the slowest of a case's boots. Raises ConfigError: none has the figure, or it cannot be explained."""
+    return _ranked(records, finder(records[0].case).maximum, max)[-1]
 
 
 def middle(directory: Path) -> Record:
-    """Return the record whose mean is the median of a case's boots (the upper one of two). Raises as `measured`.
+    """Return the record whose mean is the median of a case's boots (the upper one of two). Raises as `slowest`.
 
     The slowest boot has the mean of a chance phase: two of them may say the contrary of what all boots say.
     """
-    ranked = sorted(measured(directory), key=_mean)
+    records = measured(directory)
+    ranked = _ranked(records, finder(records[0].case).mean, fmean)
     return ranked[len(ranked) // 2]
+
+
+def _ranked(records: Sequence[Record], name: str, combine: Callable[[Sequence[float]], float]) -> list[Record]:
+    """Return boots by a figure, of several CPUs combined; one without it has no place among them."""
+    values = [(_values(record, name), record) for record in records]
+    found = [(combine(own), record) for own, record in values if own]
+    if not found:
+        raise ConfigError(f"{records[0].board} {records[0].case}: no boot has the figure {name}: measure again")
+    return [record for _, record in sorted(found, key=itemgetter(0))]
+
+
+def _values(record: Record, name: str) -> list[float]:
+    return [one.quantity.value for one in record.measurements if one.name == name and one.quantity]
 
 
 def measured(directory: Path) -> list[Record]:
@@ -49,18 +74,6 @@ def measured(directory: Path) -> list[Record]:
         raise ConfigError(f"{directory}: not measured on virtual time, so it cannot be repeated")
     finder(found[0].case)
     return found
-
-
-def maximum(record: Record) -> float:
-    """Return the largest figure of what a record's tool measures. Raises ConfigError: it cannot be explained."""
-    name = finder(record.case).maximum
-    return max((one.quantity.value for one in record.measurements if one.name == name and one.quantity), default=0.0)
-
-
-def _mean(record: Record) -> float:
-    name = finder(record.case).mean
-    values = [one.quantity.value for one in record.measurements if one.name == name and one.quantity]
-    return sum(values) / len(values) if values else 0.0
 
 
 def case_of(record: Record) -> Case:
