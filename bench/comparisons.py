@@ -52,6 +52,7 @@ from rtgate.measure.case import Case, plan  # noqa: E402
 from rtgate.records import record as records_file  # noqa: E402
 from rtgate.records.record import Record  # noqa: E402
 from rtgate.target.virtual import VirtualBoard  # noqa: E402
+from rtgate.tools.case_name import CaseName  # noqa: E402
 from rtgate.tools.measurement import Histogram  # noqa: E402
 from rtgate.tools.registry import TOOLS  # noqa: E402
 from rtgate.workflow.harmless_boots import Boot, ChangedKernels  # noqa: E402
@@ -222,9 +223,8 @@ def _boot(arguments: argparse.Namespace, kernels: ChangedKernels, boots: Sequenc
 
 
 def _case(name: str) -> Case:
-    suite, _, rest = name.partition("/")
-    tool, _, load = rest.partition(":")
-    return Case(suite=suite, tool=TOOLS[tool](), load=load)
+    named = CaseName.parse(name)
+    return Case(suite=named.suite, tool=TOOLS[named.tool](), load=named.load)
 
 
 def _kernels(arguments: argparse.Namespace) -> Path:

@@ -27,6 +27,7 @@ from rtgate.measure.case import Arm, Case, measure
 from rtgate.measure.profiles import seeds
 from rtgate.records.record import Record
 from rtgate.strict_yaml import data
+from rtgate.tools.case_name import CaseName
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import slowest_of
@@ -83,9 +84,8 @@ def explained(
     change: dict[str, str], kernel: Path, arguments: argparse.Namespace, slowest: dict[str, Record]
 ) -> dict[str, Any]:
     """Measure a change's case and explain its slowest boot."""
-    suite, _, rest = change["case"].partition("/")
-    tool, _, beside = rest.partition(":")
-    case = Case(suite=suite, tool=TOOLS[tool](), load=beside)
+    name = CaseName.parse(change["case"])
+    case = Case(suite=name.suite, tool=TOOLS[name.tool](), load=name.load)
     kernels = {"baseline": arguments.baseline, "candidate": kernel}
     request = ArmRequest(board=change["board"], kernels=kernels, profile=arguments.profile, console="virtual")
     arms, stop = make_arms(request)

@@ -16,6 +16,7 @@ from selftests.comparisons import UNPATCHED, Place, changes, records
 from rtgate.judge.learn.harmless import FEWEST_BOOTS, Boots, Lesson
 from rtgate.measure.profiles import profile
 from rtgate.records.record import Record
+from rtgate.tools.case_name import CaseName
 from rtgate.tools.registry import TOOLS
 
 Kernels = Mapping[str, Boots]
@@ -53,14 +54,13 @@ def _planned(record: Record) -> Record:
 @cache
 def first_seeds(case: str) -> tuple[int, ...]:
     """Return the boots of a case that a gate compares at first."""
-    suite, _, rest = case.partition("/")
-    tool, _, load = rest.partition(":")
-    return profile(gate_profile(case), TOOLS).of(tool, suite, load).seeds
+    name = CaseName.parse(case)
+    return profile(gate_profile(case), TOOLS).of(name.tool, name.suite, name.load).seeds
 
 
 def gate_profile(case: str) -> str:
     """Return the profile with which a gate compares two kernels in a case."""
-    return "compare-devices" if case.partition("/")[0] in {"pcie", "nvme"} else "compare"
+    return "compare-devices" if CaseName.parse(case).suite in {"pcie", "nvme"} else "compare"
 
 
 def by_place(directories: Iterable[Path]) -> dict[Place, list[Kernels]]:

@@ -27,7 +27,7 @@ ASKED = ["soak", "--board", "virt-arm64", "--case", "latency/cyclictest:idle", "
         ([*ASKED, "--console", "tcp:h:1", "--chunk", "7s"], "longer than the soak"),
         ([*ASKED, "--console", "virtual", "--kernel", "kernel"], "needs a live console"),
         ([*ASKED, "--console", "telex:1"], "unknown console"),
-        ([*ASKED, "--console", "tcp:h:1", "--case", "latency/cyclictest"], "is no case"),
+        ([*ASKED, "--console", "tcp:h:1", "--case", "latency/cyclictest"], "is not a case"),
         ([*ASKED, "--console", "tcp:h:1", "--case", "signal/cyclictest:idle"], "no suite measures"),
         ([*ASKED, "--console", "tcp:h:1", "--case", "latency/cyclictest:lazy"], "unknown load"),
         (

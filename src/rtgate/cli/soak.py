@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from rtgate.report.notices import say
 from rtgate.target.live import LiveTarget
 from rtgate.target.power import PowerCycledTarget
 from rtgate.tools import loads
+from rtgate.tools.case_name import CaseName
 from rtgate.tools.needs import unmet_needs
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
@@ -143,7 +143,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
     chunk, tuning = arguments.chunk or _CHUNK, arguments.tuning
     if durations.option("--chunk", chunk) > durations.option("--for", arguments.length):
         raise ConfigError(f"a chunk of {chunk} is longer than the soak ({arguments.length})")
-    case = _case(arguments.case, tuning)
+    case = _case(_tuned(arguments.case, tuning))
     kernels = {"candidate": arguments.kernel} if arguments.kernel else {}
     request = ArmRequest(
         board=arguments.board,
@@ -162,7 +162,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
 
 def _again(order: SoakSpec, console: str | None) -> tuple[Case, Arm]:
     """Return the case and the arm of a soak that was begun; its console may have another name now."""
-    case = _case(order.case.partition("+")[0], order.tuning)
+    case = _case(CaseName.parse(order.case))
     request = ArmRequest(
         board=order.board, kernels={}, profile="mr", console=console or order.console, tuning=order.tuning
     )
@@ -184,17 +184,21 @@ def _live(arm: Arm) -> LiveTarget:
     return target
 
 
-def _case(name: str, tuning: str) -> Case:
-    match = re.fullmatch(r"([a-z]+)/([\w-]+):([\w-]+)", name)
-    if match is None:
-        raise ConfigError(f"{name!r} is no case (allowed: SUITE/TOOL:LOAD, for example latency/cyclictest:idle)")
-    suite, tool, load = match.groups()
-    if tool not in TOOLS or suite not in TOOLS[tool].suites:
-        known = ", ".join(f"{one}/{name}" for name, kind in TOOLS.items() for one in kind.suites)
-        raise ConfigError(f"no suite measures {suite}/{tool} (allowed: {known})")
-    if load not in loads.names():
-        raise ConfigError(f"unknown load {load!r} (allowed: {', '.join(loads.names())})")
-    return Case(suite=suite, tool=TOOLS[tool](), load=load, tuning=tuning)
+def _tuned(text: str, tuning: str) -> CaseName:
+    """Return the case of `--case` under the tuning of `--tuning`. Raises ConfigError: it names a tuning itself."""
+    name = CaseName.parse(text)
+    if name != name.untuned:
+        raise ConfigError(f"--case {text} names a tuning: use --tuning {name.tuning}")
+    return replace(name, tuning=tuning)
+
+
+def _case(name: CaseName) -> Case:
+    if name.tool not in TOOLS or name.suite not in TOOLS[name.tool].suites:
+        known = ", ".join(f"{one}/{tool}" for tool, kind in TOOLS.items() for one in kind.suites)
+        raise ConfigError(f"no suite measures {name.suite}/{name.tool} (allowed: {known})")
+    if name.load not in loads.names():
+        raise ConfigError(f"unknown load {name.load!r} (allowed: {', '.join(loads.names())})")
+    return Case(suite=name.suite, tool=TOOLS[name.tool](), load=name.load, tuning=name.tuning)
 
 
 def _levels(found: Thresholds, order: SoakSpec) -> list[tuple[str, Any]]:

@@ -9,6 +9,7 @@ from rtgate.errors import ConfigError
 from rtgate.explain.intervals import IntervalFinder
 from rtgate.explain.roundtrips import RoundTrips
 from rtgate.explain.wakeups import WakeUps
+from rtgate.tools.case_name import CaseName
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.signaltest import Signaltest
 
@@ -16,14 +17,9 @@ FINDERS: Mapping[str, IntervalFinder] = {Cyclictest.name: WakeUps(), Signaltest.
 """By the name of the tool."""
 
 
-def tool_of(case: str) -> str:
-    """Return the tool of a case that is named `suite/tool:load`."""
-    return case.partition("/")[2].partition(":")[0]
-
-
 def finder(case: str) -> IntervalFinder:
     """Return what finds the measurements of a case. Raises ConfigError: its tool cannot be explained."""
-    found = FINDERS.get(tool_of(case))
+    found = FINDERS.get(CaseName.parse(case).tool)
     if found is None:
         raise ConfigError(f"{case}: a trace shows what {' and '.join(FINDERS)} measure, and not what this tool does")
     return found

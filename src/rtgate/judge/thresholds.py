@@ -10,10 +10,11 @@ from pathlib import Path
 
 from rtgate.board.boards import FLAVOURS
 from rtgate.console.faults import FaultKind
-from rtgate.errors import Location
+from rtgate.errors import ConfigError, Location
 from rtgate.strict_yaml import Mapping as YamlMapping
 from rtgate.strict_yaml import Value, load
 from rtgate.tools import Reports, loads
+from rtgate.tools.case_name import CaseName
 from rtgate.tools.registry import COMPANIONS, TOOLS, reports
 from rtgate.units import Quantity, Unit
 
@@ -143,7 +144,7 @@ def _board(board: str, value: Value, *, virtual: bool) -> tuple[Threshold, ...]:
         if flavour not in FLAVOURS:
             by_case.key.fail(f"unknown flavour {flavour!r} (allowed: {', '.join(FLAVOURS)})")
         for case, limits in by_case.value.entries().items():
-            tool = case_tool(case, limits.key)
+            tool = known_case(case, limits.key).tool
             place = _Place(board=board, virtual=virtual, flavour=flavour, case=case, tool=tool)
             found.extend(_threshold(place, item) for item in limits.value.items())
     return tuple(found)
@@ -160,22 +161,20 @@ class _Place:
     tool: str
 
 
-def case_tool(case: str, key: Value) -> str:
-    """Return the tool of a case `suite/tool:load+tuning`. Raises ConfigError at `key`: there is no such case."""
-    suite, slash, rest = case.partition("/")
-    tool, colon, load_name = rest.partition(":")
-    if not slash or not colon:
-        key.fail(
-            f"{case!r} is no case (allowed: SUITE/TOOL:LOAD, for example latency/cyclictest:idle; +TUNING after it)"
-        )
-    if tool not in TOOLS:
-        key.fail(f"unknown tool {tool!r} (allowed: {', '.join(sorted(TOOLS))})")
-    if suite not in TOOLS[tool].suites:
-        key.fail(f"{tool} is not in the suite {suite!r} (allowed: {', '.join(TOOLS[tool].suites)})")
+def known_case(case: str, key: Value) -> CaseName:
+    """Return the name of a case that a suite may measure. Raises ConfigError at `key`: there is no such case."""
+    try:
+        name = CaseName.parse(case)
+    except ConfigError as error:
+        key.fail(str(error))
+    if name.tool not in TOOLS:
+        key.fail(f"unknown tool {name.tool!r} (allowed: {', '.join(sorted(TOOLS))})")
+    if name.suite not in TOOLS[name.tool].suites:
+        key.fail(f"{name.tool} is not in the suite {name.suite!r} (allowed: {', '.join(TOOLS[name.tool].suites)})")
     known = (*loads.names(), *COMPANIONS)
-    if load_name.partition("+")[0] not in known:
-        key.fail(f"unknown load {load_name!r} (allowed: {', '.join(known)})")
-    return tool
+    if name.load not in known:
+        key.fail(f"unknown load {name.load!r} (allowed: {', '.join(known)})")
+    return name
 
 
 _KEYS: Mapping[LimitKind, tuple[tuple[str, ...], tuple[str, ...]]] = {

@@ -26,6 +26,7 @@ from rtgate.target import host
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.tools import Expected, Setting, Tool, companions, loads
+from rtgate.tools.case_name import CaseName
 from rtgate.tools.loads import Load
 from rtgate.tools.measurement import Measurement
 from rtgate.tools.needs import NEVER, Need, unmet_needs
@@ -48,8 +49,7 @@ class Case:
     @property
     def name(self) -> str:
         """Return `suite/tool:load`, with `+tuning` where the board was tuned."""
-        tuned = "" if self.tuning == DEFAULT.name else f"+{self.tuning}"
-        return f"{self.suite}/{self.tool.name}:{self.load}{tuned}"
+        return str(CaseName(suite=self.suite, tool=self.tool.name, load=self.load, tuning=self.tuning))
 
     @property
     def companion(self) -> Tool | None:

@@ -20,6 +20,7 @@ from rtgate.records import record as records_file
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Steps
 from rtgate.tools import registry
+from rtgate.tools.case_name import CaseName
 
 Seen = Callable[[Record], None]
 
@@ -174,7 +175,7 @@ def stored(records: Path, board: str | None) -> dict[str, list[Record]]:
 def _check_tool(record: Record) -> None:
     """Refuse a record that no suite here would look at. Raises ConfigError."""
     try:
-        registry.tool(record.case.partition("/")[2].partition(":")[0])
+        registry.tool(CaseName.parse(record.case).tool)
     except ConfigError as error:
         raise ConfigError(f"{record.directory}: this record cannot be judged here: {error}") from error
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
+from rtgate.tools.case_name import CaseName
 from rtgate.units import Quantity, Unit
 
 
@@ -52,17 +53,22 @@ class CaseReport:
     @property
     def suite(self) -> str:
         """The part of the case's name before the slash."""
-        return self.case.partition("/")[0]
+        return self._name.suite if self._name else ""
 
     @property
     def tool(self) -> str:
         """The measuring program."""
-        return self.case.partition("/")[2].partition(":")[0]
+        return self._name.tool if self._name else ""
 
     @property
     def load(self) -> str:
         """What ran beside the tool."""
-        return self.case.partition(":")[2]
+        return self._name.load if self._name else ""
+
+    @property
+    def _name(self) -> CaseName | None:
+        """The case's name; None for what is about no case, as a lab that failed."""
+        return CaseName.parse(self.case) if self.case else None
 
     @property
     def other_arm(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from rtgate.errors import ConfigError
 from rtgate.tools import Reports, Tool, extensions, loads
+from rtgate.tools.case_name import CaseName
 from rtgate.tools.cyclicdeadline import Cyclicdeadline
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.deadline_test import DeadlineTest
@@ -107,8 +108,9 @@ def tool(name: str) -> type[Tool]:
 
 
 def reports(case: str) -> Mapping[str, Reports]:
-    """Return what a case `suite/tool:load+tuning` measures: what its tool does, and its load if that measures."""
-    tool, _, load = case.partition("/")[2].partition("+")[0].partition(":")
-    own = TOOLS[tool].reports if tool in TOOLS else {}
+    """Return what a case measures: what its tool does, and its load if that measures. Raises ConfigError: no case."""
+    case_name = CaseName.parse(case)
+    load = case_name.load
+    own = TOOLS[case_name.tool].reports if case_name.tool in TOOLS else {}
     beside = COMPANIONS[load].reports if load in COMPANIONS else {}
     return {**own, **{f"{load}.{name}": kind for name, kind in beside.items()}}

@@ -15,7 +15,7 @@ from rtgate import site, strict_yaml
 from rtgate.board import boards, tuning
 from rtgate.board.boards import Board
 from rtgate.errors import ConfigError
-from rtgate.judge.thresholds import case_tool, load_thresholds
+from rtgate.judge.thresholds import known_case, load_thresholds
 from rtgate.kernel import configuration, debian, fragments, patches
 from rtgate.kernel.source import source_arch
 from rtgate.lava.job import template
@@ -24,6 +24,7 @@ from rtgate.rootfs import recipe as rootfs_recipe
 from rtgate.strict_yaml import Entry, Value
 from rtgate.tools import Reports, loads
 from rtgate.tools import registry as tools_registry
+from rtgate.tools.case_name import CaseName
 from rtgate.tools.extensions import Extension, Kind
 from rtgate.tools.registry import COMPANIONS, TOOLS, reports
 from rtgate.validity import registry
@@ -184,11 +185,10 @@ def _only(item: Value, chosen: Collection[str]) -> None:
 
 def _minimum(item: Value, read: profiles.Profile) -> None:
     case = item.text()
-    suite, _, rest = case.partition("/")
-    if "+" in case:
+    name = known_case(case, item)
+    if name != name.untuned:
         item.fail(f"{case!r} names a tuning, which the command line chooses (allowed: SUITE/TOOL:LOAD)")
-    tool = case_tool(case, item)
-    if not read.has(suite, tool, rest.partition(":")[2]):
+    if not read.has(name.suite, name.tool, name.load):
         item.fail(f"the profile {read.name} does not measure {case}: remove it, or widen `only`, `suites` or `loads`")
 
 
@@ -241,7 +241,7 @@ def placebos(path: Path) -> None:
 
     load_placebos([path], site.names("boards"))
     for name, case, entry in _cases(path):
-        case_tool(case, entry.key)
+        known_case(case, entry.key)
         _tuning(name, case, entry.key)
         known = _figures(case)
         entries = [item.entries()["figures"].value.entries() for item in entry.value.items()]
@@ -266,10 +266,9 @@ def _cases(path: Path) -> Iterator[tuple[str, str, Entry]]:
 
 
 def _tuning(name: str, case: str, key: Value) -> None:
-    _, plus, named = case.partition("+")
-    known = boards.board(name).tunings
-    if plus and named not in known:
-        key.fail(f"{name} has no tuning {named!r} (allowed: {', '.join(sorted(known))})")
+    case_name, known = CaseName.parse(case), boards.board(name).tunings
+    if case_name != case_name.untuned and case_name.tuning not in known:
+        key.fail(f"{name} has no tuning {case_name.tuning!r} (allowed: {', '.join(sorted(known))})")
 
 
 def _virtual(name: str) -> bool:

@@ -14,6 +14,7 @@ from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
+from rtgate.tools.case_name import CaseName
 from rtgate.tools.registry import TOOLS
 
 
@@ -78,10 +79,8 @@ def measured(directory: Path) -> list[Record]:
 
 def case_of(record: Record) -> Case:
     """Return the case that a record is of. Raises ConfigError: this rtgate has no such tool."""
-    suite, _, rest = record.case.partition("/")
-    name, _, tuned = rest.partition("+")
-    tool, _, load = name.partition(":")
-    if tool not in TOOLS:
-        raise ConfigError(f"{record.case}: unknown tool {tool!r}")
-    fitted = profile(record.profile, TOOLS).fitted(TOOLS[tool](), suite)
-    return Case(suite=suite, tool=fitted, load=load, **({"tuning": tuned} if tuned else {}))
+    name = CaseName.parse(record.case)
+    if name.tool not in TOOLS:
+        raise ConfigError(f"{record.case}: unknown tool {name.tool!r}")
+    fitted = profile(record.profile, TOOLS).fitted(TOOLS[name.tool](), name.suite)
+    return Case(suite=name.suite, tool=fitted, load=name.load, tuning=name.tuning)

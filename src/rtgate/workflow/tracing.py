@@ -11,7 +11,7 @@ from pathlib import Path
 from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.comparing import Pair, Side, compare, exercise
 from rtgate.explain.explanation import Exercise, Explanation
-from rtgate.explain.finders import FINDERS, tool_of
+from rtgate.explain.finders import FINDERS
 from rtgate.judge.verdict import Kind, Verdict
 from rtgate.kernel.differing import Differences
 from rtgate.measure.case import Arm, Case
@@ -20,6 +20,7 @@ from rtgate.records.explained import Explained
 from rtgate.records.record import Place, Record
 from rtgate.report.notices import say
 from rtgate.report.text import plain
+from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import case_of, middle, slowest
 
@@ -39,7 +40,11 @@ def trace(boards: Sequence[str], kernels: Mapping[str, Path], records: Path, ver
         InfrastructureError: this machine cannot trace.
         Interrupted: Ctrl-C.
     """
-    compared = [one for one in verdicts if one.board in boards and one.kind in _TRACED and tool_of(one.case) in FINDERS]
+    compared = [
+        one
+        for one in verdicts
+        if one.board in boards and one.kind in _TRACED and CaseName.parse(one.case).tool in FINDERS
+    ]
     regressions = [(one.board, one.case) for one in compared if one.kind is Kind.REGRESSION]
     every = list(dict.fromkeys((one.board, one.case) for one in compared))
     cases = [_clearest(regressions)] if regressions else every
@@ -47,10 +52,6 @@ def trace(boards: Sequence[str], kernels: Mapping[str, Path], records: Path, ver
     found = [one for one in chosen if one is not None and not one.once]
     traced = [_alike(kernels, group, regressed=bool(regressions)) for group in _grouped(found)]
     return any(traced)
-
-
-def _of(one: Verdict, tools: tuple[str, ...]) -> bool:
-    return one.case.partition("/")[2].startswith(tools)
 
 
 def _alike(kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regressed: bool) -> bool:
@@ -66,17 +67,15 @@ def _alike(kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regressed: b
 
 def _clearest(regressions: Sequence[tuple[str, str]]) -> tuple[str, str]:
     """Return the board and the case of most regressions; an idle one before any other."""
-    return max(dict.fromkeys(regressions), key=lambda one: (_load(one[1]) == "idle", regressions.count(one)))
+    return max(
+        dict.fromkeys(regressions), key=lambda one: (CaseName.parse(one[1]).load == "idle", regressions.count(one))
+    )
 
 
 def _view(place: tuple[str, str], compared: Sequence[Verdict]) -> str:
     """Return `typical` if all that regressed in a case is a figure of most intervals, else empty: the trace decides."""
     mine = [one for one in compared if (one.board, one.case) == place and one.kind is Kind.REGRESSION]
     return "typical" if mine and not any(one.measurement.endswith(_OF_FEW) for one in mine) else ""
-
-
-def _load(case: str) -> str:
-    return case.rpartition(":")[2].partition("+")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from rtgate.judge.judging import Subject, verdict
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
+from rtgate.tools.case_name import CaseName
 
 
 def compare(subjects: Sequence[Subject], grounds: ComparisonInputs) -> tuple[Verdict, ...]:
@@ -82,7 +83,7 @@ def _measured(records: Sequence[Record]) -> bool:
 
 def _elsewhere(subject: Subject, subjects: Sequence[Subject]) -> str:
     """Return where the baseline was measured instead, as a difference; empty if it was not."""
-    tool, _, tuning = subject.case.partition("+")
+    mine = CaseName.parse(subject.case)
     for other in subjects:
         if (
             other.case == subject.case
@@ -91,10 +92,10 @@ def _elsewhere(subject: Subject, subjects: Sequence[Subject]) -> str:
             and _measured(other.records)
         ):
             return f"board: {other.board!r} against {subject.board!r}"
-        name, _, under = other.case.partition("+")
+        theirs = CaseName.parse(other.case)
         alone = _measured(other.baseline) and not _measured(other.records)
-        if alone and (other.board, name) == (subject.board, tool) and under != tuning:
-            return f"tuning: {under or 'default'!r} against {tuning or 'default'!r}"
+        if alone and (other.board, theirs.untuned) == (subject.board, mine.untuned) and theirs != mine:
+            return f"tuning: {theirs.tuning!r} against {mine.tuning!r}"
     return ""
 
 

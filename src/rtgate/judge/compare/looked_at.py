@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rtgate.records.record import Record
+from rtgate.tools.case_name import CaseName
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,6 @@ def not_looked_at(measured: Iterable[tuple[str, Record]]) -> tuple[str, ...]:
 
 
 def _looks(one: Property, case: str, cpus: str) -> bool:
-    suite, _, rest = case.partition("/")
-    tool = rest.partition(":")[0]
+    name = CaseName.parse(case)
     there = int(cpus) if cpus.isdecimal() else 1
-    return there >= one.cpus and (suite in one.suites or tool in one.tools)
+    return there >= one.cpus and (name.suite in one.suites or name.tool in one.tools)

@@ -23,6 +23,7 @@ from rtgate.judge.verdict import Kind, Status
 from rtgate.records.explained import Explained
 from rtgate.records.record import Record
 from rtgate.records.warning_sites import warning_of
+from rtgate.tools.case_name import CaseName
 
 
 def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
@@ -58,11 +59,12 @@ def _detecting(case: Compared, found: Sequence[Shift], level: float) -> Compared
 def _run(subject: Subject, subjects: Sequence[Subject]) -> dict[str, Explained]:
     """Return what was traced of the same kernels, by load; by tool and load if tools differ; and by another board."""
     traced = [(one, one.explained) for one in subjects if one.explained and _kernels(one) == _kernels(subject)]
-    one_tool = len({one.case.partition(":")[0] for one, _ in traced}) == 1
+    names = [CaseName.parse(one.case) for one, _ in traced]
+    one_tool = len({(name.suite, name.tool) for name in names}) == 1
     return {
-        one.case.partition(":" if one_tool else "/")[2]
+        str(name).removeprefix(f"{name.suite}/{name.tool}:" if one_tool else f"{name.suite}/")
         + (f" on {one.board}" if one.board != subject.board else ""): seen
-        for one, seen in traced
+        for name, (one, seen) in zip(names, traced, strict=True)
     }
 
 

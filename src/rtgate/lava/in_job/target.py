@@ -23,6 +23,7 @@ from rtgate.target.live import NO_SHELL, LiveTarget, waits_of
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.target.power import PowerCycledTarget, death
+from rtgate.tools.case_name import CaseName
 
 # An emulated board gets what its host has left: minutes of silence say nothing about its kernel.
 _PATIENT = Waits(target=2.0, hang=90.0)
@@ -41,7 +42,11 @@ def refused(plan: Plan, outcome: Outcome, profile: Profile) -> Outcome:
 
     A page that has to come over the network is a latency of the network, and its interrupts are a load.
     """
-    if profile.nfs or not plan.case.startswith("latency/") or not _NETWORK_ROOT.search(outcome.files.get("facts", b"")):
+    if (
+        profile.nfs
+        or CaseName.parse(plan.case).suite != "latency"
+        or not _NETWORK_ROOT.search(outcome.files.get("facts", b""))
+    ):
         return outcome
     message = (
         f"latency on a root file system over NFS is refused; boot a ramdisk, or allow it: `nfs: true` in {profile.name}"
