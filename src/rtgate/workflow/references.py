@@ -15,6 +15,7 @@ from rtgate import site, strict_yaml
 from rtgate.board import boards, tuning
 from rtgate.board.boards import Board
 from rtgate.errors import ConfigError
+from rtgate.judge.compare.boot_figures import HISTOGRAM_FIGURES
 from rtgate.judge.thresholds import known_case, load_thresholds
 from rtgate.kernel import configuration, debian, fragments, patches
 from rtgate.kernel.source import source_arch
@@ -35,7 +36,6 @@ _QEMU_ARCH = {"arm64": "aarch64"}  # QEMU's name of an architecture, where it is
 # Kernel arguments that are lists of CPUs (Documentation/admin-guide/kernel-parameters.txt).
 _CPU_ARGUMENT = re.compile(r"(?:^|\s)(?:isolcpus|nohz_full|rcu_nocbs|irqaffinity)=(\S+)")
 _CPU_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?(?::.*)?")
-_HISTOGRAM_FIGURES = ("mean", "p50", "p90", "p99", "p99.9", "maximum")  # as judge.boot_figures names them
 
 
 def board(path: Path) -> None:
@@ -253,7 +253,7 @@ def placebos(path: Path) -> None:
 def _figures(case: str) -> tuple[str, ...]:
     kinds = reports(case)
     histograms = [name for name, kind in kinds.items() if kind is Reports.TIMES]
-    parts = [f"{name} {part}" for name in histograms for part in _HISTOGRAM_FIGURES]
+    parts = [f"{name} {part}" for name in histograms for part in HISTOGRAM_FIGURES]
     return (*parts, *(name for name in kinds if name not in histograms))
 
 

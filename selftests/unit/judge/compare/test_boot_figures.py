@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from selftests.unit.judge.conftest import number, record
 
-from rtgate.judge.compare.boot_figures import Part, boot_figures
+from rtgate.judge.compare.boot_figures import HISTOGRAM_FIGURES, Part, boot_figures
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Quantity, Unit
 
@@ -24,6 +24,11 @@ def test_a_distribution_gives_mean_quantiles_and_maximum() -> None:
     }
     assert found["latency p99"].part is Part.TAIL
     assert found["latency maximum"].unit is Unit.VIRTUAL_NS
+
+
+def test_the_names_that_files_may_use_are_those_of_a_boot_with_samples_enough() -> None:
+    found = boot_figures(record({28_000: 9900}, overflow=100))
+    assert [name for name in found if name.startswith("latency ")] == [f"latency {name}" for name in HISTOGRAM_FIGURES]
 
 
 def test_a_quantile_needs_samples_beyond_it() -> None:

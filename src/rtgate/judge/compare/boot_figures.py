@@ -42,6 +42,8 @@ class BootFigure:
 
 
 _QUANTILES = (("p50", 0.5, Part.BODY), ("p90", 0.9, Part.BODY), ("p99", 0.99, Part.TAIL), ("p99.9", 0.999, Part.TAIL))
+HISTOGRAM_FIGURES = ("mean", *(label for label, *_ in _QUANTILES), "maximum")
+"""What a distribution with samples enough gives, in this order; as in `latency p99.9`."""
 _EVENTS = 4  # beyond a quantile: fewer say nothing about it; 5 s at 1 kHz have 5, less what was lost
 
 
