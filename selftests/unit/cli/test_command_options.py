@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from rtgate.cli import command_options, judge, main
+from rtgate.cli import command_options, gate, judge, main, suite_options
 from rtgate.history.queries import Wanted
 from rtgate.measure import profiles
 
@@ -29,6 +30,34 @@ def test_an_option_is_the_same_in_each_command(option: str, commands: int) -> No
     found = [one for one in _actions(main.parser()) if option in one.option_strings and one.metavar != "FILE"]
     assert len(found) >= commands
     assert len({(one.help, one.metavar, repr(one.default), one.dest, one.required) for one in found}) == 1
+
+
+class _Group:
+    """Instead of pytest's options: notes them."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, dict[str, Any]] = {}
+
+    def getgroup(self, *_: str) -> _Group:
+        return self
+
+    def addoption(self, name: str, **keywords: Any) -> None:
+        self.found[name] = keywords
+
+
+def test_an_option_of_the_suites_is_the_same_in_a_gate() -> None:
+    suites = _Group()
+    suite_options.add(suites)  # type: ignore[arg-type]
+    gate_parser = argparse.ArgumentParser()
+    gate.add_parser(gate_parser.add_subparsers())
+    gates = {option: one for one in _actions(gate_parser) for option in one.option_strings}
+    # Suites measure one board by kernel, and have their own defaults; a gate has boots in pairs, and $RTGATE_HISTORY.
+    own = {"--board", "--kernel", "--arm", "--profile", "--boots", "--history"}
+    assert (gates.keys() & suites.found.keys()) - own >= {"--tuning", "--console", "--power-cycle", "--thresholds"}
+    for name in (gates.keys() & suites.found.keys()) - own:
+        mine, theirs = suites.found[name], gates[name]
+        assert (mine["help"], mine.get("metavar"), mine.get("choices")) == (theirs.help, theirs.metavar, theirs.choices)
+        assert (mine.get("default") or None) == (theirs.default or None)
 
 
 def test_a_profile_that_nobody_names_is_the_same_everywhere() -> None:

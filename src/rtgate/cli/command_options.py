@@ -7,9 +7,11 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from rtgate.board.boards import FLAVOURS
+from rtgate.cli import shared_options
 from rtgate.history.database import VARIABLE
 from rtgate.history.queries import Wanted
 from rtgate.measure.profiles import DEFAULT
@@ -22,14 +24,12 @@ def board(options: argparse._ActionsContainer) -> None:
 
 def flavour(options: argparse._ActionsContainer) -> None:
     """Add what a kernel is taken for that does not say what it is."""
-    options.add_argument("--flavour", choices=FLAVOURS, help="what a kernel without build.json should be")
+    shared_options.FLAVOUR.add(options.add_argument)
 
 
 def tuning(options: argparse._ActionsContainer) -> None:
     """Add the tuning of the board."""
-    options.add_argument(
-        "--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)"
-    )
+    shared_options.TUNING.add(options.add_argument)
 
 
 def profile(options: argparse._ActionsContainer, default: str | None = DEFAULT) -> None:
@@ -53,17 +53,11 @@ def measuring(options: argparse._ActionsContainer) -> None:
     profile(options, None)
     tuning(options)
     flavour(options)
-    options.add_argument("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
+    shared_options.SEEDS.add(options.add_argument)
     options.add_argument("--boots", metavar="N", help="boots of any other board, instead of the profile's")
-    options.add_argument(
-        "--boot-again",
-        action="store_true",
-        help="make every virtual-time boot, also those made before: they must print the same bytes",
-    )
-    options.add_argument("--console", metavar="C", help="see pytest --help (default on virtual boards: virtual)")
-    options.add_argument(
-        "--power-cycle", metavar="CMD", help="turns an attached board off and on after its kernel died"
-    )
+    shared_options.BOOT_AGAIN.add(options.add_argument)
+    shared_options.CONSOLE.add(options.add_argument)
+    shared_options.POWER_CYCLE.add(options.add_argument)
 
 
 def select(options: argparse._ActionsContainer) -> None:
@@ -92,7 +86,7 @@ def wanted(arguments: argparse.Namespace) -> Wanted:
 
 def thresholds(options: argparse._ActionsContainer) -> None:
     """Add limits that take the place of the usual ones."""
-    options.add_argument("--thresholds", type=Path, metavar="FILE", help="limits, instead of thresholds.yaml")
+    shared_options.THRESHOLDS.add(partial(options.add_argument, type=Path))
 
 
 def judging(options: argparse._ActionsContainer) -> None:

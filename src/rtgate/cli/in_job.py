@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rtgate.board import boards
-from rtgate.cli import command_options
+from rtgate.cli import command_options, shared_options
 from rtgate.errors import InfrastructureError, RtgateError
 from rtgate.lava.in_job import signals, upload
 from rtgate.lava.job import environment
@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--suite", required=True, metavar="S[,S]", help="what to measure, for example latency,signal")
     command_options.profile(parser)
     command_options.tuning(parser)
-    parser.add_argument("--case", action="append", default=[], metavar="CASE", help="only this case; repeatable")
+    shared_options.CASE.add(parser.add_argument)
     command_options.select(parser)
     parser.add_argument("--upload", metavar="URL", help="PUT the records below this URL as well")
     parser.add_argument(

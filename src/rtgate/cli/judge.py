@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rtgate.cli import command_options, requests
+from rtgate.cli import command_options, requests, shared_options
 from rtgate.errors import ConfigError
 from rtgate.workflow import suites
 from rtgate.workflow.conclusion import judge_stored
@@ -38,9 +38,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("records", type=Path, metavar="RECORDS", help="directory of records")
     parser.add_argument("--board", default="", metavar="NAME", help="only this one of the boards")
-    parser.add_argument(
-        "--case", action="append", default=[], metavar="CASE", help="only this case, by its name; repeatable"
-    )
+    shared_options.CASE.add(parser.add_argument)
     parser.add_argument("--profile", metavar="NAME", help=PROFILE)
     command_options.tuning(parser)
     command_options.judging(parser)

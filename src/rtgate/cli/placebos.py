@@ -12,7 +12,7 @@ from typing import Any
 
 from rtgate import site
 from rtgate.board import boards
-from rtgate.cli import command_options
+from rtgate.cli import command_options, shared_options
 from rtgate.cli.build import find_description
 from rtgate.errors import ConfigError, Interrupted
 from rtgate.kernel import source
@@ -51,9 +51,7 @@ def add_parser(commands: Any) -> None:
     kernel.add_argument("--build", metavar="BUILD", help="an entry of kernel-configs/ (default: the board's)")
     what = parser.add_argument_group("what is learnt")
     command_options.profile(what, "compare")  # placebos are for comparing two kernels
-    what.add_argument(
-        "--case", action="append", default=[], metavar="CASE", help="only this case, SUITE/TOOL:LOAD; repeatable"
-    )
+    shared_options.CASE.add(what.add_argument)
     what.add_argument("--seeds", metavar="A-B", help="boots of each kernel and case, instead of the profile's")
     what.add_argument(
         "--change", action="append", default=[], metavar="NAME", help="only this harmless change; repeatable"

@@ -19,7 +19,7 @@ from rich.text import Text
 from rtgate import files
 from rtgate.board import boards
 from rtgate.board.boot import TimeBase
-from rtgate.cli import command_options
+from rtgate.cli import command_options, shared_options
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import queries
 from rtgate.history.database import History, chosen
@@ -62,7 +62,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--records", type=Path, metavar="DIR", help="add these records of one good kernel first")
     night = parser.add_argument_group("measure the night now")
     night.add_argument("--kernel", type=Path, metavar="DIR", help="a good kernel's build directory")
-    night.add_argument("--console", metavar="C", help="see pytest --help")
+    shared_options.CONSOLE.add(night.add_argument)
     night.add_argument("--boots", default="24", metavar="N", help="boots of each case (default: %(default)s)")
     command_options.profile(night)
     command_options.tuning(night)

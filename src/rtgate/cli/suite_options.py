@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.board.boot import TimeBase
+from rtgate.cli import shared_options
 from rtgate.errors import ConfigError
 from rtgate.lava.job import environment
 from rtgate.measure.profiles import seeds
@@ -29,38 +30,25 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--arm", action="append", default=[], metavar="NAME=DIR", help="a kernel by arm: baseline=DIR, candidate=DIR"
     )
-    group.addoption("--flavour", metavar="F", help="what a kernel without build.json should be (default: preempt_rt)")
+    shared_options.FLAVOUR.add(group.addoption)
     group.addoption(
         "--profile", metavar="NAME", help="lengths and repetitions (default: mr; with --replay that of the records)"
     )
-    group.addoption("--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)")
-    group.addoption("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
+    shared_options.TUNING.add(group.addoption)
+    shared_options.SEEDS.add(group.addoption)
     group.addoption("--boots", metavar="N|A-B", help="boots of any other board, or their numbers, not the profile's")
-    group.addoption(
-        "--boot-again",
-        action="store_true",
-        help="make every virtual-time boot, also those made before: they must print the same bytes",
-    )
+    shared_options.BOOT_AGAIN.add(group.addoption)
     group.addoption("--looks", metavar="N:SHARE,...", help="the looks that `rtgate gate` plans at pairs of boots")
     group.addoption("--screen", action="store_true", help="boots that are compared with the history only")
     group.addoption("--records", metavar="DIR", default="records", help="where records go (default: %(default)s)")
     group.addoption("--replay", metavar="DIR", help="judge the records in DIR again; no board is needed")
     group.addoption("--no-judge", action="store_true", help="measure only; no limits")
-    group.addoption("--thresholds", metavar="FILE", help="limits, instead of those of the site and of rtgate")
+    shared_options.THRESHOLDS.add(group.addoption)
     group.addoption("--history", metavar="URL", help="of earlier boots: the noise of boards that comparisons need")
     group.addoption("--verdict", metavar="FILE", help="where verdicts go (default: verdict.json beside the records)")
-    group.addoption(
-        "--power-cycle", metavar="CMD", help="shell command that turns an attached board off and on, after a death"
-    )
-    group.addoption(
-        "--console",
-        metavar="C",
-        help="virtual (default on virtual boards), host, serial:DEVICE:BAUD, tcp:HOST:PORT, command:CMD; "
-        "in a LAVA job: lava",
-    )
-    group.addoption(
-        "--case", action="append", default=[], metavar="CASE", help="only this case, by its name; repeatable"
-    )
+    shared_options.POWER_CYCLE.add(group.addoption)
+    shared_options.CONSOLE.add(group.addoption)
+    shared_options.CASE.add(group.addoption)
     group.addoption("--cases", metavar="FILE", help="write the cases to FILE; with --collect-only nothing else happens")
 
 

@@ -7,7 +7,7 @@ the same bytes: the baseline of a hundred merge requests is booted once.
 
 That virtual time repeats is also what must be proven again and again:
 
-* of twelve seeds of a case one is made all the same, every day another one, and must print the same bytes;
+* of twelve seeds of a case one is made all the same, every day another one, and must be reproduced exactly;
 * a run takes nothing that was kept after it began, and nothing twice: of two equal boots one is made;
 * after the first boot that differs a run takes nothing any more.
 """
