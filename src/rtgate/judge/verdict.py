@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from rtgate.records.codec import check_keys, decoded, encoded
+from rtgate.records.codec import check_known, decoded, encoded, require_keys
 from rtgate.units import Quantity, Unit
 
 _FIGURES = ("value", "limit", "baseline", "change")
@@ -126,7 +126,9 @@ class Verdict:
     def from_json(cls, data: dict[str, Any]) -> Verdict:
         """Return the verdict of an entry of verdict.json. Raises KeyError, TypeError or ValueError."""
         figures = {name: Figure.from_json(data[name]) if data[name] else None for name in _FIGURES}
-        check_keys(data, cls)
+        require_keys(data, cls)
+        for name in _FIGURES:
+            check_known(data[name] or {}, ("number", "unit", "text"), f"$.{name}")
         found = decoded({**data, **dict.fromkeys(_FIGURES)}, cls)
         return replace(
             found,

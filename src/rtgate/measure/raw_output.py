@@ -16,7 +16,7 @@ from typing import Any
 
 from rtgate import files as regular_file
 from rtgate.errors import ChangedError, ConfigError, ParseError
-from rtgate.records.codec import decoded, encoded
+from rtgate.records.codec import check_known, decoded, encoded
 from rtgate.records.record import Record, read_all
 from rtgate.tools import Output, Setting, Tool, companions, registry
 from rtgate.tools.measurement import Measurement
@@ -71,6 +71,7 @@ class Reading:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reading:
         """Return what `as_json` made. Raises ConfigError, KeyError, TypeError, ValueError or AttributeError."""
+        check_known(data, ("tool", "options", "load", "setting", "cpu_classes"))
         options = {key: tuple(value) if isinstance(value, list) else value for key, value in data["options"].items()}
         return cls(
             tool=registry.tool(data["tool"])(**options),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """JSON of our own files: typed values as plain data and back. The one owner of msgspec.
 
-Strict: nothing is turned into another type (a truth value is not a number, a number is not text), and a field without a
-default must be there. Types of fields are looked up at run time: the module of a dataclass imports them outside of
-`TYPE_CHECKING`.
+Strict: nothing is turned into another type (a truth value is not a number, a number is not text), a field without a
+default must be there, and one that the type does not have must not. Types of fields are looked up at run time: the
+module of a dataclass imports them outside of `TYPE_CHECKING`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,36 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def decoded(data: object, kind: type[_Value]) -> _Value:
-    """Return plain data as a value of a type; a field that this version does not know is passed over.
+    """Return plain data as a value of a type.
 
     Raises:
         ValueError: it is not one; the message ends with the place, as in `$.threads[0].priority`.
     """
     try:
         with _ONE_AT_A_TIME:
-            return msgspec.convert(data, kind)
+            value = msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
+    # msgspec passes over fields that a dataclass does not have: they are not in what the value is made of.
+    _check_fields(data, encoded(value), "$")
+    return value
+
+
+def _check_fields(data: Any, known: Any, place: str) -> None:
+    if isinstance(known, dict):
+        check_known(data, known, place)
+        for name in data:
+            _check_fields(data[name], known[name], f"{place}.{name}")
+    elif isinstance(known, list | tuple):
+        for number, (one, other) in enumerate(zip(data, known, strict=True)):
+            _check_fields(one, other, f"{place}[{number}]")
+
+
+def check_known(data: Mapping[str, Any], known: Collection[str], place: str = "$") -> None:
+    """Check that a mapping has no other field than these. Raises ValueError, which names the place."""
+    unknown = data.keys() - set(known)
+    if unknown:
+        raise ValueError(f"field `{min(unknown)}` is not known - at `{place}`")
 
 
 def encoded(value: object) -> Any:
@@ -40,13 +60,8 @@ def encoded(value: object) -> Any:
     return msgspec.to_builtins(value)
 
 
-def check_keys(data: Mapping[str, Any], kind: Any, *, without: Collection[str] = ()) -> None:
-    """Check that a mapping has a key for each field of a dataclass, but some, and no other.
-
-    Raises:
-        ValueError: a key is missing, or unknown.
-    """
-    names = {field.name for field in fields(kind)} - set(without)
-    for what, keys in (("is missing", names - data.keys()), ("is not known", data.keys() - names)):
-        if keys:
-            raise ValueError(f"field `{min(keys)}` {what}")
+def require_keys(data: Mapping[str, Any], kind: Any, *, without: Collection[str] = ()) -> None:
+    """Check that a mapping has each field of a dataclass, but some, although they have defaults. Raises ValueError."""
+    missing = {field.name for field in fields(kind)} - set(without) - data.keys()
+    if missing:
+        raise ValueError(f"field `{min(missing)}` is missing")

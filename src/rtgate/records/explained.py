@@ -128,4 +128,4 @@ def read(directory: Path) -> Explained | None:
 def _decoded(data: dict[str, Any]) -> Explained:
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']}, this rtgate reads {FORMAT}")
-    return decoded(data, Explained)
+    return decoded({name: value for name, value in data.items() if name != "format"}, Explained)

@@ -11,6 +11,7 @@ from typing import Any
 
 from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.records.codec import check_known
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Schedule, Steps
 
@@ -151,6 +152,8 @@ def read_in(directory: Path) -> Planned:
     path = directory / _PLANNED
     try:
         data = json.loads(files.read_text(path, files.JSON_LIMIT))
+        check_known(data, ("seeds", "boots", "looks"))
+        check_known(data.get("looks", {}), ("steps", "taken", "screened"), "$.looks")
         found = Planned(seeds=tuple(int(seed) for seed in data["seeds"]), boots=int(data["boots"]))
         # Without a word of looks all boots were planned at once.
         return replace(found, schedule=Schedule.from_json(data["looks"])) if "looks" in data else found.grown()

@@ -20,7 +20,7 @@ from typing import Any
 from rtgate import files as regular_file
 from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.records.codec import check_keys, decoded, encoded
+from rtgate.records.codec import check_known, decoded, encoded, require_keys
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence
 from rtgate.records.kernel_identity import KernelIdentity as KernelIdentity  # noqa: PLC0414 - a part of a record
@@ -255,9 +255,15 @@ def as_json(record: Record) -> dict[str, Any]:
 
 def _decoded(data: dict[str, Any], directory: Path | None) -> Record:
     stored = {name: value for name, value in data.items() if name != "format"}
-    check_keys(stored, Record, without=_NOT_STORED)
-    check_keys(stored["evidence"], Evidence)
-    if stored["chunk"] is not None:
-        check_keys(stored["chunk"], Chunk)
-    measurements = tuple(Measurement.from_json(entry) for entry in stored.pop("measurements"))
+    check_known(stored, stored.keys() - _NOT_STORED)
+    require_keys(stored, Record, without=_NOT_STORED)
+    require_keys(stored["evidence"], Evidence)
+    measurements = tuple(_measurement(entry, number) for number, entry in enumerate(stored.pop("measurements")))
     return replace(decoded({**stored, "measurements": ()}, Record), measurements=measurements, directory=directory)
+
+
+def _measurement(entry: dict[str, Any], number: int) -> Measurement:
+    place = f"$.measurements[{number}]"
+    check_known(entry, ("name", "better", "labels", "unit", "value", "histogram"), place)
+    check_known(entry.get("histogram") or {}, ("counts", "overflow", "limit"), f"{place}.histogram")
+    return Measurement.from_json(entry)

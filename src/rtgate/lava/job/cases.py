@@ -12,6 +12,7 @@ from typing import Any
 from rtgate import files
 from rtgate.errors import ConfigError
 from rtgate.measure.case import Case
+from rtgate.records.codec import check_known
 from rtgate.tools import Tool, registry
 
 
@@ -25,9 +26,10 @@ def as_json(case: Case) -> dict[str, Any]:
 def from_json(data: Mapping[str, Any]) -> Case:
     """Return the case of plain data. Raises ConfigError: it is none, or of a tool that this rtgate does not know."""
     try:
+        check_known(data, ("suite", "tool", "options", "load", "tuning"))
         suite, tool, load, tuning = (str(data[name]) for name in ("suite", "tool", "load", "tuning"))
         return Case(suite=suite, tool=_tool(tool, data["options"]), load=load, tuning=tuning)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{str(data)[:80]!r} is no case of this version of rtgate: {error}") from error
 
 

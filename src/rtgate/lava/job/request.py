@@ -21,6 +21,7 @@ from rtgate.lava.job.definition import ARMS
 from rtgate.lava.results.expected import Expected
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
+from rtgate.records.codec import check_known
 from rtgate.records.record import KernelIdentity
 from rtgate.records.schedule import Steps, format_steps, parsed
 from rtgate.tools.registry import TOOLS
@@ -28,6 +29,10 @@ from rtgate.tools.registry import TOOLS
 NONCE = "rtgate.nonce"
 _KEY = "rtgate.order"
 _FORMAT = 1
+_FIELDS = (
+    *("format", "board", "boots", "suites", "profile", "tuning", "transport", "before", "looks", "screen"),
+    *("kernels", "cases"),
+)
 _CASE_S = 120.0  # uploading a plan, its frames over a slow line, deadlines of its own
 _AROUND_S = 300.0  # starting and ending the test on a worker that has much to do
 _USUAL_CASE_S, _USUAL_AROUND_S = 10.0, 60.0
@@ -154,6 +159,7 @@ def read(definition: str, what: str) -> MeasurementRequest:
 def _decoded(data: dict[str, Any], what: str) -> MeasurementRequest:
     if data["format"] != _FORMAT:
         raise ConfigError(f"{what}: order format {data['format']}, this rtgate reads {_FORMAT}")
+    check_known(data, _FIELDS)
     cases = tuple(cases_file.from_json(entry) for entry in data["cases"])
     # These become names of directories, and whoever submitted the job has chosen them.
     for name in (data["board"], *(f"{case.suite}/{case.name.partition('/')[2]}" for case in cases)):

@@ -15,7 +15,7 @@ from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measure.case import Arm, Case, plan
 from rtgate.records import planned
-from rtgate.records.codec import check_keys, decoded, encoded
+from rtgate.records.codec import decoded, encoded, require_keys
 from rtgate.records.record import KernelIdentity, Place
 
 FORMAT = 1
@@ -71,7 +71,7 @@ def read(records: Path) -> SoakSpec:
         data = json.loads(files.read_text(path, files.JSON_LIMIT))
         if data.pop("format") != FORMAT:
             raise ConfigError(f"{path}: this rtgate reads format {FORMAT}")
-        check_keys(data, SoakSpec)
+        require_keys(data, SoakSpec)
         return decoded(data, SoakSpec)
     except FileNotFoundError:
         raise ConfigError(f"{records} has no soak under way: begin one with `rtgate soak --board B --case C`") from None
