@@ -44,7 +44,10 @@ def worse(baseline: Sequence[float], candidate: Sequence[float]) -> float:
 
 def shift(baseline: Sequence[float], candidate: Sequence[float]) -> float:
     """Return how far the candidate lies above the baseline: the median of all differences. Raises ValueError."""
-    return float(np.median(_differences(baseline, candidate)))
+    ordered = np.sort(_differences(baseline, candidate))
+    middle = len(ordered) // 2
+    # numpy.median does the same, and takes four times as long over so few; a comparison asks ten thousand times.
+    return float(ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2)
 
 
 def at_most(baseline: Sequence[float], candidate: Sequence[float], confidence: float) -> float:
@@ -72,7 +75,7 @@ def _differences(baseline: Sequence[float], candidate: Sequence[float]) -> NDArr
     if not baseline or not candidate:
         raise ValueError("two samples are needed")
     new, old = np.array(candidate, dtype=np.float64), np.array(baseline, dtype=np.float64)
-    return np.repeat(new, len(old)) - np.tile(old, len(new))
+    return np.subtract.outer(new, old).ravel()
 
 
 def _doubled_ranks(values: Sequence[float]) -> list[int]:
