@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache as cached
 from pathlib import Path
 
 from rtgate.errors import ConfigError
@@ -33,16 +34,22 @@ def shipped() -> Path:
     Raises:
         ConfigError: that directory has no boards.
     """
-    package = Path(__file__).resolve().parent
-    installed = package / "share"
+    installed, clone = _places(__file__)
     named = os.environ.get("RTGATE_SHARE")
-    directory = Path(named) if named else installed if installed.is_dir() else package.parents[1]
+    directory = Path(named) if named else installed if installed.is_dir() else clone
     if not (directory / "boards").is_dir():
         remedy = (
             "set RTGATE_SHARE to a clone of rtgate, or unset it" if named else "install rtgate again, from its wheel"
         )
         raise ConfigError(f"{directory} has no boards/: {remedy}")
     return directory
+
+
+@cached
+def _places(module: str) -> tuple[Path, Path]:
+    """Return where a wheel's and where a clone's shipped files lie; every look at a name asks."""
+    package = Path(module).resolve().parent
+    return package / "share", package.parents[1]
 
 
 def layers() -> tuple[Layer, ...]:
@@ -65,8 +72,14 @@ def layers() -> tuple[Layer, ...]:
 
 def _kernel_repository() -> Path | None:
     tree = os.environ.get("RTGATE_TREE")
-    candidates = [Path(tree)] if tree else [Path.cwd(), *Path.cwd().parents]
-    return next((place.resolve() / ".rtgate" for place in candidates if (place / ".rtgate").is_dir()), None)
+    candidates = [Path(tree, ".rtgate")] if tree else _candidates(Path.cwd())
+    return next((place.parent.resolve() / ".rtgate" for place in candidates if place.is_dir()), None)
+
+
+@cached
+def _candidates(directory: Path) -> tuple[Path, ...]:
+    """Return where a kernel repository's own files may lie, seen from a directory in it."""
+    return tuple(place / ".rtgate" for place in (directory, *directory.parents))
 
 
 def matches(kind: str, name: str) -> tuple[tuple[Layer, Path], ...]:
