@@ -12,6 +12,7 @@ import json
 import lzma
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -185,10 +186,18 @@ def campaigns(measured: Path = MEASURED) -> tuple[Path, ...]:
 
 def records(kernel: str, directory: Path) -> tuple[Record, ...]:
     """Return what a campaign measured of a change, or of the `unpatched` kernel. Raises OSError if nothing was."""
-    document = json.loads(lzma.decompress((directory / f"{kernel}.json.xz").read_bytes()))
+    path = directory / f"{kernel}.json.xz"
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _read(path: Path, _written_ns: int) -> tuple[Record, ...]:
+    """Read a file of records; several tests of a process want the same one."""
+    document = json.loads(lzma.decompress(path.read_bytes()))
+    kernel = path.name.removesuffix(".json.xz")
     if document["format"] != FORMAT:
         raise ValueError(f"{kernel}: format {document['format']}, this module reads {FORMAT}")
-    found = (records_file.from_json(_unpacked(data), f"{kernel}.json.xz") for data in document["records"])
+    found = (records_file.from_json(_unpacked(data), path.name) for data in document["records"])
     # Their raw output and digests were never kept; what guards them is that they lie in the repository.
     return tuple(replace(one, unproven=True) for one in found)
 
@@ -215,14 +224,14 @@ def _packed(data: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _unpacked(data: Mapping[str, Any]) -> dict[str, Any]:
-    made = copy.deepcopy(dict(data))
-    for measurement in made["measurements"]:
+def _unpacked(data: dict[str, Any]) -> dict[str, Any]:
+    """Give a record's data its histograms back, in place: a copy of all would take most of the time of reading."""
+    for measurement in data["measurements"]:
         if "histogram" in measurement:
             packed = measurement["histogram"]["counts"]
             values = accumulate(packed["steps"])
             measurement["histogram"]["counts"] = dict(zip(map(str, values), packed["counts"], strict=True))
-    return made
+    return data
 
 
 def _steps(values: Sequence[int]) -> list[int]:
