@@ -9,11 +9,12 @@ from functools import cache
 from pathlib import Path
 
 from selftests.comparisons import UNPATCHED, Place
-from selftests.kernels import Kernels, by_place, lesson_of
+from selftests.kernels import Kernels, by_place, lesson_of, placebos_of
 
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos
 from rtgate.judge.learn import harmless
+from rtgate.judge.learn.harmless import Lesson
 
 NOTE = "Linux 6.12.117, QEMU 7.2 of Debian 12"
 
@@ -32,14 +33,19 @@ class Teachers:
 
     def without(self, name: str) -> Placebos:
         """Return what the placebos but one showed, as a gate reads it from placebos.yaml."""
-        return _taught(self, name)
+        return _taught(self, tuple(frozenset(placebos_of(kernels, name)) for kernels in self.campaigns))
 
 
 @cache
-def _taught(teachers: Teachers, name: str) -> Placebos:
+def _taught(teachers: Teachers, names: tuple[frozenset[str], ...]) -> Placebos:
+    """Return what placebos of these names showed, by campaign: without a kernel that taught nothing it is the same."""
     board, case = teachers.place
     one = teachers.campaigns[0][UNPATCHED].records[0]
-    figures = figures_of(teachers.campaigns, name)
+    lessons = [
+        Lesson(kernels[UNPATCHED], {name: boots for name, boots in kernels.items() if name in of_campaign})
+        for kernels, of_campaign in zip(teachers.campaigns, names, strict=True)
+    ]
+    figures = harmless.figures_of(lessons)
     learnt = PlaceboModel(command=" ".join(one.argv), source="the others", figures=figures)
     return Placebos({(board, one.kernel.flavour, case): (learnt,)})
 

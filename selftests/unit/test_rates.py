@@ -10,8 +10,9 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from _pytest.mark import ParameterSet
 from selftests import rates
-from selftests.comparisons import IDLE, MEASURED, UNPATCHED, Place, campaigns, changes
+from selftests.comparisons import IDLE, MEASURED, UNPATCHED, Place, campaigns, changes, places
 from selftests.kernels import Kernels, distinct, placebos_of
 from selftests.teaching import Teachers
 
@@ -42,16 +43,40 @@ def idle() -> Kernels:
 
 
 def _all() -> list[tuple[Place, str]]:
-    """Return what must be judged: placebos measured often enough, and harm where it must show."""
+    """Return what must be judged: placebos, and harm where it must show. By the list of changes: data is read later."""
     # Both campaigns of a kernel after each other: they have what others teach in common.
-    found = [(place, name) for (place, _), case in cases().items() for name in rates.judged(place, case.first)]
-    return sorted(set(found))
+    return sorted(
+        (place, name)
+        for place, names in places().items()
+        for name in names
+        if CHANGES[name].group == "placebos" or _must_show(place, name)
+    )
 
 
-def _marks(place: Place, name: str) -> tuple[pytest.MarkDecorator, ...]:
-    if place == IDLE or CHANGES[name].group == "harmful":
-        return ()
-    return (pytest.mark.long("a placebo under load; all of them idle, and all harm, are in make test"),)
+def _must_show(place: Place, name: str) -> bool:
+    change = CHANGES[name]
+    return (change.board, change.case) == place and change.shows != "limit"
+
+
+HACKBENCH = ("virt-arm64", "latency/cyclictest:hackbench")
+SHORT = {
+    # Harm of each kind, where it shows: the middle by least, the tail, what takes a second look; a flavour, a failure.
+    *((IDLE, name) for name in ("wake-up-3-percent-longer", "interrupts-off-50us", "context-switch-longer")),
+    *((HACKBENCH, name) for name in ("run-queue-locked-longer", "preempt-rt-off")),
+    (("virt-arm64-smp2", "signal/signaltest:idle"), "remote-wake-up-delayed"),
+    (("virt-arm64", "scheduling/pip_stress:idle"), "priority-inheritance-lost"),
+    (("virt-arm64", "pcie/edu-msi:idle"), "msi-handler-longer"),
+    # Placebos: one that moves all code, and the one with the largest spike of all.
+    *((IDLE, name) for name in ("link-order", "dotted-word")),
+}
+_LONG = pytest.mark.long("a statistical table of every kernel in every case; one of each kind is in make test")
+
+
+def _parameters(judged: list[tuple[Place, str]]) -> list[ParameterSet]:
+    return [
+        pytest.param(place, name, id="-".join((*place, name)), marks=() if (place, name) in SHORT else (_LONG,))
+        for place, name in judged
+    ]
 
 
 @cache
@@ -59,9 +84,7 @@ def judged(place: Place, campaign: str, name: str) -> tuple[list[Verdict], int]:
     return cases()[place, campaign].verdicts(name)
 
 
-@pytest.mark.parametrize(
-    ("place", "name"), [pytest.param(*one, id="-".join((*one[0], one[1])), marks=_marks(*one)) for one in _all()]
-)
+@pytest.mark.parametrize(("place", "name"), _parameters(_all()))
 def test_harm_is_seen_and_nothing_else(place: Place, name: str) -> None:
     where = [campaign for there, campaign in cases() if there == place and name in cases()[place, campaign].first]
     assert where
@@ -71,9 +94,17 @@ def test_harm_is_seen_and_nothing_else(place: Place, name: str) -> None:
         assert bool(alarmed) is (CHANGES[name].group == "harmful"), (campaign, alarmed)
 
 
-@pytest.mark.parametrize("name", rates.judged(IDLE, beyond().first))
-def test_harm_is_seen_in_phases_that_taught_nothing(name: str) -> None:
+def test_the_list_of_changes_says_what_must_be_judged() -> None:
+    judged_by_data = {(place, name) for (place, _), case in cases().items() for name in rates.judged(place, case.first)}
+    assert set(_all()) == judged_by_data
+    assert set(_all()) >= SHORT
+    assert {name for place, name in _all() if place == IDLE} == set(rates.judged(IDLE, beyond().first))
+
+
+@pytest.mark.parametrize(("place", "name"), _parameters([one for one in _all() if one[0] == IDLE]))
+def test_harm_is_seen_in_phases_that_taught_nothing(place: Place, name: str) -> None:
     """By seeds 13 to 24 no placebo teaches, and most were booted after the rule was made; 25 to 36 where it is open."""
+    assert place == beyond().place
     said, _ = beyond().verdicts(name)
     alarmed = [one.sentence for one in said if one.status is Status.FAIL]
     assert bool(alarmed) is (CHANGES[name].group == "harmful"), alarmed
