@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -61,20 +62,27 @@ class Boot:
 
 
 def _histogram(boot: Boot, cpu: int) -> Histogram:
+    name = f"{boot.case} {boot.arm} {boot.seed} {cpu}"
+    drawn = _drawn(name, boot.virtual, boot.high_us, boot.samples, boot.overflow)
+    return replace(drawn, counts=dict(drawn.counts))
+
+
+@cache
+def _drawn(name: str, virtual: bool, high_us: float, samples: int, overflow: int) -> Histogram:
     """Draw latencies that look like a real-time kernel's: a narrow hill with a thin tail up to the maximum."""
-    chance = random.Random(f"{boot.case} {boot.arm} {boot.seed} {cpu}")
-    step = 8 if boot.virtual else 1
-    high = int(boot.high_us * (1000 if boot.virtual else 1) // step * step)
-    limit = 200_000 if boot.virtual else 1000
+    chance = random.Random(name)
+    step = 8 if virtual else 1
+    high = int(high_us * (1000 if virtual else 1) // step * step)
+    limit = 200_000 if virtual else 1000
     counts: dict[int, int] = {}
-    for _ in range(boot.samples - boot.overflow - 1):
+    for _ in range(samples - overflow - 1):
         value = chance.lognormvariate(math.log(high / 12), 0.35)
         value = int(min(value, high) // step * step)
         counts[value] = counts.get(value, 0) + 1
     if high < limit:
         counts[high] = counts.get(high, 0) + 1
-    unit = Unit.VIRTUAL_NS if boot.virtual else Unit.US
-    return Histogram(unit=unit, counts=dict(sorted(counts.items())), overflow=boot.overflow, limit=limit)
+    unit = Unit.VIRTUAL_NS if virtual else Unit.US
+    return Histogram(unit=unit, counts=dict(sorted(counts.items())), overflow=overflow, limit=limit)
 
 
 def _measurements(boot: Boot) -> tuple[Measurement, ...]:

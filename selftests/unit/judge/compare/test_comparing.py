@@ -4,6 +4,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 from unittest.mock import Mock
 
@@ -148,24 +149,26 @@ class Qualified(NoPast):
 
 def on_a_board(name: str, *, slower: float = 1.0, boots: int = 12) -> list[Record]:
     """Return boots of a board whose body wanders by a percent between boots, in both kernels alike."""
-    found = []
-    for number in range(1, boots + 1):
-        chance = random.Random(f"{name} {number}")
-        factor = slower * chance.lognormvariate(0, 0.01)
-        counts: dict[int, int] = {}
-        for _ in range(20_000):
-            value = int(factor * (chance.gauss(30, 2) + (chance.random() < 0.02) * chance.expovariate(1 / 4)))
-            counts[value] = counts.get(value, 0) + 1
-        histogram = Histogram(unit=Unit.US, counts=dict(sorted(counts.items())), overflow=0, limit=1000)
-        arm = name if name in set(ArmName) else ArmName.CANDIDATE
-        one = make(Boot(board="rk3568-evb1", seed=None, arm=arm, samples=20_000))
-        changed: dict[str, Any] = {
-            "latency": {"histogram": histogram},
-            "latency.max": {"quantity": Quantity(max(counts), Unit.US)},
-        }
-        kept = tuple(replace(each, **changed.get(each.name, {})) for each in one.measurements)
-        found.append(replace(one, measurements=kept, boot_id=f"{name} {number}"))
-    return found
+    return [_boot_of_a_board(name, slower, number) for number in range(1, boots + 1)]
+
+
+@cache
+def _boot_of_a_board(name: str, slower: float, number: int) -> Record:
+    chance = random.Random(f"{name} {number}")
+    factor = slower * chance.lognormvariate(0, 0.01)
+    counts: dict[int, int] = {}
+    for _ in range(20_000):
+        value = int(factor * (chance.gauss(30, 2) + (chance.random() < 0.02) * chance.expovariate(1 / 4)))
+        counts[value] = counts.get(value, 0) + 1
+    histogram = Histogram(unit=Unit.US, counts=dict(sorted(counts.items())), overflow=0, limit=1000)
+    arm = name if name in set(ArmName) else ArmName.CANDIDATE
+    one = make(Boot(board="rk3568-evb1", seed=None, arm=arm, samples=20_000))
+    changed: dict[str, Any] = {
+        "latency": {"histogram": histogram},
+        "latency.max": {"quantity": Quantity(max(counts), Unit.US)},
+    }
+    kept = tuple(replace(each, **changed.get(each.name, {})) for each in one.measurements)
+    return replace(one, measurements=kept, boot_id=f"{name} {number}")
 
 
 def told_of_a_board(candidate: list[Record], past: HistoryProvider) -> list[Verdict]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from selftests.unit.judge.compare.test_comparing import on_a_board
 from selftests.unit.judge.conftest import CASE, FLAVOUR
@@ -69,23 +70,28 @@ def told(one: Subject, past: NoPast | None = None) -> Verdict:
     return verdict
 
 
-BASE, SAME, SLOW = (
-    numbered(on_a_board("baseline")),
-    numbered(on_a_board("candidate")),
-    numbered(on_a_board("candidate", slower=1.3)),
-)
+def base(count: int = 12) -> list[Record]:
+    return numbered(on_a_board("baseline", boots=count))
+
+
+def same(count: int = 12) -> list[Record]:
+    return numbered(on_a_board("candidate", boots=count))
+
+
+def slow(count: int = 12) -> list[Record]:
+    return numbered(on_a_board("candidate", slower=1.3, boots=count))
 
 
 def test_a_clear_verdict_ends_at_its_look_and_an_open_one_wants_the_next() -> None:
-    assert isinstance(following([subject(SLOW[:3], BASE[:3])], Qualified()), Done)
+    assert isinstance(following([subject(slow(3), base(3))], Qualified()), Done)
     little = numbered(on_a_board("candidate", slower=1.05))
-    assert following([subject(little[:3], BASE[:3])], Qualified()) == Measure((CASE,), 3)
-    assert isinstance(following([subject(little[:3], BASE[:3], Schedule())], Qualified()), Done)  # the only look
-    assert "not enough data in 3 pairs" in told(subject(little[:3], BASE[:3])).sentence
+    assert following([subject(little[:3], base(3))], Qualified()) == Measure((CASE,), 3)
+    assert isinstance(following([subject(little[:3], base(3), Schedule())], Qualified()), Done)  # the only look
+    assert "not enough data in 3 pairs" in told(subject(little[:3], base(3))).sentence
 
 
 def test_judging_later_spends_what_the_looks_were_allowed() -> None:
-    looked, once = told(subject(SLOW[:6], BASE[:6])), told(subject(SLOW[:6], BASE[:6], Schedule()))
+    looked, once = told(subject(slow(6), base(6))), told(subject(slow(6), base(6), Schedule()))
     assert {looked.kind, once.kind} == {Kind.REGRESSION}
 
     def p(verdict: Verdict) -> float:
@@ -96,7 +102,7 @@ def test_judging_later_spends_what_the_looks_were_allowed() -> None:
 
 def test_boots_of_unplanned_batches_share_the_false_alarms() -> None:
     batches = Schedule(taken=(3, 6))
-    assert told(subject(SLOW[:6], BASE[:6], batches)).sentence != told(subject(SLOW[:6], BASE[:6], Schedule())).sentence
+    assert told(subject(slow(6), base(6), batches)).sentence != told(subject(slow(6), base(6), Schedule())).sentence
 
 
 def test_a_lost_boot_takes_its_own_pair_alone() -> None:
@@ -111,23 +117,22 @@ def test_a_lost_boot_takes_its_own_pair_alone() -> None:
 
 
 def test_a_lost_pair_is_measured_again_before_the_look() -> None:
-    assert following([subject(SAME[:3], BASE[1:3])], Qualified()) == Measure((CASE,), 1)
+    assert following([subject(same(3), base(3)[1:])], Qualified()) == Measure((CASE,), 1)
 
 
 def screen(records: Sequence[Record]) -> list[Record]:
     return [replace(one, machine={"stage": "screen"}) for one in records]
 
 
-HISTORY = [
-    replace(one, boot_id=f"{night} {one.boot_id}")
-    for night in range(8)
-    for one in on_a_board(f"night {night}", boots=2)
-]
+@cache
+def history() -> tuple[Record, ...]:
+    nights = ((night, on_a_board(f"night {night}", boots=2)) for night in range(8))
+    return tuple(replace(one, boot_id=f"{night} {one.boot_id}") for night, boots in nights for one in boots)
 
 
 def test_a_candidate_like_the_history_needs_no_pair() -> None:
-    calm = subject(screen(SAME[:3]), [], SCREENED)
-    past = Qualified(HISTORY)
+    calm = subject(screen(same(3)), [], SCREENED)
+    past = Qualified(history())
     assert following([calm], past) == Done(())
     verdict = told(calm, past)
     assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NOT_SUSPICIOUS)
@@ -135,22 +140,22 @@ def test_a_candidate_like_the_history_needs_no_pair() -> None:
 
 
 def test_what_is_suspicious_is_confirmed_on_fresh_pairs() -> None:
-    past = Qualified(HISTORY)
-    flagged = subject(screen(SLOW[:3]), [], SCREENED)
+    past = Qualified(history())
+    flagged = subject(screen(slow(3)), [], SCREENED)
     assert following([flagged], past) == Measure((CASE,), 6)
     verdict = told(flagged, past)
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.INCONCLUSIVE)
     assert "not confirmed" in verdict.sentence
-    confirmed = told(subject([*screen(SLOW[:3]), *SLOW[:6]], BASE[:6], SCREENED), past)
+    confirmed = told(subject([*screen(slow(3)), *slow(6)], base(6), SCREENED), past)
     assert confirmed.kind is Kind.REGRESSION
     assert "worse than the baseline in 6 pairs" in confirmed.sentence
     assert "in 3 boots against the history suspicious: " in confirmed.sentence
 
 
 def test_without_a_history_everything_is_suspicious() -> None:
-    assert following([subject(screen(SAME[:3]), [], SCREENED)], Qualified()) == Measure((CASE,), 6)
+    assert following([subject(screen(same(3)), [], SCREENED)], Qualified()) == Measure((CASE,), 6)
 
 
 def test_an_unqualified_board_passes_no_screen_either() -> None:
-    verdict = told(subject(screen(SAME[:3]), [], SCREENED), NoPast())
+    verdict = told(subject(screen(same(3)), [], SCREENED), NoPast())
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_COMPARED)

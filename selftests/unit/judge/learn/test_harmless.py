@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from selftests.comparisons import IDLE, campaigns
@@ -14,11 +15,15 @@ from rtgate.judge.compare.placebos import Placebos, load_placebos
 from rtgate.judge.learn.harmless import FEWEST_PLACEBOS, Lesson, model_of, placebos_text, with_model
 
 KEY = (IDLE[0], "preempt_rt", IDLE[1])
-LESSON = lesson_of(measured(campaigns()[0])[IDLE])
+
+
+@cache
+def _lesson() -> Lesson:
+    return lesson_of(measured(campaigns()[0])[IDLE])
 
 
 def _fewer(count: int) -> Lesson:
-    return Lesson(LESSON.unpatched, dict(list(LESSON.placebos.items())[:count]))
+    return Lesson(_lesson().unpatched, dict(list(_lesson().placebos.items())[:count]))
 
 
 def test_too_few_placebos_teach_nothing() -> None:
