@@ -34,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The second time that the tool runs, and only then.
 SECOND = "[ ! -e ../../second ] && [ -e ../../first ] && : >../../second && {act}; : >../../first; " + GOOD
 Made = Callable[..., AbstractContextManager[Bench]]
+_LONG = pytest.mark.long("the same soak in another shell, or ended in another way")
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,9 @@ def measured(*numbers: int) -> list[tuple[str, str]]:
 PRINTK = ["4", "4", "1", "7"]
 
 
-@pytest.mark.parametrize("shell", ["dash", "bash", "busybox", "android", "odd prompt"])
+@pytest.mark.parametrize(
+    "shell", ["dash", "busybox", *(pytest.param(name, marks=_LONG) for name in ("bash", "android", "odd prompt"))]
+)
 def test_every_chunk_becomes_a_record(bench_of: Made, shell: str) -> None:
     with bench_of(Target(shell=shell)) as bench:
         assert "complete" == bench.chunks(3).measure()
@@ -75,7 +78,7 @@ def test_every_chunk_becomes_a_record(bench_of: Made, shell: str) -> None:
         assert not (bench.records / "soak.json").exists()
 
 
-@pytest.mark.parametrize("shell", ["dash", "busybox", "android"])
+@pytest.mark.parametrize("shell", ["dash", *(pytest.param(name, marks=_LONG) for name in ("busybox", "android"))])
 def test_a_console_that_closes_in_mid_chunk_is_opened_again(bench_of: Made, shell: str) -> None:
     with bench_of(Target(shell=shell)) as bench:
         bench.openings = [closes(), refused]
@@ -111,7 +114,7 @@ def test_a_damaged_frame_is_asked_for_again(bench: Bench) -> None:
     assert [Status.PASS] == [verdict.status for verdict in bench.verdicts]
 
 
-@pytest.mark.parametrize("loudly", [True, False])
+@pytest.mark.parametrize("loudly", [pytest.param(True, marks=_LONG), False])
 def test_a_target_that_starts_again_failed(bench: Bench, loudly: bool) -> None:
     bench.openings = [struck(Blow(then="boots", loudly=loudly))]
     assert "another boot_id" in (why := bench.chunks(9).measure()) or "started again" in why
@@ -215,7 +218,7 @@ def first_chunk(records: Path) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=_LONG)])
 def test_a_worker_that_is_gone_is_followed_by_another(bench: Bench, site: Path, number: signal.Signals) -> None:
     records = bench.records
     ran = ("--flavour", uname_flavour(os.uname().version))

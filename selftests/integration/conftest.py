@@ -1,15 +1,27 @@
 # SPDX-License-Identifier: MIT
-"""The command line as users type it, and the kernels that several tests boot."""
+"""The command line as users type it, and the kernels that several tests boot.
+
+The short tests build three times from scratch: `virt-arm64-preempt_rt`, `virt-arm64-pcie`, and one copy of the source
+that all patches pass through.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from selftests import spoken
+
+from rtgate import site
+from rtgate.files import waiting_lock
+from rtgate.kernel.patches import load_series
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,8 +33,13 @@ def rtgate(*words: object, timeout: float = 600, **environment: str) -> subproce
     return done
 
 
+CACHE = site.cache()
+"""Also while a test has a cache of its own: the copy of a source is found by its path."""
+Patched = Callable[[str, Path], Path]
+
+
 def built(directory: Path, build: str, *words: object) -> Path:
-    done = rtgate("build", build, "-o", directory, *words, timeout=3000)
+    done = rtgate("build", build, "-o", directory, *words, timeout=3000, RTGATE_CACHE=str(CACHE))
     assert done.returncode == 0
     return directory
 
@@ -33,10 +50,33 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def slow_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def patched(kernel: Path) -> Patched:
+    """Return what builds a patch series in one copy of the source: each compiles a file or two.
+
+    Copy and kernels stay in the cache; a kernel's name there says all that went into it.
+    """
+    inputs = json.loads((kernel / "build.json").read_text())["inputs"]
+    work = CACHE / "self-tests"
+
+    def build(name: str, directory: Path) -> Path:
+        digest = hashlib.sha256(f"{inputs} {load_series(directory).sha256}".encode()).hexdigest()[:12]
+        output, series = work / f"{name}-{digest}", work / "series"
+        with waiting_lock(work / "lock", "kernels of the self-tests", patience_s=3000):
+            if not (output / "build.json").exists():
+                for old in work.glob(f"{name}-*"):
+                    shutil.rmtree(old)
+                shutil.rmtree(series, ignore_errors=True)
+                shutil.copytree(directory, series)
+                built(output, "virt-arm64-preempt_rt", "--patches", series)
+        return output
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def slow_kernel(patched: Patched) -> Path:
     """Build the kernel that wakes up 70 us late."""
-    patches = ROOT / "kernel-configs" / "patches" / "demo-slow-wakeup"
-    return built(tmp_path_factory.mktemp("kernel") / "slow", "virt-arm64-preempt_rt", "--patches", patches)
+    return patched("slow", ROOT / "kernel-configs" / "patches" / "demo-slow-wakeup")
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -18,33 +19,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selftests.comparisons import changes
 
 from rtgate import site
 from rtgate.measure.run import stored
 from rtgate.records.record import digest_source
 
-from .conftest import ROOT, built, rtgate
+from .conftest import CACHE, ROOT, Patched, built, rtgate
 
 BUILDS = {"virt-arm64": "virt-arm64-preempt_rt", "virt-x86_64": "virt-x86_64-preempt_rt"}  # by board
 RARE = Path(__file__).parents[1] / "data" / "rare-branch.patch"
 NEVER, OFTEN = 1 << 30, 1 << 9  # wake-ups from one to the next that takes the branch; a boot has some 10 000
 _X86 = pytest.mark.long("three kernels for x86 are built, 8 minutes without a cache; arm64 is the same question")
-CHANGED = (
-    "boot-nops-100",
-    "unused-text",
-    "wake-up-3-percent-longer",
-    "interrupts-off-50us",
-    "remote-wake-up-delayed",
-)
+CHANGES = changes()
+Changed = Callable[[str], Path]
 
 
-@pytest.fixture(scope="module")
-def kernels() -> Path:
-    """Build the changed kernels in one copy of the source, which stays in the cache: each compiles a file or two."""
-    work = site.cache() / "comparisons"
-    words = [sys.executable, "bench/comparisons.py", "build", *CHANGED, "--work", str(work)]
-    subprocess.run(words, cwd=ROOT, timeout=1500, check=True)
-    return work / "kernels"
+@pytest.fixture(scope="session")
+def changed(patched: Patched) -> Changed:
+    """Return what builds a change of `selftests.comparisons`."""
+    return lambda name: patched(name, CHANGES[name].directory)
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +52,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def keeping(kernels: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def keeping(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep boots, for the tests of this module."""
-    assert kernels.is_dir()
     monkeypatch.setenv("RTGATE_CACHE", str(cache))
     monkeypatch.delenv("RTGATE_KEEP_BOOTS")
 
@@ -78,15 +71,26 @@ def kinds(verdicts: list[dict[str, Any]]) -> set[tuple[str, str]]:
     return {(one["status"], one["kind"]) for one in verdicts}
 
 
-def test_a_harmless_change_is_not_proven_to_be_one_when_nobody_looked_whether_it_ran(kernel: Path, kernels: Path, tmp_path: Path) -> None:
-    code, verdicts, told = gate(kernel, kernels / "boot-nops-100", tmp_path / "out", "--no-explain")
+@pytest.mark.long("a copy of the source and a kernel of its own; the same kernels are compared in make test")
+def test_the_bench_builds_its_kernels(tmp_path: Path) -> None:
+    words = [sys.executable, "bench/comparisons.py", "build", "boot-nops-100", "--work", str(CACHE / "comparisons")]
+    subprocess.run(words, cwd=ROOT, timeout=1500, check=True, env={**os.environ, "RTGATE_CACHE": str(CACHE)})
+    built_there = {path.parent.name for path in (CACHE / "comparisons" / "kernels").glob("*/build.json")}
+    assert built_there >= {"unpatched", "boot-nops-100"}
+
+
+def test_a_harmless_change_is_not_proven_harmless_when_nobody_looked_whether_it_ran(
+    kernel: Path, changed: Changed, tmp_path: Path
+) -> None:
+    code, verdicts, told = gate(kernel, changed("boot-nops-100"), tmp_path / "out", "--no-explain")
     assert code == 5
     assert ("DONE", "no worse") in kinds(verdicts)  # nobody looked whether it ran
     assert "the limits are kept; whether the kernel became worse is not proven" in told
 
 
-def test_a_change_that_did_not_run_is_for_boards(kernel: Path, kernels: Path, tmp_path: Path) -> None:
-    code, verdicts, told = gate(kernel, kernels / "unused-text", tmp_path / "out")
+@pytest.mark.long("a gate more; one harmless and one harmful change are in make test")
+def test_a_change_that_did_not_run_is_for_boards(kernel: Path, changed: Changed, tmp_path: Path) -> None:
+    code, verdicts, told = gate(kernel, changed("unused-text"), tmp_path / "out")
     assert code == 5
     assert ("SKIP", "not exercised") in kinds(verdicts)
     assert ("PASS", "no worse") not in kinds(verdicts)
@@ -94,9 +98,9 @@ def test_a_change_that_did_not_run_is_for_boards(kernel: Path, kernels: Path, tm
 
 
 def test_a_body_that_is_three_percent_longer_is_found_and_explained(
-    kernel: Path, kernels: Path, tmp_path: Path
+    kernel: Path, changed: Changed, tmp_path: Path
 ) -> None:
-    code, verdicts, told = gate(kernel, kernels / "wake-up-3-percent-longer", tmp_path / "out")
+    code, verdicts, told = gate(kernel, changed("wake-up-3-percent-longer"), tmp_path / "out")
     assert code == 1
     body = next(one for one in verdicts if one["measurement"] == "latency p50")
     assert (body["status"], body["kind"]) == ("FAIL", "regression")
@@ -106,8 +110,9 @@ def test_a_body_that_is_three_percent_longer_is_found_and_explained(
     assert "the kernel became worse than the baseline; it keeps every limit" in told
 
 
-def test_rare_interrupts_off_show_in_the_maximum_alone(kernel: Path, kernels: Path, tmp_path: Path) -> None:
-    code, verdicts, _ = gate(kernel, kernels / "interrupts-off-50us", tmp_path / "out", "--no-explain")
+@pytest.mark.long("a gate more; one harmless and one harmful change are in make test")
+def test_rare_interrupts_off_show_in_the_maximum_alone(kernel: Path, changed: Changed, tmp_path: Path) -> None:
+    code, verdicts, _ = gate(kernel, changed("interrupts-off-50us"), tmp_path / "out", "--no-explain")
     assert code == 1
     assert {one["measurement"] for one in verdicts if one["kind"] == "regression"} == {"latency maximum"}
 
@@ -118,7 +123,7 @@ def rare(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]
 
     They are built in one copy of the source, which stays in the cache.
     """
-    series, kernels = site.cache() / "rare-branch", tmp_path_factory.mktemp("rare")
+    series, kernels = CACHE / "rare-branch", tmp_path_factory.mktemp("rare")
     series.mkdir(exist_ok=True)
     (series / "series").write_text("rare.patch\n")
 
@@ -129,6 +134,7 @@ def rare(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]
     return build
 
 
+@pytest.mark.long("two more kernels in two gates; unit tests have every answer of an exercised change")
 @pytest.mark.parametrize("board", ["virt-arm64", pytest.param("virt-x86_64", marks=_X86)])
 def test_a_branch_that_never_ran_is_for_boards_and_one_that_ran_is_not(
     board: str, kernel: Path, rare: Callable[[str, int], Path], tmp_path: Path
@@ -156,9 +162,10 @@ def signals(baseline: Path, candidate: Path, output: Path, *words: str) -> tuple
     return done.returncode, json.loads((output / "verdict.json").read_text())["verdicts"]
 
 
-def test_signals_between_two_cpus_are_compared_and_traced(kernel: Path, kernels: Path, tmp_path: Path) -> None:
+@pytest.mark.long("a gate more; one harmless and one harmful change are in make test")
+def test_signals_between_two_cpus_are_compared_and_traced(kernel: Path, changed: Changed, tmp_path: Path) -> None:
     # Without a limit, and when nobody looked whether what changed ran, nothing is judged.
-    code, verdicts = signals(kernel, kernels / "boot-nops-100", tmp_path / "out", "--no-explain")
+    code, verdicts = signals(kernel, changed("boot-nops-100"), tmp_path / "out", "--no-explain")
     assert code == 5
     (compared,) = (one for one in verdicts if one["kind"] == "no worse")
     assert (compared["board"], compared["case"]) == ("virt-arm64-smp2", "signal/signaltest:idle")
@@ -166,14 +173,15 @@ def test_signals_between_two_cpus_are_compared_and_traced(kernel: Path, kernels:
     assert "would be found in 9 of 10 such runs: every figure from +" in compared["sentence"]
     assert "nobody looked" in compared["sentence"]
 
-    code, verdicts = signals(kernel, kernels / "boot-nops-100", tmp_path / "traced")
+    code, verdicts = signals(kernel, changed("boot-nops-100"), tmp_path / "traced")
     assert code == 5
     (skipped,) = (one for one in verdicts if one["kind"] == "not exercised")
     assert "in no case ran what changed in placebo_init" in skipped["sentence"]
 
 
-def test_a_late_wake_up_of_another_cpu_is_a_regression(kernel: Path, kernels: Path, tmp_path: Path) -> None:
-    code, verdicts = signals(kernel, kernels / "remote-wake-up-delayed", tmp_path / "out")
+@pytest.mark.long("a gate more; one harmless and one harmful change are in make test")
+def test_a_late_wake_up_of_another_cpu_is_a_regression(kernel: Path, changed: Changed, tmp_path: Path) -> None:
+    code, verdicts = signals(kernel, changed("remote-wake-up-delayed"), tmp_path / "out")
     assert code == 1
     found = {(one["board"], one["measurement"]) for one in verdicts if one["kind"] == "regression"}
     assert ("virt-arm64-smp2", "roundtrip.avg") in found
@@ -211,18 +219,20 @@ def test_of_twelve_boots_that_are_known_one_is_made_again(kernel: Path, twelve: 
     assert sum("repeated" in record.machine for record in second) == 1
 
 
-def test_other_seeds_are_no_comparison(kernels: Path, twelve: Path, tmp_path: Path) -> None:
+@pytest.mark.long("more boots of one kernel; that known boots are made again is in make test")
+def test_other_seeds_are_no_comparison(changed: Changed, twelve: Path, tmp_path: Path) -> None:
     records = shutil.copytree(twelve, tmp_path / "records")
-    candidate = f"--arm=candidate={kernels / 'boot-nops-100'}"
+    candidate = f"--arm=candidate={changed('boot-nops-100')}"
     assert smoke(records, candidate, "--seeds", "2", "--no-judge").returncode == 0
     done = smoke(records, "--replay", str(records))
     assert done.returncode == 1
     assert "cannot be compared: seeds: '1-12' against '2'" in done.stdout
 
 
+@pytest.mark.long("more boots of one kernel; that known boots are made again is in make test")
 @pytest.mark.usefixtures("twelve")
 def test_a_baseline_that_prints_something_else_than_before_is_our_error(
-    kernel: Path, kernels: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kernel: Path, changed: Changed, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path / "cache"
     own.mkdir()
@@ -234,7 +244,7 @@ def test_a_baseline_that_prints_something_else_than_before_is_our_error(
     for path in (own / "boots").iterdir():
         before = gzip.decompress(path.read_bytes())
         path.write_bytes(gzip.compress(before.replace(b"Booting Linux", b"Booting Minix")))
-    arms = (f"--arm=baseline={kernel}", f"--arm=candidate={kernels / 'boot-nops-100'}")
+    arms = (f"--arm=baseline={kernel}", f"--arm=candidate={changed('boot-nops-100')}")
     done = smoke(tmp_path / "records", *arms, "--seeds", "1-2", "--boot-again")
     assert done.returncode == 1
     assert "not compared: baseline, seed 1: virtual time did not repeat: an equal boot of 20" in done.stdout

@@ -6,9 +6,17 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
 from selftests.concurrency import KINDS, World
 
 
+def test_a_gate_that_is_killed_leaves_nothing_to_those_beside_it(tmp_path: Path) -> None:
+    world = World.made(tmp_path / "world")
+    world.learn(KINDS[:2])
+    assert world.round(random.Random(19), [KINDS[0], KINDS[1], KINDS[0]], kill=1) == []
+
+
+@pytest.mark.long("eight gates of all kinds at once, three of them killed; three gates are in make test")
 def test_gates_beside_each_other_say_what_each_says_alone(tmp_path: Path) -> None:
     world = World.made(tmp_path / "world")
     world.learn()

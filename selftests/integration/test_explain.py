@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, built, rtgate
+from .conftest import ROOT, Patched, rtgate
 
 BOARD = "virt-arm64"
 CASE = "latency.cyclictest:idle"
@@ -66,9 +66,10 @@ def test_a_record_of_another_kernel_is_refused(kernel: Path, records: Path) -> N
     assert "its image is another one" in done.stderr
 
 
-def test_a_warning_is_named_and_not_what_prints_it(kernel: Path, tmp_path: Path) -> None:
+@pytest.mark.long("a kernel more; the slow function of another is named in make test")
+def test_a_warning_is_named_and_not_what_prints_it(kernel: Path, patched: Patched, tmp_path: Path) -> None:
     patches = ROOT / "selftests" / "data" / "bad-kernels" / "warning-in-the-timer"
-    warning_kernel = built(tmp_path / "kernel", "virt-arm64-preempt_rt", "--patches", patches)
+    warning_kernel = patched("warning", patches)
     kernels = arms(kernel, warning_kernel)
     records = measured(BOARD, "latency/test_cyclictest.py", kernels, tmp_path / "records")
     done = rtgate("explain", records / "candidate" / CASE, *kernels, "-o", tmp_path / "explained")
@@ -80,10 +81,13 @@ def test_a_warning_is_named_and_not_what_prints_it(kernel: Path, tmp_path: Path)
     assert re.match(rf"{site} {why} costs the time: \+[0-9,]+ instructions in hrtimer_wakeup", found["sentence"])
 
 
+@pytest.mark.long("a kernel more; the slow function of another is named in make test")
 @pytest.mark.parametrize("board", ["virt-arm64-smp2"])
-def test_the_function_that_makes_a_signal_slow_is_named(kernel: Path, tmp_path: Path, board: str) -> None:
+def test_the_function_that_makes_a_signal_slow_is_named(
+    kernel: Path, patched: Patched, tmp_path: Path, board: str
+) -> None:
     patches = ROOT / "selftests" / "data" / "comparisons" / "harmful" / "remote-wake-up-delayed"
-    kernels = arms(kernel, built(tmp_path / "kernel", "virt-arm64-preempt_rt", "--patches", patches))
+    kernels = arms(kernel, patched("remote-wake-up-delayed", patches))
     # The profile `smoke` has cyclictest only; `mr` measures 10 s of one seed.
     records = measured(board, "signal/test_signaltest.py", kernels, tmp_path / "records", profile="mr")
     done = rtgate("explain", records / "candidate" / "signal.signaltest:idle", *kernels, "-o", tmp_path / "explained")

@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selftests.integration.conftest import ROOT, built, rtgate
+from selftests.integration.conftest import ROOT, Patched, rtgate
 
 from rtgate.tools.registry import TOOLS
 
+_LONG = pytest.mark.long("another way to the same; one is in make test")
 FAULTS = ROOT / "selftests" / "data" / "bad-kernels" / "fault-on-demand"
 
 
 @pytest.fixture(scope="session")
-def breaking_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("kernel") / "breaking"
-    return built(directory, "virt-arm64-preempt_rt", "--patches", FAULTS)
+def breaking_kernel(patched: Patched) -> Path:
+    return patched("breaking", FAULTS)
 
 
 def verdicts(report: Path) -> list[dict[str, Any]]:
@@ -82,6 +82,7 @@ def test_seeds_are_phases(good_report: Path) -> None:
     assert {"virtual ns"} == {record["measurements"][0]["unit"] for record in found}
 
 
+@pytest.mark.long("a whole gate more; unit tests replace a kernel and QEMU in one with a fake QEMU")
 def test_who_replaces_the_kernel_meanwhile_changes_nothing(kernel: Path, good_report: Path, tmp_path: Path) -> None:
     """After the first record the directory holds a kernel that does not even boot."""
     copy, report = tmp_path / kernel.name, tmp_path / "report"
@@ -151,8 +152,15 @@ def test_a_slow_kernel_is_found_out(slow_kernel: Path, tmp_path: Path) -> None:
     assert "limit" in {verdict["kind"] for verdict in failed}
 
 
-@pytest.mark.parametrize("load", ["idle", "hackbench"])
-@pytest.mark.parametrize("board", ["virt-arm64", "virt-arm64-smp2"])
+@pytest.mark.parametrize(
+    ("board", "load"),
+    [
+        pytest.param("virt-arm64", "idle", marks=_LONG),
+        ("virt-arm64", "hackbench"),
+        pytest.param("virt-arm64-smp2", "idle", marks=_LONG),
+        pytest.param("virt-arm64-smp2", "hackbench", marks=_LONG),
+    ],
+)
 def test_a_virtual_board_repeats_itself(kernel: Path, board: str, load: str) -> None:
     words = ["--kernel", kernel, "--seed", "1-2", "--times", "3", "--load", load, "--profile", "smoke"]
     done = rtgate("repeat", "--board", board, *words)
@@ -184,6 +192,7 @@ def test_a_console_without_input_ends_and_one_with_input_gets_it(kernel: Path) -
         assert child.wait(timeout=60) == 0
 
 
+@pytest.mark.long("three boots on host time; the fault bench has soaks in make test")
 def test_a_soak_is_measured_in_chunks(kernel: Path, tmp_path: Path) -> None:
     case = ("--case", "latency/cyclictest:hackbench", "--for", "6s", "--chunk", "2s")
     console = ("--board", "virt-arm64", "--kernel", kernel, "--console", "host")
@@ -209,8 +218,13 @@ def site_with(directory: Path, arguments: str) -> Path:
     [
         ("panic", "boot", "Kernel panic - not syncing: rtgate self-test: no boot"),
         ("oops", "kernel fault", "Unable to handle kernel NULL pointer dereference"),
-        ("warn", "kernel fault", "WARNING: CPU: 0"),
-        ("hang", "hang", "the kernel hung during the measurement"),
+        pytest.param("warn", "kernel fault", "WARNING: CPU: 0", marks=_LONG),
+        pytest.param(
+            "hang",
+            "hang",
+            "the kernel hung during the measurement",
+            marks=pytest.mark.long("a hang is waited for, 2 minutes; the fault bench has one in make test"),
+        ),
     ],
 )
 def test_a_kernel_that_breaks_fails(breaking_kernel: Path, tmp_path: Path, fault: str, kind: str, says: str) -> None:
@@ -274,7 +288,7 @@ def started(words: Sequence[object]) -> tuple[subprocess.Popen[bytes], list[int]
     raise AssertionError("no board was started")
 
 
-@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kill", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=_LONG)])
 def test_an_interrupted_gate_leaves_nothing(kernel: Path, tmp_path: Path, kill: signal.Signals) -> None:
     report = tmp_path / "report"
     process, boards = started(
@@ -324,6 +338,7 @@ SKIPPED = {
 }
 
 
+@pytest.mark.long("four minutes for each board; test_busy_tools and test_pcie have tools of each suite")
 @pytest.mark.parametrize(
     ("board", "kernel_of", "select"),
     [

@@ -80,7 +80,13 @@ TRAFFIC = {
 }
 
 
-@pytest.mark.parametrize(("board", "kernel_of"), BOARDS.items())
+_X86 = pytest.mark.long("another kernel is built, minutes without a cache; arm64 is the same question")
+
+
+@pytest.mark.parametrize(
+    ("board", "kernel_of"),
+    [pytest.param(board, kernel, marks=_X86 if board == "virt-x86_64" else ()) for board, kernel in BOARDS.items()],
+)
 def test_every_case_runs_for_real(board: str, kernel_of: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     kernel = request.getfixturevalue(kernel_of)
     code, verdicts = measured(board, kernel, tmp_path / "records", "tests/pcie", "tests/nvme")
@@ -279,6 +285,7 @@ class Pulled(PcieLink):
         return ("sh", "-c", f"(sleep 8; {off}) & {PcieLink.argv(self, setting)[-1]}")
 
 
+@pytest.mark.long("five measurements on host time; a link and a device that are not as they should be are in make test")
 def test_what_happens_to_devices_during_a_test_fails_it_and_the_board_goes_on(live: Live) -> None:
     quick = PcieLink(seconds=1)
     before = live.measure(quick)
@@ -308,6 +315,7 @@ def test_what_happens_to_devices_during_a_test_fails_it_and_the_board_goes_on(li
     assert any("function.present was 0 on function nvme seen it does not answer" in one for one in failures(after))
 
 
+@pytest.mark.long("five measurements on host time; a link and a device that are not as they should be are in make test")
 def test_a_device_that_the_target_removes_fails_the_test(live: Live) -> None:
     found = live.measure(Remover())
     assert found.state == "measured"

@@ -30,7 +30,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-@pytest.fixture(scope="module", params=ARCHES)
+_LONG = pytest.mark.long("builds or boots an image more; that of arm64 is built twice and booted in make test")
+
+
+@pytest.fixture(
+    scope="module", params=[arch if arch == "arm64" else pytest.param(arch, marks=_LONG) for arch in ARCHES]
+)
 def core(request: pytest.FixtureRequest, cache: Path) -> images.RootfsImage:
     return images.image("core", str(request.param), cache=cache)
 
@@ -72,6 +77,7 @@ def _build_as_nobody(directory: Path, user: pwd.struct_passwd) -> None:
     images.image("core", "arm64", cache=directory)
 
 
+@_LONG
 @pytest.mark.skipif(os.geteuid() != 0, reason="every other test here already runs as an ordinary user")
 def test_an_ordinary_user_gets_the_same_bytes(cache: Path) -> None:
     user = pwd.getpwnam("nobody")
@@ -89,7 +95,7 @@ def test_an_ordinary_user_gets_the_same_bytes(cache: Path) -> None:
         shutil.rmtree(directory)
 
 
-@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("compressed", [True, pytest.param(False, marks=_LONG)])
 def test_a_plan_runs_and_the_machine_is_switched_off(
     kernel: Path, cache: Path, tmp_path: Path, *, compressed: bool
 ) -> None:

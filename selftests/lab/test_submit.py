@@ -135,6 +135,7 @@ def test_from_kernel_to_verdict(lab: Lab, submit: Callable[..., Run]) -> None:
     assert any("latency.max" in name and one["unit"] == "us" for name, one in numbers.items()), numbers.keys()
 
 
+@pytest.mark.long("a server restarts in mid-job, 85 s; the way from kernel to verdict is in make test")
 def test_a_server_that_restarts_in_mid_job(lab: Lab, submit: Callable[..., Run]) -> None:
     run = submit()
     run.saw("lava-docker-test")
@@ -171,6 +172,7 @@ def test_a_kernel_that_says_nothing_is_blamed_by_boots_that_come_after_it(
     assert len(list((run.output / "lava").glob("*.log"))) == 3
 
 
+@pytest.mark.long("an image with another board is used, a minute; the image's own board is in make test")
 def test_a_board_that_the_container_does_not_have(submit: Callable[..., Run], tmp_path: Path) -> None:
     (tmp_path / "site" / "boards").mkdir(parents=True)
     text = (ROOT / "boards" / f"{BOARD}.yaml").read_text()
@@ -180,6 +182,7 @@ def test_a_board_that_the_container_does_not_have(submit: Callable[..., Run], tm
     assert {(one["case"], one["status"]) for one in run.verdicts()} == {(case, "DONE") for case in CASES}
 
 
+@pytest.mark.long("a hang is waited for and an image is built, two minutes; a panic is in make test")
 def test_a_target_that_stops_answering_during_a_test(
     submit: Callable[..., Run], brisk: dict[str, str], tmp_path: Path
 ) -> None:
@@ -192,6 +195,7 @@ def test_a_target_that_stops_answering_during_a_test(
     assert {one["kind"] for one in hung} == {"hang"}
 
 
+@pytest.mark.long("two jobs that fail and a board that must become healthy; unit tests have a failing power switch")
 def test_a_power_switch_that_fails(lab: Lab, submit: Callable[..., Run]) -> None:
     lab.service("stop", f"board-{DEVICE}")
     try:

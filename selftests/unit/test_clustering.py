@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import pytest
 from selftests import clustering
 from selftests.comparisons import campaigns
 from selftests.kernels import by_place, placebos_of
 
 
+@pytest.mark.long("a statistic over all campaigns; that spikes would show is in make test")
 def test_the_largest_boots_of_harmless_kernels_do_not_come_in_images() -> None:
     """The test of spikes takes all boots for exchangeable; an image with spikes of its own would show here."""
     measured = [kernels for campaign in by_place(campaigns()).values() for kernels in campaign]

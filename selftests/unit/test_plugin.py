@@ -696,6 +696,7 @@ def test_alluredir_has_what_the_report_of_the_same_records_has(suite: Suite) -> 
     assert by_pytest == _allure(suite.pytester.path / "by-rtgate" / "allure-results")
 
 
+@pytest.mark.long("Allure's plugin beside rtgate's; the report of a run is in make test")
 def test_alluredir_keeps_what_other_tests_wrote(suite: Suite) -> None:
     _both(suite, FakeTarget)
     suite.tests.write_text(f"{SUITE}\n\ndef test_of_somebody_else():\n    print('said')\n")

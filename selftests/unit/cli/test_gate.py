@@ -101,6 +101,7 @@ def test_a_slow_candidate_fails_and_its_baseline_is_measured_too(lab: Lab, tmp_p
     assert arms == {"baseline", "candidate"}
 
 
+@pytest.mark.long("a whole gate with a fake QEMU; a good and a slow kernel are in make test")
 def test_who_replaces_the_kernel_meanwhile_changes_nothing(lab: Lab, tmp_path: Path) -> None:
     """From the second record on, the directory holds a kernel that is late with every seed."""
     began = (lab.kernel / "Image").read_bytes()
@@ -142,6 +143,7 @@ def test_a_qemu_that_is_replaced_meanwhile_ends_the_run_with_an_error(
     assert len({one["machine"]["qemu_sha256"] for one in records}) == 1
 
 
+@pytest.mark.long("a whole gate with a fake QEMU; a good and a slow kernel are in make test")
 def test_one_image_in_both_arms_is_booted_once(lab: Lab, tmp_path: Path) -> None:
     words = ("--kernel", "kernel", "--baseline", "kernel", "--seeds", "1-4")
     main.main([*COMMON, *words])
@@ -163,6 +165,7 @@ def test_suites_that_ran_no_test_are_a_mistake(
     assert "the suites did not run (pytest's exit code 5): 3 deselected; see " in capsys.readouterr().err
 
 
+@pytest.mark.long("a whole gate with a fake QEMU; a good and a slow kernel are in make test")
 def test_suites_that_ran_no_test_harm_no_older_report(lab: Lab, tmp_path: Path) -> None:
     report = tmp_path / "report"
     assert main.main([*COMMON, "--kernel", "kernel", "--seeds", "1"]) == 0
@@ -336,6 +339,7 @@ def test_a_boot_that_lacks_what_a_tool_with_limits_needs_is_a_miss(
     assert found["sentence"] == "seed 2: needs two CPUs, and thresholds.yaml has limits for it"
 
 
+@pytest.mark.long("a whole gate with a fake QEMU; a good and a slow kernel are in make test")
 def test_what_cannot_run_and_has_no_limits_is_skipped(lab: Lab, tmp_path: Path) -> None:
     lab.make("skip-1")
     (tmp_path / "limits.yaml").write_text(LIMITS.replace(":idle", ":hackbench"))

@@ -24,7 +24,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interrupted]:
         yield made
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *LAVA_COMMANDS])
+# What starts other programs and leaves files, a job, or a server.
+SHORT = ("gate of two", "build", "submit", "lava-tool submit-job", "hub")
+_LONG = pytest.mark.long("every command; those that leave most behind are in make test")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in SHORT else pytest.param(name, marks=_LONG) for name in (*COMMANDS, *LAVA_COMMANDS)]
+)
 def test_control_c_at_any_moment_ends_a_command_in_order(world: Interrupted, name: str) -> None:
     for _ in range(MOMENTS):
         wrong = world.interrupt(name)

@@ -90,7 +90,10 @@ def test_a_gate_comes_to_the_verdicts_of_its_stages(
     assert (tmp_path / "page" / "junit.xml").exists()
 
 
-@pytest.mark.parametrize(("limit", "code"), [("90", 0), ("40", 1)])
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [pytest.param("90", 0, marks=pytest.mark.long("the limit that every gate here keeps")), ("40", 1)],
+)
 def test_other_limits_are_tried_without_a_board(lab: Lab, tmp_path: Path, limit: str, code: int) -> None:
     _measure(lab)
     (tmp_path / "limits.yaml").write_text(LIMITS.replace("90", limit))
@@ -100,6 +103,7 @@ def test_other_limits_are_tried_without_a_board(lab: Lab, tmp_path: Path, limit:
     assert {path: path.read_bytes() for path in (tmp_path / "night").rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.long("measures with a fake QEMU, as others here do in make test")
 def test_what_no_limit_is_about_is_allowed_only_where_somebody_says_so(lab: Lab, tmp_path: Path) -> None:
     _measure(lab)
     (tmp_path / "limits.yaml").write_text(LIMITS.replace("preempt_rt", "generic"))
@@ -107,6 +111,7 @@ def test_what_no_limit_is_about_is_allowed_only_where_somebody_says_so(lab: Lab,
     assert _judge("--allow-unjudged") == 0
 
 
+@pytest.mark.long("measures with a fake QEMU, as others here do in make test")
 def test_a_case_that_was_planned_and_left_nothing_is_missed(lab: Lab, tmp_path: Path) -> None:
     _measure(lab)
     for path in (tmp_path / "night").rglob("00[12]"):
@@ -116,6 +121,7 @@ def test_a_case_that_was_planned_and_left_nothing_is_missed(lab: Lab, tmp_path: 
     assert (miss["board"], miss["case"], miss["status"]) == ("virt-arm64", IDLE, "MISS")
 
 
+@pytest.mark.long("measures with a fake QEMU, as others here do in make test")
 def test_a_profile_names_cases_that_nobody_planned(lab: Lab, tmp_path: Path) -> None:
     _measure(lab)
     assert _judge("--profile", "smoke") == 3
@@ -153,6 +159,7 @@ def test_mistakes_are_the_user_s(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.long("measures with a fake QEMU, as others here do in make test")
 def test_a_verdict_that_cannot_be_written_is_the_machine_s_fault(
     lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

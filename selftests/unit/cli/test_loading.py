@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _PROGRAM = "import sys; from rtgate import __main__; sys.exit(__main__._run('slow_to_load', 'rtgate'))"
 _SLOW = """
 import signal, time
@@ -32,6 +34,7 @@ def main():
 """
 
 
+@pytest.mark.long("waits 10 s; that a quick command says nothing is in make test")
 def test_to_load_for_long_is_said_until_the_command_begins(tmp_path: Path) -> None:
     (tmp_path / "slow_to_load.py").write_text(_SLOW)
     done = subprocess.run(

@@ -38,6 +38,7 @@ from rtgate.workflow import suites
 from rtgate.workflow.sequential import Stored
 
 CASES = (Case(suite="latency", tool=Cyclictest(), load="idle"),)
+_LONG = pytest.mark.long("a whole submission more; others, with failures of lab and kernel, are in make test")
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -362,7 +363,7 @@ def test_both_arms_in_turns(server: LavaServer, capsys: pytest.CaptureFixture[st
 # --- interrupted
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=_LONG)])
 def test_a_signal_cancels_the_job(server: LavaServer, tmp_path: Path, number: signal.Signals) -> None:
     server.stories.append(Story(log=[deploy(1)], endless=True))
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
@@ -413,9 +414,9 @@ POWER = boot(5) + result("reset-device", "fail") + ended("Infrastructure", "rese
 @pytest.mark.parametrize(
     ("outcome", "kind"),
     [
-        (HANG, "hang"),
+        pytest.param(HANG, "hang", marks=_LONG),
         (Outcome(state=State.FAULT, message="the kernel died during the measurement", faults=scan(PANIC[0])), None),
-        (replace(measured(), faults=scan(SPLAT)), None),
+        pytest.param(replace(measured(), faults=scan(SPLAT)), None, marks=_LONG),
     ],
     ids=["hang", "panic", "lockdep"],
 )
@@ -432,6 +433,7 @@ def test_a_failure_that_was_measured_before_the_lab_failed_is_not_measured_away(
     assert "trying again could only hide this: latency/cyclictest:idle: " in capsys.readouterr().err
 
 
+@_LONG
 def test_a_baseline_that_hung_before_the_lab_failed_is_measured_again(server: LavaServer, tmp_path: Path) -> None:
     bad = [deploy(1), booted(2), told_in(HANG, tmp_path / "bad", arm="baseline"), deploy(4), POWER]
     server.stories += [Story(log=bad, health="Incomplete"), compared(tmp_path, TURNS[:2])]
@@ -447,7 +449,7 @@ FROZEN = Outcome(state=State.LAB, message="no shell came up: the target does not
     ("second", "status", "code", "boots"),
     [
         ((measured(), LOST), "DONE", 5, 2),
-        ((measured(), FROZEN), "MISS", 3, 3),
+        pytest.param((measured(), FROZEN), "MISS", 3, 3, marks=_LONG),
         ((replace(measured(), faults=scan(SPLAT)), LOST), "FAIL", 1, 3),
     ],
     ids=["console lost", "frozen", "with a failure in it"],
@@ -465,6 +467,7 @@ def test_a_pair_that_the_lab_broke_is_left_out_and_no_longer_owed(
     assert planned.read(place).boots == boots
 
 
+@_LONG
 def test_what_follows_a_pair_that_was_left_out_has_numbers_of_its_own(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -480,6 +483,7 @@ def test_what_follows_a_pair_that_was_left_out_has_numbers_of_its_own(
     assert found == [(arm, pair) for arm in ("baseline", "candidate") for pair in (1, 3, 4)]
 
 
+@_LONG
 def test_parts_that_nobody_came_to_are_missed(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -491,6 +495,7 @@ def test_parts_that_nobody_came_to_are_missed(
     assert missing.startswith("4 of 6 boots left no record")
 
 
+@_LONG
 def test_equal_boots_end_at_the_first_look_and_it_is_written_down(
     server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -523,6 +528,7 @@ def test_what_is_open_gets_a_further_job(
     assert planned.missing(place, [one for one in found if one.arm == "candidate"]) == ()
 
 
+@_LONG
 def test_the_budget_of_the_board_allows_no_further_job(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

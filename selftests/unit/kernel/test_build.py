@@ -48,6 +48,9 @@ def stored(output: Path) -> dict[str, object]:
     return loaded
 
 
+_LONG = pytest.mark.long("one more build by a stand-in of make; others are in make test")
+
+
 def test_build(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     before = state(fake_tree)
     seen = Recorder()
@@ -77,6 +80,7 @@ def test_nothing_changed(describe: Describe, fake_tree: Path, tmp_path: Path) ->
     assert [notice.split(":")[0] for notice in seen.notices] == ["nothing changed", "nothing changed"]
 
 
+@_LONG
 def test_a_damaged_build_is_made_again(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     first = build(describe(), open_tree(fake_tree), tmp_path / "out")
     first.image.write_bytes(b"damaged")
@@ -94,6 +98,7 @@ def test_only_what_changed_is_compiled(describe: Describe, fake_tree: Path, tmp_
     assert seen.notices == []  # not configured again
 
 
+@_LONG
 def test_a_changed_fragment_or_kconfig_configures_again(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     build(describe(), open_tree(fake_tree), tmp_path / "out")
     seen = Recorder()
@@ -106,6 +111,7 @@ def test_a_changed_fragment_or_kconfig_configures_again(describe: Describe, fake
     assert len(seen.notices) == 2
 
 
+@_LONG
 def test_the_second_full_build_knows_its_length(
     describe: Describe, fake_tree: Path, tmp_path: Path, cache: Path
 ) -> None:
@@ -129,6 +135,7 @@ def test_patched_build(describe: Describe, fake_tree: Path, tmp_path: Path) -> N
     assert found["command"] == ["rtgate", "build", "fake", "--tree", str(fake_tree), "--patches", str(tmp_path / "p")]
 
 
+@_LONG
 def test_relative_paths(describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RTGATE_CACHE", "here")
@@ -136,6 +143,7 @@ def test_relative_paths(describe: Describe, fake_tree: Path, tmp_path: Path, mon
     assert build(describe(), open_tree(Path(fake_tree.name)), Path("out"), options).image == tmp_path / "out/Image"
 
 
+@_LONG
 def test_git_state_is_recorded(describe: Describe, fake_tree: Path, git: Git, tmp_path: Path) -> None:
     made = build(describe(), open_tree(fake_tree), tmp_path / "out")
     assert made.source is not None
@@ -170,7 +178,7 @@ def test_check_config_compiles_nothing(describe: Describe, fake_tree: Path, cach
     [
         ("link", (BuildError, "undefined reference to `missing'")),
         ("disk", (InfrastructureError, "the disk is full")),
-        ("kconfig", (BuildError, "init/Kconfig:3: syntax error")),
+        pytest.param("kconfig", (BuildError, "init/Kconfig:3: syntax error"), marks=_LONG),
     ],
 )
 def test_faults(
@@ -220,6 +228,7 @@ def test_ctrl_c_leaves_nothing(
     build(describe(), open_tree(fake_tree), tmp_path / "out")
 
 
+@_LONG
 def test_a_build_that_was_killed_is_begun_anew(
     describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

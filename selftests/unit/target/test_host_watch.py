@@ -39,6 +39,7 @@ def test_a_stop_of_qemu_alone_is_seen_although_it_goes_on_later() -> None:
         child.kill()
 
 
+@pytest.mark.long("waits for seconds; a stop of QEMU alone is in make test")
 def test_a_stop_of_rtgate_and_qemu_together_is_seen_afterwards() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _WATCHER],

@@ -51,7 +51,14 @@ _FOUND = {
 }
 
 
-@pytest.fixture(params=[pytest.param((name, argv), id=name) for name, argv in _FOUND.items()])
+_LONG = pytest.mark.long("each plan in four shells; the plainest, and busybox as boards have it, are in make test")
+
+
+def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    return () if name in {"sh", "busybox"} else (_LONG,)
+
+
+@pytest.fixture(params=[pytest.param((name, argv), id=name, marks=_marks(name)) for name, argv in _FOUND.items()])
 def shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     name, argv = request.param
     if name == "toybox":
@@ -628,7 +635,9 @@ os.execvp(sys.argv[1], sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, *(pytest.param(one, marks=_LONG) for one in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_an_interrupted_plan_leaves_nothing_behind(
     shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], number: signal.Signals
 ) -> None:

@@ -204,6 +204,7 @@ class FakeMonitor:
         self.asked: list[dict[str, Any]] = []
         self.connections = 0
         self._answers = answers
+        self._open: socket.socket | None = None
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(str(path))
         self._socket.listen()
@@ -213,7 +214,7 @@ class FakeMonitor:
     def _serve(self) -> None:
         with suppress(OSError):
             while True:
-                connection = self._socket.accept()[0]
+                self._open = connection = self._socket.accept()[0]
                 with connection, connection.makefile("rw") as stream:
                     self.connections += 1
                     self._talk(stream)
@@ -240,6 +241,9 @@ class FakeMonitor:
     def close(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+        if self._open is not None:
+            with suppress(OSError):  # it has ended by itself
+                self._open.shutdown(socket.SHUT_RDWR)
         self._thread.join(5)
 
 

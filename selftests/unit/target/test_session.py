@@ -75,6 +75,7 @@ def test_what_the_kernel_says_then_is_a_file_of_its_own_and_no_fault(session: Se
     assert session.shell.log == before
 
 
+@pytest.mark.long("waits for seconds; other silence is in make test")
 def test_what_a_target_prints_that_does_not_answer_stays_on_its_console(session: Session, tmp_path: Path) -> None:
     _runs(session, tmp_path / "script", "trap 'echo late words' INT; echo READY; while :; do sleep 1000; done")
     found = _hung(session, tmp_path / "log")
@@ -93,6 +94,7 @@ def test_a_boot_that_nobody_knows_may_be_another(session: Session) -> None:
     assert not session.revived("", "true")
 
 
+@pytest.mark.long("waits for seconds; other silence is in make test")
 def test_a_log_that_cannot_be_read_is_no_death(session: Session) -> None:
     assert session.revived(_boot_id(), "sleep 1000; cat")
 

@@ -346,6 +346,7 @@ def test_a_boot_that_gives_no_sign_of_life_is_ended(
     _nothing_runs(lab)
 
 
+@pytest.mark.long("waits for seconds; a stopped QEMU and a hang are in make test")
 def test_a_boot_that_gets_no_processor_is_not_the_kernel_s_fault(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(virtual, "_STALL_S", 1.0)
     monkeypatch.setattr(virtual, "_STARVED_S", 3.0)
@@ -359,6 +360,7 @@ def test_a_boot_that_gets_no_processor_is_not_the_kernel_s_fault(lab: Lab, monke
     _nothing_runs(lab)
 
 
+@pytest.mark.long("waits for seconds; a stopped QEMU and a hang are in make test")
 def test_a_boot_that_uses_up_its_share_of_this_machine_is_ended(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(virtual, "_BOOT_CPU_S", 30.0)
     monkeypatch.setattr(virtual, "_CPU_S_PER_S", 4.0)
@@ -460,6 +462,7 @@ def test_a_stopped_qemu_is_the_host_s(lab: Lab, monkeypatch: pytest.MonkeyPatch)
     )
 
 
+@pytest.mark.long("waits for seconds; a stopped QEMU and a hang are in make test")
 def test_a_frozen_qemu_is_the_host_s(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """A frozen container's processes are in no state of their own: they use no time, and do not answer."""
     monkeypatch.setattr(virtual, "_STALL_S", 2.0)
@@ -469,6 +472,7 @@ def test_a_frozen_qemu_is_the_host_s(lab: Lab, monkeypatch: pytest.MonkeyPatch) 
     assert re.match(r"this host stopped QEMU \(no processor time used, no answer\), not the kernel: ", outcome.message)
 
 
+@pytest.mark.long("waits for seconds; a stopped QEMU and a hang are in make test")
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_qemu_in_a_frozen_control_group_is_the_host_s(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, freezer: Callable[[int, int], None], version: int

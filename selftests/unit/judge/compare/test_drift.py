@@ -59,6 +59,7 @@ def test_contributors_come_largest_first_and_none_that_only_moved_back() -> None
     assert [one.run for one in found.contributors] == ["merge-2", "merge-1"]
 
 
+@pytest.mark.long("a statistic over many branches; the other tests here have single ones")
 def test_harmless_merges_do_not_add_up() -> None:
     """Each kernel is moved by chance, by up to the 1.4 % that placebos showed: none of 60 branches of ten drifts."""
     chance = random.Random(3)

@@ -24,6 +24,7 @@ def test_factors_are_those_of_the_table(past: int, future: int, alpha: float, pu
     assert factor(past, future, alpha) == pytest.approx(published, rel=0.03)
 
 
+@pytest.mark.long("5 s of integration; the published table is checked in make test")
 def test_with_much_past_the_factor_is_that_of_known_parameters() -> None:
     assert factor(2000, 1, 0.05) == pytest.approx(-math.log(-math.log(0.95)), rel=0.05)
 

@@ -87,6 +87,7 @@ def test_zero_has_no_shares() -> None:
         planned(1.1, [0.0] * 8)
 
 
+@pytest.mark.long("a table of seven real kernels, 20 s; the other tests here have made-up boots")
 def test_real_harmful_kernels_are_found_where_the_plan_says_so() -> None:
     """The plan sees the boots of the kernel before, and by how much the harmful one moved a figure; no more."""
     place = ("virt-arm64", "latency/cyclictest:hackbench")
