@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -238,8 +239,12 @@ def parse(text: str, path: Path) -> Value:
     return Value(path, node)
 
 
+@lru_cache(maxsize=64)
 def _composed(text: str, path: Path) -> yaml.Node | None:
-    """Return the document. What libyaml refuses is left to the loader in Python, whose messages are better."""
+    """Return the document. What libyaml refuses is left to the loader in Python, whose messages are better.
+
+    A board's file is read for every case that names the board: nobody changes a node, so equal texts share theirs.
+    """
     try:
         _without_aliases(text, path, _LOADER)
         return yaml.compose(text, Loader=_LOADER)
