@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from selftests.unit.report.conftest import Boot, make, read_figure
+from selftests.written_records import write
 
 from rtgate.cli.main import main
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
-from rtgate.records import record as records_file
 from rtgate.report import html
 from rtgate.workflow import conclusion
 from rtgate.workflow.conclusion import Ending, finish
@@ -32,6 +32,8 @@ NAMED = (
     (Status.PASS, Kind.GUARANTEE),
     (Status.DONE, Kind.INCONCLUSIVE),
     (Status.DONE, Kind.NOT_COMPARED),
+    (Status.DONE, Kind.NO_WORSE),
+    (Status.PASS, Kind.SLOWER),
     (Status.DONE, Kind.UNJUDGED),
     (Status.SKIP, Kind.NOT_EXERCISED),
     (Status.SKIP, Kind.UNJUDGED),
@@ -115,7 +117,7 @@ def test_a_soak_and_a_later_report_say_what_the_verdicts_say(
 def test_a_report_of_records_that_nobody_judged_is_green_nowhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    records_file.write(make(Boot(case="latency/other:idle")), {}, b"", tmp_path / "records")
+    write(make(Boot(case="latency/other:idle")), tmp_path / "records")
     write_verdicts([_verdict(Status.PASS, Kind.LIMIT)], tmp_path / "verdict.json")
     assert main(["report", str(tmp_path / "records"), "-o", str(tmp_path / "out"), "--no-html"]) == 0
     assert "exit code 3)" in capsys.readouterr().out

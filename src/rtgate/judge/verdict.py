@@ -144,8 +144,18 @@ def worst(verdicts: Iterable[Verdict]) -> Status:
     return min((verdict.status for verdict in verdicts), key=lambda status: status.rank, default=Status.MISS)
 
 
-# What a comparison says that finds nothing to block; with DONE it could not be proven.
-COMPARISONS = frozenset({Kind.NO_WORSE, Kind.SLOWER, Kind.NOT_COMPARED})
+_OPEN = frozenset({Kind.INCONCLUSIVE, Kind.NOT_EXERCISED})
+_COMPARISONS = frozenset({Kind.NO_WORSE, Kind.SLOWER, Kind.NOT_COMPARED})
+
+
+def is_unproven(verdict: Verdict) -> bool:
+    """Return whether a comparison found nothing to block, and could not prove that there is nothing."""
+    return verdict.kind in _COMPARISONS and verdict.status is Status.DONE
+
+
+def is_open(verdict: Verdict) -> bool:
+    """Return whether a verdict leaves a question open, with which a run does not end with exit code 0 by itself."""
+    return verdict.kind in _OPEN or is_unproven(verdict)
 
 
 def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> int:
@@ -161,9 +171,7 @@ def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> i
             return code
     if not found:
         return 3
-    if {verdict.kind for verdict in found} & {Kind.INCONCLUSIVE, Kind.NOT_EXERCISED}:
-        return 5
-    if not allow_unjudged and any(verdict.kind in COMPARISONS and verdict.status is Status.DONE for verdict in found):
+    if any(is_open(verdict) and not (allow_unjudged and is_unproven(verdict)) for verdict in found):
         return 5
     passed = {verdict.kind for verdict in found if verdict.status is Status.PASS}
     if (not passed or (passed == {Kind.GUARANTEE} and Status.DONE in statuses)) and not allow_unjudged:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Kind, Status, Verdict, is_open
 from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName
 from rtgate.units import Quantity, Unit
@@ -27,10 +27,6 @@ class Figures:
     high: Quantity | None = None
     worst: Record | None = None
     lost: int | None = None
-
-
-OPEN = frozenset({Kind.INCONCLUSIVE, Kind.NOT_EXERCISED, Kind.NOT_COMPARED})
-"""Verdicts that leave a question open, with which a run does not end with exit code 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +92,7 @@ class CaseReport:
             return lead
         # A guarantee that was kept does not make up for figures that nobody judged.
         alone = all(verdict.kind is Kind.GUARANTEE for verdict in found if verdict.status is Status.PASS)
-        unsaid = (one for one in found if one.kind in OPEN or (alone and one.status is Status.DONE))
+        unsaid = (one for one in found if is_open(one) or (alone and one.status is Status.DONE))
         return next(unsaid, lead)
 
     @property

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from rtgate.judge.verdict import COMPARISONS, Kind, Status
+from rtgate.judge.verdict import Kind, Status, is_unproven
 from rtgate.report.cases import CaseReport
 
 _OUTCOMES = {
-    0: (Status.PASS, "every limit was kept"),
     1: (Status.FAIL, "the kernel failed"),
     2: (Status.ERROR, "wrong usage or configuration"),
     3: (Status.MISS, "the lab failed, or something was not measured"),
     4: (Status.ERROR, "a measurement was invalid, or output could not be read"),
-    5: (Status.DONE, "inconclusive, or nothing was judged"),
     130: (Status.MISS, "interrupted"),
 }
 _OPEN = {
@@ -65,22 +63,30 @@ def _failure(kinds: AbstractSet[Kind]) -> str:
     return f"the kernel {' and '.join(named) or 'failed'}"
 
 
+def _open(kinds: AbstractSet[Kind], *, unproven: bool) -> str:
+    found = [meaning for kind, meaning in _OPEN.items() if kind in kinds]
+    found += [f"the limits are kept; {_UNPROVEN}"] if unproven else []
+    return found[0] if found else "inconclusive, or nothing was judged"
+
+
+def _success(kinds: AbstractSet[Kind]) -> str:
+    if Kind.SLOWER in kinds:
+        return "every limit was kept; the kernel is slower for certain, by less than what blocks"
+    return f"every limit was kept{', and the kernel is no worse than the baseline' if Kind.NO_WORSE in kinds else ''}"
+
+
 def _meaning(found: Sequence[CaseReport], exit_code: int) -> tuple[Status, str]:
     verdicts = [verdict for case in found for verdict in case.verdicts]
     kinds = {verdict.kind for verdict in verdicts}
-    unproven = any(verdict.kind in COMPARISONS and verdict.status is Status.DONE for verdict in verdicts)
+    unproven = any(map(is_unproven, verdicts))
+    if exit_code == 0 and unproven:
+        return Status.DONE, f"every limit was kept; {_UNPROVEN}, as asked"
     if exit_code == 0 and not any(case.status is Status.PASS for case in found):
         return Status.DONE, "measured, nothing was judged, as asked"
-    if exit_code == 0 and unproven:
-        return Status.PASS, f"every limit was kept; {_UNPROVEN}, which was asked to be enough"
-    if exit_code == 0 and Kind.SLOWER in kinds:
-        return Status.PASS, "every limit was kept; the kernel is slower for certain, by less than what blocks"
-    if exit_code == 0 and Kind.NO_WORSE in kinds:
-        return Status.PASS, "every limit was kept, and the kernel is no worse than the baseline"
+    if exit_code == 0:
+        return Status.PASS, _success(kinds)
     if exit_code == 1:
         return Status.FAIL, _failure({verdict.kind for verdict in verdicts if verdict.status is Status.FAIL})
-    if exit_code == 5 and kinds & set(_OPEN):
-        return Status.DONE, next(meaning for kind, meaning in _OPEN.items() if kind in kinds)
-    if exit_code == 5 and unproven:
-        return Status.DONE, f"the limits are kept; {_UNPROVEN}"
+    if exit_code == 5:
+        return Status.DONE, _open(kinds, unproven=unproven)
     return _OUTCOMES.get(exit_code, (Status.ERROR, "rtgate itself failed"))
