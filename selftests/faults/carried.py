@@ -138,9 +138,7 @@ def carried_out(trial: Trial, stage: Stage) -> Result:
     fault = trial.fault
     source = random.Random(trial.name)
     # Both looks at the page faults of its thread must see it, on a busy machine later than planned.
-    target = replace(fault.target, tool=fault.target.tool.replace("exec sleep 0.4", "exec sleep 1.6"))
-    if trial.truth is Truth.SLOW:
-        target = replace(target, tool=target.tool.replace("good.json", "slow.json"))
+    target = replace(fault.target, lasts_s=1.6, slow=trial.truth is Truth.SLOW)
 
     def opened(stack: ExitStack, _: Plan) -> Transport:
         line = fault.line(stage.opened(target, source), source)

@@ -210,14 +210,14 @@ ON_THE_TARGET = (
     Fault(name="tool crashes", target=_tool("kill -SEGV $$"), truths=_NONE, says="exit code 139"),
     Fault(
         name="tool crashes after good results",
-        target=_tool("cat good.json >cyclictest.json; sleep 0.4; kill -SEGV $$"),
+        target=_tool('cat "$result" >cyclictest.json; sleep "$lasts"; kill -SEGV $$'),
         truths=_NONE,
         says="exit code 139",
     ),
-    Fault(name="tool prints nothing", target=_tool("exec sleep 0.4"), truths=_NONE, says="wrote no JSON"),
+    Fault(name="tool prints nothing", target=_tool('exec sleep "$lasts"'), truths=_NONE, says="wrote no JSON"),
     Fault(
         name="tool prints garbage",
-        target=_tool("head -c 3000 /dev/urandom >cyclictest.json; exec sleep 0.4"),
+        target=_tool('head -c 3000 /dev/urandom >cyclictest.json; exec sleep "$lasts"'),
         truths=_NONE,
         says="JSON is damaged",
     ),
@@ -229,13 +229,13 @@ ON_THE_TARGET = (
     ),
     Fault(
         name="tool breaks off in its results",
-        target=_tool("head -c 900 good.json >cyclictest.json; exec sleep 0.4"),
+        target=_tool('head -c 900 "$result" >cyclictest.json; exec sleep "$lasts"'),
         truths=_NONE,
         says="JSON is damaged",
     ),
     Fault(
         name="tool ends too soon",
-        target=_tool("cat good.json >cyclictest.json"),
+        target=_tool('cat "$result" >cyclictest.json'),
         truths=_NONE,
         says="invalid measurement",
     ),
