@@ -62,7 +62,13 @@ def _quiet(place: Place, kernels: Kernels) -> Subject:
         arm="candidate",
         flavour=records[0].kernel.flavour,
         records=[
-            replace(one, arm=ArmName.CANDIDATE, kernel=replace(one.kernel, image_sha256="quiet")) for one in records
+            replace(
+                one,
+                arm=ArmName.CANDIDATE,
+                kernel=replace(one.kernel, image_sha256="quiet"),
+                machine={**one.machine, "image_sha256": "quiet"},
+            )
+            for one in records
         ],
         baseline=list(records),
     )
@@ -190,14 +196,12 @@ def _as_candidate(record: Record, baseline: Record) -> Record:
     if record.environment.command_line == baseline.environment.command_line:
         return replace(record, arm=ArmName.CANDIDATE)
     environment = replace(record.environment, command_line=baseline.environment.command_line)
-    # Records of today say beside it what was booted, which must agree.
-    booted = {name: "words" for name in ("image_sha256",) if name in record.machine}
     return replace(
         record,
         environment=environment,
         arm=ArmName.CANDIDATE,
         kernel=replace(record.kernel, image_sha256="words"),
-        machine={**record.machine, **booted},
+        machine={**record.machine, "image_sha256": "words"},
     )
 
 

@@ -11,14 +11,13 @@ from selftests.unit.judge.compare.test_comparing import PLACEBOS, arm, imaged
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.board.boot import State, TimeBase
-from rtgate.errors import ConfigError
 from rtgate.judge.booted import mixed
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status
-from rtgate.records.record import Record, as_json, from_json
+from rtgate.records.record import Record
 from rtgate.validity.check import CheckResult
 from rtgate.validity.registry import checks
 
@@ -99,17 +98,9 @@ def test_a_board_says_what_it_can() -> None:
     assert mixed((), [replace(there[0], environment=started)])
 
 
-def test_only_what_no_file_can_say_makes_a_record_unproven() -> None:
-    bare = [replace(one, sources={}, unproven=True) for one in without_digest("image_sha256", CANDIDATE)]
-    assert mixed((), bare) == ()
-    assert "unproven" not in as_json(bare[0])
-    with pytest.raises(ConfigError, match="field `unproven` is not known"):
-        from_json({**as_json(bare[0]), "unproven": True}, "record.json")
-    again = from_json(as_json(bare[0]), "record.json")
-    assert not again.unproven
-    assert mixed((), [again])
-    (check,) = (check for check in checks(again, {}) if check.name == "record")
+def test_no_record_is_taken_at_its_word() -> None:
+    bare = [replace(one, sources={}) for one in without_digest("image_sha256", CANDIDATE)]
+    assert "does not say what booted" in mixed((), bare)[0]
+    (check,) = (check for check in checks(bare[0], {}) if check.name == "record")
     assert check.held is CheckResult.FAILED
     assert "`sources` has no raw/tool.rc" in check.sentence
-    (spared,) = checks(bare[0], {})[:1]
-    assert spared.name != "record"

@@ -978,8 +978,6 @@ def test_without_any_log_nobody_knows_of_a_suspend() -> None:
     )
     log = evidence(record(), suspends=None, log="some")
     assert _check("suspend", log).held is CheckResult.FAILED
-    # Campaigns that lie in the repository are from before it was read, and are taken at their word.
-    assert _check("suspend", replace(log, unproven=True)).held is CheckResult.NOT_APPLICABLE
 
 
 # --- page faults
@@ -1006,8 +1004,6 @@ def test_page_faults_that_were_not_read_are_no_good_news() -> None:
     unread = tuple(replace(_thread(moment, 1, 99), minor_faults=None) for moment in ("middle", "late"))
     made = evidence(record(), threads=unread)
     assert "the page faults of its measuring threads were not read: measure again" in _failed("page-faults", made)
-    # Campaigns that lie in the repository are from before it was read, and are taken at their word.
-    assert _check("page-faults", replace(made, unproven=True)).held is CheckResult.NOT_APPLICABLE
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2), (1, 0), (0, 1), (0, 0)])

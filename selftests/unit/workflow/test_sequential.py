@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from selftests.comparisons import vouched
 from selftests.unit.history.conftest import CASE
 from selftests.unit.history.conftest import record as of_a_board
 from selftests.unit.report.conftest import read_figure
@@ -53,7 +54,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _drawn(directory: Path, board: str | None = None) -> dict[str, list[Record]]:
     found = stored(directory, board)
-    return {case: [replace(one, unproven=True) for one in records] for case, records in found.items()}
+    return {case: [vouched(one) for one in records] for case, records in found.items()}
 
 
 class Bench:

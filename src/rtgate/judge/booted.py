@@ -39,4 +39,4 @@ def _of_one_arm(records: Sequence[Record]) -> Iterator[str]:
 def _is_ours(one: Record) -> bool:
     """Return whether rtgate started a QEMU for the boot. What was skipped may have been so before anything booted."""
     started = one.virtual_time or bool(one.environment.emulator)
-    return started and one.state != State.SKIPPED and not one.unproven
+    return started and one.state != State.SKIPPED

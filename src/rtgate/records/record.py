@@ -68,8 +68,6 @@ class Record:
         sources: SHA-256 of each file that the record was made from, by its path beside `record.json`.
         reading: how the tool's output was read (see `measure.raw_output`), as a mapping; empty where nothing was.
         discrepancies: where the record and its files say different things; of those who read it, not in the JSON.
-        unproven: whether nobody kept its raw output and the digests of what booted, so that it is taken at its word.
-            Not in the JSON, so that no file can claim it: only the self-tests' stored campaigns are such.
         chunk: which part of a soak it is; None for a measurement of its own.
     """
 
@@ -93,7 +91,6 @@ class Record:
     sources: Mapping[str, str] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
     discrepancies: tuple[str, ...] = ()
-    unproven: bool = False
     chunk: Chunk | None = None
     directory: Path | None = None
 
@@ -242,7 +239,7 @@ def digest_source(record: Record) -> str:
 
 
 # What those who read a record found of it: no file can claim these.
-_NOT_STORED = frozenset({"discrepancies", "unproven", "directory"})
+_NOT_STORED = frozenset({"discrepancies", "directory"})
 
 
 def as_json(record: Record) -> dict[str, Any]:

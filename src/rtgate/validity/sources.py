@@ -11,7 +11,7 @@ _EXIT_CODE = "raw/tool.rc"  # every plan that measured leaves it
 
 def _judge(record: Record) -> Answer:
     problems = list(record.discrepancies)
-    if _EXIT_CODE not in record.sources and not record.unproven and not problems:
+    if _EXIT_CODE not in record.sources and not problems:
         problems = [f"record.json does not name the raw output that it was made from (`sources` has no {_EXIT_CODE})"]
     return judged("; ".join(problems), "the files say the same")
 

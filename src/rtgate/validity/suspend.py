@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rtgate.board import suspend
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged, not_applicable, unless_virtual
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged, unless_virtual
 
 
 def suspend_lines(files: Mapping[str, bytes]) -> tuple[str, ...] | None:
@@ -29,10 +29,7 @@ def _judge(record: Record) -> Answer:
     if lines:
         problem = f"the kernel does not count suspends, and its log tells of one: {lines[0]!r} (start the board anew)"
         return judged(problem, "")
-    unread = "neither the kernel's count of suspends nor its log was read"
-    if lines is None and record.unproven:
-        return not_applicable(unread)
-    problem = "" if lines is not None else unread
+    problem = "" if lines is not None else "neither the kernel's count of suspends nor its log was read"
     return judged(problem, "the kernel's log tells of no suspend", Invalidates.GOOD_NEWS)
 
 
