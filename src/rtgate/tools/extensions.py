@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from importlib import metadata
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from rtgate import site
 from rtgate.errors import ConfigError, Location
@@ -120,6 +121,13 @@ def _place(point: metadata.EntryPoint) -> str:
     return f"the entry point `{point.name} = {point.value}` ({point.group}) of {package}"
 
 
+class _FromSource(SourceFileLoader):
+    """Reads the source every time: by its size and the second of its last change, bytecode may be of another text."""
+
+    def path_stats(self, path: str | bytes) -> NoReturn:  # noqa: ARG002 - a method of Python's
+        raise OSError("no bytecode is kept")
+
+
 def _module(path: Path) -> ModuleType:
     """Import a file, once as long as it stays the same. Raises ConfigError with the line that failed."""
     try:
@@ -129,7 +137,7 @@ def _module(path: Path) -> ModuleType:
     name = f"rtgate_site_{digest[:16]}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
