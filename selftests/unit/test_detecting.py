@@ -14,13 +14,18 @@ HACKBENCH = ("virt-arm64", "latency/cyclictest:hackbench")
 SIGNALS = ("virt-arm64-smp2", "signal/signaltest:idle")
 
 
+_LONG = pytest.mark.long("another campaign of the same kernels")
+_FIRST, *_OTHERS = (directory.name for directory in campaigns() if directory.parent == MEASURED)
+_CAMPAIGNS = [_FIRST, *(pytest.param(name, marks=_LONG) for name in _OTHERS)]
+
+
 @cache
 def cases() -> dict[tuple[str, str], Looks]:
     return {(case.campaign, case.place[1]): case for case in looks(campaigns())}
 
 
 @pytest.mark.parametrize("place", [HACKBENCH, SIGNALS], ids=lambda place: place[1])
-@pytest.mark.parametrize("campaign", [directory.name for directory in campaigns() if directory.parent == MEASURED])
+@pytest.mark.parametrize("campaign", _CAMPAIGNS)
 def test_the_size_that_a_run_names_is_found_in_most_others(campaign: str, place: tuple[str, str]) -> None:
     found: list[Named] = list(named(cases()[campaign, place[1]]))
     assert {one.change for one in found} == (

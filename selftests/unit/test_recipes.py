@@ -48,9 +48,9 @@ def environment(tree: Path) -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-# What most recipes do, a file and a test beside it, is what these do.
-SHORT = ("add-a-tool", "add-a-limit")
-_LONG = pytest.mark.long("copies the repository and carries out a page; a tool and a limit are in make test")
+# It does what the others do: files, changes of files, a test, a page.
+SHORT = ("add-a-tool",)
+_LONG = pytest.mark.long("copies the repository and carries out a page; the longest of them is in make test")
 
 
 @pytest.mark.parametrize("name", [name if name in SHORT else pytest.param(name, marks=_LONG) for name in RECIPES])

@@ -111,6 +111,7 @@ def test_a_board_that_is_powered_off_ends_it(here: Path) -> None:
         assert child.wait(timeout=60) == 7
 
 
+@pytest.mark.long("waits 5 s for a machine that takes no notice")
 def test_a_machine_that_takes_no_notice_is_ended(here: Path) -> None:
     with _console(subprocess.DEVNULL, DEAF="1") as child:
         assert child.wait(timeout=60) == 0

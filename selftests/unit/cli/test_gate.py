@@ -256,7 +256,7 @@ TWO = ("gate", "--board", "virt-arm64", "--thresholds", "limits.yaml", "--baseli
     [
         ((), ["virt-arm64", "virt-arm64-smp2"]),
         (("--console", "host", "--boots", "1"), ["virt-arm64"]),
-        (("--profile", "smoke"), ["virt-arm64"]),
+        pytest.param(("--profile", "smoke"), ["virt-arm64"], marks=pytest.mark.long("another profile of the same")),
     ],
     ids=["virtual time", "host time", "another profile"],
 )
@@ -273,6 +273,7 @@ def test_two_kernels_are_compared_on_the_boards_of_the_profile_and_judged_togeth
     assert judged.board == ("virt-arm64" if len(boards) == 1 else "")
 
 
+@pytest.mark.long("boards of a profile, as two kernels on them are compared in make test")
 def test_a_choice_of_cases_may_leave_nothing_for_one_of_the_boards(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(lab.kernel, lab.kernel.with_name("other"))
     _steps(monkeypatch, PASSED)
@@ -329,6 +330,7 @@ def test_what_was_measured_to_its_end_is_not_said_to_be_incomplete(
     assert "not everything was measured" not in capsys.readouterr().err
 
 
+@pytest.mark.long("a whole gate with a fake QEMU; that plugin and judging miss it is in make test")
 def test_a_boot_that_lacks_what_a_tool_with_limits_needs_is_a_miss(
     lab: Lab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -132,6 +132,7 @@ def test_a_profile_names_cases_that_nobody_planned(lab: Lab, tmp_path: Path) -> 
     assert _judge("--profile", "smoke", "--case", IDLE) == 0
 
 
+@pytest.mark.long("measures with a fake QEMU; test_raw_output has changed files in make test")
 def test_records_of_raw_output_that_changed_are_no_pass(lab: Lab, tmp_path: Path) -> None:
     _measure(lab)
     (raw, *_) = (tmp_path / "night").rglob("raw/cyclictest.json")

@@ -154,7 +154,7 @@ def silent_second() -> Story:
     return Story(log=[*parts, over], health="Incomplete")
 
 
-@pytest.mark.parametrize("boots_again", [False, True])
+@pytest.mark.parametrize("boots_again", [False, pytest.param(True, marks=_LONG)])
 def test_a_silent_boot_is_proved_by_boots_that_come_after_it(server: LavaServer, *, boots_again: bool) -> None:
     proof = silent_second()
     if boots_again:
@@ -365,7 +365,7 @@ def test_both_arms_in_turns(server: LavaServer, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=_LONG)])
 def test_a_signal_cancels_the_job(server: LavaServer, tmp_path: Path, number: signal.Signals) -> None:
-    server.stories.append(Story(log=[deploy(1)], endless=True))
+    server.stories.append(Story(log=[deploy(1)], endless=True, queued=0))
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     child = subprocess.Popen(
         [sys.executable, "-m", "rtgate", *WAIT],
@@ -450,7 +450,7 @@ FROZEN = Outcome(state=State.LAB, message="no shell came up: the target does not
     [
         ((measured(), LOST), "DONE", 5, 2),
         pytest.param((measured(), FROZEN), "MISS", 3, 3, marks=_LONG),
-        ((replace(measured(), faults=scan(SPLAT)), LOST), "FAIL", 1, 3),
+        pytest.param((replace(measured(), faults=scan(SPLAT)), LOST), "FAIL", 1, 3, marks=_LONG),
     ],
     ids=["console lost", "frozen", "with a failure in it"],
 )

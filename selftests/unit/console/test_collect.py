@@ -74,6 +74,7 @@ def test_an_end_that_arrives_damaged_does_not_cost_the_deadline(frames: str, wor
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.long("waits for seconds; damaged ends are in make test")
 def test_a_shell_that_waits_for_the_end_of_a_damaged_question_is_no_hang(frames: str) -> None:
     """The question after the frames arrives with an open quote, and every further one is only more of its text."""
     missed: list[bytes] = []

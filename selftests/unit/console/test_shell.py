@@ -36,6 +36,7 @@ from rtgate.errors import (
 )
 
 CONSOLES = Path(__file__).resolve().parents[2] / "data" / "console"
+_LONG = pytest.mark.long("other words to the same shell; some are in make test")
 
 
 def test_a_shell_is_found_on_any_line(any_shell: Shell) -> None:
@@ -137,7 +138,15 @@ def test_silence_ends_with_the_deadline(plain_shell: Shell) -> None:
     assert 0.3 <= time.monotonic() - began < 5
 
 
-@pytest.mark.parametrize("script", ["exec sleep 60", "stty echo; exec sleep 60", "exec cat", "stty echo; exec cat"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "exec sleep 60",
+        pytest.param("stty echo; exec sleep 60", marks=_LONG),
+        pytest.param("exec cat", marks=_LONG),
+        "stty echo; exec cat",
+    ],
+)
 def test_what_does_not_answer_is_no_shell(script: str) -> None:
     began = time.monotonic()
     hang = pytest.raises(HangError, match=r"no shell answered on the console within 0\.5 s")
@@ -171,7 +180,7 @@ def test_a_shell_that_shows_its_prompt_is_asked_longer() -> None:
         assert shell.again >= 4
 
 
-@pytest.mark.parametrize("gently", [True, False])
+@pytest.mark.parametrize("gently", [True, pytest.param(False, marks=_LONG)])
 def test_a_shell_that_answers_slowly_is_no_hang(gently: bool) -> None:
     """Each answer takes three times as long as the first question waits; Ctrl-C loses what was not read yet."""
     slow = "trap '' INT; while sleep 0.3; read -r line; do eval \"$line\"; done; exec sleep 60"
@@ -299,7 +308,16 @@ def test_a_command_that_got_lost_has_no_exit_code(plain_shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", ["echo 'half a line", 'echo "half a line', "echo `half", "(", "cat <<X", "sleep 60", "cat"]
+    "typed",
+    [
+        "echo 'half a line",
+        pytest.param('echo "half a line', marks=_LONG),
+        pytest.param("echo `half", marks=_LONG),
+        pytest.param("(", marks=_LONG),
+        pytest.param("cat <<X", marks=_LONG),
+        pytest.param("sleep 60", marks=_LONG),
+        "cat",
+    ],
 )
 def test_a_shell_that_waits_for_something_else_is_freed(typed: str) -> None:
     with opened(ProgramTransport(["sh", "-c", ECHOING])) as shell:

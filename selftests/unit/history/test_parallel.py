@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from selftests.history_writers import OWN, ROOT, SHARED, write_at_once
 
 from rtgate.history import queries
@@ -18,6 +19,7 @@ from rtgate.history.queries import Wanted
 WRITERS = 4
 
 
+@pytest.mark.long("many writers, 5 s; one that is killed is in make test")
 def test_no_record_is_lost_or_doubled_among_writers_that_start_at_once(url: str) -> None:
     new = write_at_once(url, WRITERS)
     assert sum(new) == SHARED + WRITERS * OWN

@@ -177,7 +177,7 @@ def test_check_config_compiles_nothing(describe: Describe, fake_tree: Path, cach
     ("fault", "expected"),
     [
         ("link", (BuildError, "undefined reference to `missing'")),
-        ("disk", (InfrastructureError, "the disk is full")),
+        pytest.param("disk", (InfrastructureError, "the disk is full"), marks=_LONG),
         pytest.param("kconfig", (BuildError, "init/Kconfig:3: syntax error"), marks=_LONG),
     ],
 )
@@ -264,7 +264,9 @@ def test_a_build_that_fails_keeps_what_it_made(
     assert seen.files == ["vmlinux", "arch/arm64/boot/Image"]
 
 
-@pytest.mark.parametrize("output", ["out", "other"])  # the same output, and the same build directory
+@pytest.mark.parametrize(
+    "output", ["out", pytest.param("other", marks=_LONG)]
+)  # the same output, and the same build directory
 def test_one_build_at_a_time_and_the_other_says_for_whom_it_waits(
     describe: Describe, fake_tree: Path, tmp_path: Path, output: str
 ) -> None:

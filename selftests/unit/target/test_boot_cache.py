@@ -77,7 +77,10 @@ def of_another_qemu(lab: Lab) -> VirtualBoard:
     return lab.board
 
 
-@pytest.mark.parametrize("change", CHANGES)
+_LONG = pytest.mark.long("other changes of a boot")
+
+
+@pytest.mark.parametrize("change", [name if name == "QEMU" else pytest.param(name, marks=_LONG) for name in CHANGES])
 def test_a_boot_that_differs_in_anything_is_made(lab: Lab, change: str) -> None:
     boot(lab)
     plan, board = CHANGES[change](lab)

@@ -51,11 +51,13 @@ _FOUND = {
 }
 
 
-_LONG = pytest.mark.long("each plan in four shells; the plainest, and busybox as boards have it, are in make test")
+_LONG = pytest.mark.long(
+    "each plan in four shells; sh is in make test, and the fault bench has plans in busybox and bash there"
+)
 
 
 def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
-    return () if name in {"sh", "busybox"} else (_LONG,)
+    return () if name == "sh" else (_LONG,)
 
 
 @pytest.fixture(params=[pytest.param((name, argv), id=name, marks=_marks(name)) for name, argv in _FOUND.items()])
@@ -435,6 +437,7 @@ open("tool-ended", "w").write(now())
 """
 
 
+@pytest.mark.long("a tool of four seconds, twice")
 @pytest.mark.parametrize(("seen", "until"), [(ThreadScope.OWN, "threads-ended"), (ThreadScope.SESSION, "tool-ended")])
 def test_the_load_ends_with_the_measuring_threads(
     tmp_path: Path, tools: Callable[[str, str], None], seen: ThreadScope, until: str
@@ -745,6 +748,7 @@ def test_a_load_that_measures_and_ended_early_has_its_exit_code(
     assert files["load.rc"] == b"3\n"
 
 
+@pytest.mark.long("a disk that is not there is waited for, 10 s; test_storage has it without the plan")
 def test_without_its_storage_nothing_is_measured(shell: list[str], tmp_path: Path) -> None:
     """This machine has no such disk: the plan comes to its end at once, and the tool never ran."""
     plan = replace(plan_of("sleep", "9", directory=tmp_path / "work"), storage=OTHER["storage"])  # type: ignore[arg-type]

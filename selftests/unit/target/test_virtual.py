@@ -319,6 +319,7 @@ def test_whose_turn_it_is(lab: Lab, mode: str, state: State, message: str) -> No
     assert found.machine["rootfs"] == "c" * 64
 
 
+@pytest.mark.long("waits for seconds; a line that comes whole is in make test")
 def test_a_dying_kernel_whose_line_comes_in_parts_is_ended(lab: Lab) -> None:
     lab.mode("panic in two parts")
     began = time.monotonic()
@@ -330,7 +331,7 @@ def test_a_dying_kernel_whose_line_comes_in_parts_is_ended(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("mode", "state", "where"),
     [
-        ("hang early", State.NO_BOOT, "while booting"),
+        pytest.param("hang early", State.NO_BOOT, "while booting", marks=pytest.mark.long("as a later hang, 2 s")),
         ("hang", State.HANG, "during the measurement"),
     ],
 )

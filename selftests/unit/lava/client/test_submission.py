@@ -225,6 +225,7 @@ def test_a_job_that_is_refused_is_not_waited_for(lava: Lava, server: LavaServer)
     assert (watch.said, server.requests.count("GET jobs/")) == ([], 1)
 
 
+@pytest.mark.long("waits for a server, 3 s; test_http and test_server do in make test")
 def test_a_job_whose_answer_got_lost_for_good_is_told(
     lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -293,6 +293,7 @@ def test_an_empty_file_is_no_kernel(files: FileServer, tmp_path: Path) -> None:
         check([files.publish(tmp_path / "Image")], Http(patience=HASTY))
 
 
+@pytest.mark.long("waits for a server, 3 s; test_http and test_server do in make test")
 def test_a_server_that_is_away() -> None:
     with pytest.raises(InfrastructureError):
         check(["http://127.0.0.1:9/x"], Http(patience=HASTY))

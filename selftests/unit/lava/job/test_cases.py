@@ -41,6 +41,7 @@ def test_what_is_no_list_of_cases_is_refused(text: str, tmp_path: Path) -> None:
         cases.read(tmp_path / "cases.json")
 
 
+@pytest.mark.long("starts pytest twice; test_suites does, too, in make test")
 def test_suites_are_collected_as_pytest_does() -> None:
     found = suites.cases(["latency", "signal"], "mr", "default", "idle")
     names = [case.name for case in found]

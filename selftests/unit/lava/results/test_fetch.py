@@ -159,6 +159,7 @@ def test_parts_become_one(boots: list[list[str]], tmp_path: Path) -> None:
         assert (len(mine), planned.read(place).boots, planned.missing(place, mine)) == (2, 2, ())
 
 
+@pytest.mark.long("7 s of a large log; small ones are in make test")
 def test_two_hundred_records_come_back_whole(tmp_path: Path) -> None:
     """How long it takes is a matter of `make bench`; here a reader that takes the square of the time fails."""
     hundred = tuple(Case(suite=f"s{number}", tool=Cyclictest(), load="idle") for number in range(100))
