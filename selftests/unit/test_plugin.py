@@ -537,7 +537,7 @@ def test_a_fault_fails_the_case_in_which_it_happened_and_no_later_one_of_its_boo
         (("--board", "virt-arm64", "--kernel", "k", "--arm", "candidate=l"), "each once"),
         (
             ("--board", "virt-arm64", "--kernel", "k", "--flavour", "fast"),
-            "unknown flavour 'fast' (allowed: preempt_rt",
+            "argument --flavour: invalid choice: 'fast'",
         ),
         (("--board", "virt-arm64", "--console", "telepathy"), "telepathy"),
         (("--replay", "records", "--thresholds", "none.yaml"), "none.yaml: no such file"),

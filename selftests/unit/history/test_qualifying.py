@@ -10,6 +10,7 @@ import pytest
 from selftests.unit.history.conftest import NOW, Fill, record
 from selftests.unit.report.conftest import Boot as Made
 from selftests.unit.report.conftest import make
+from selftests.written_records import write
 
 from rtgate.board.boot import State, TimeBase
 from rtgate.cli.main import main
@@ -91,7 +92,7 @@ def dead(number: int, state: str) -> Record:
 
 def test_the_command_stores_and_shows(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number, scale in enumerate(night(0.002), 1):
-        records_file.write(record(number, scale=scale), {"tool.rc": b"0\n"}, b"", bench)
+        write(record(number, scale=scale), bench)
     code = main(["qualify", "--board", "bench", "--records", str(bench)])
     said = capsys.readouterr().out
     assert code in {0, 5}
@@ -102,7 +103,7 @@ def test_the_command_stores_and_shows(bench: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize("state", ["no boot", "kernel fault", "hang", "lab"])
 def test_boots_that_died_are_boots(bench: Path, state: str, capsys: pytest.CaptureFixture[str]) -> None:
     for number, scale in enumerate(night(0.002), 1):
-        records_file.write(record(number, scale=scale), {"tool.rc": b"0\n"}, b"", bench)
+        write(record(number, scale=scale), bench)
         records_file.write(dead(100 + number, state), {"tool.rc": b"0\n"}, b"", bench)
     assert main(["qualify", "--board", "bench", "--records", str(bench)]) == 5
     said = capsys.readouterr().out
