@@ -86,7 +86,7 @@ def _context(expected: Expected, number: int, plans: Sequence[Plan]) -> Iterable
         "arm": arm.name,
         "kernel": asdict(arm.kernel),
         "cases": [
-            {**cases_file.as_json(case), "nonce": one.nonce} for case, one in zip(expected.cases, plans, strict=True)
+            {"case": cases_file.as_json(case), "nonce": one.nonce} for case, one in zip(expected.cases, plans, strict=True)
         ],
     }
     return frames(secrets.token_hex(6), "b", json.dumps(told).encode(), _PAYLOAD)
@@ -195,7 +195,7 @@ def context(data: bytes) -> Context:
     """Return what a unit `b` says. Raises ValueError: it cannot be read, or this rtgate does not know its names."""
     try:
         told = json.loads(data)
-        entries = [(cases_file.from_json(entry), str(entry["nonce"])) for entry in told["cases"]]
+        entries = [(cases_file.from_json(entry["case"]), str(entry["nonce"])) for entry in told["cases"]]
         kernel = environment.kernel(json.dumps(told["kernel"]))
         names = [str(told[name]) for name in ("board", "profile", "tuning", "arm")]
         if kernel is None or not all(re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", name) for name in names):
