@@ -19,7 +19,7 @@ _TOP = """\
 # Validity checks
 
 Every check that a measurement must pass before it is judged, in the order in which they are made. A failed check is an
-`ERROR validity` that names it. What "everything", "figures" and "good news" mean stands in
+`ERROR validity` that names it. What "everything", "figures" and "good news" mean is explained in
 [what makes a measurement valid](../explanation/validity.md). This page is made from the program by `make docs`; do not
 edit it.
 
@@ -34,18 +34,20 @@ These are made first, and no board may declare them not applicable. They are sho
 
 def page() -> str:
     """Return the page's text."""
-    return "\n".join([_TOP, *_table(CHECKS), _OF_THE_RECORD, *_table(OF_THE_RECORD)]) + "\n"
+    parts = [_TOP, "## Of a measurement\n", *_sections(CHECKS), _OF_THE_RECORD.lstrip(), *_sections(OF_THE_RECORD)]
+    return "\n".join(parts).rstrip() + "\n"
 
 
-def _table(checks: Sequence[ValidityCheck]) -> list[str]:
-    head = ["| check | holds when | if not, it takes away | reads before and after |", "|---|---|---|---|"]
-    return [*head, *map(_row, checks)]
+def _sections(checks: Sequence[ValidityCheck]) -> list[str]:
+    return [line for check in checks for line in _section(check)]
 
 
-def _row(check: ValidityCheck) -> str:
+def _section(check: ValidityCheck) -> list[str]:
     takes = "; ".join(filter(None, (check.invalidates.value, check.exceptions)))
-    reads = ", ".join(f"`{pattern}`" for pattern in check.readings)
-    return f"| {check.name} | {check.holds} | {takes} | {reads} |"
+    items = [f"* **Holds when** {check.holds}.", f"* **A failure invalidates** {takes}."]
+    if check.readings:
+        items += ["* **Reads before and after:**", *(f"    * `{pattern}`" for pattern in check.readings)]
+    return [f"### {check.name}", "", *items, ""]
 
 
 def main() -> int:

@@ -43,7 +43,7 @@ report. Without --kernel, --tree or --candidate it is the board's default build 
 
 examples:
   rtgate gate --board virt-arm64                                  the default kernel
-  rtgate gate --board virt-arm64 --tree ~/linux                   the kernel tree as it lies there
+  rtgate gate --board virt-arm64 --tree ~/linux                   the working tree, clean of build products
   rtgate gate --board virt-arm64 --tree ~/linux --base v6.12 --candidate my-branch
   rtgate gate --board virt-arm64 --kernel build/mine              a kernel that is built already
 """
@@ -61,7 +61,7 @@ def add_parser(commands: Any) -> None:
     command_options.kernels(kernel)
     kernel.add_argument("--tree", type=Path, metavar="DIR", help="kernel source to build")
     kernel.add_argument("--base", metavar="REF", help="a commit of TREE to compare with")
-    kernel.add_argument("--candidate", metavar="REF", help="the commit of TREE to gate (default: the tree as it lies)")
+    kernel.add_argument("--candidate", metavar="REF", help="the commit of TREE to gate (default: the working tree)")
     kernel.add_argument("--build", metavar="BUILD", help="an entry of kernel-configs/ (default: the board's)")
     kernel.add_argument("--patches", type=Path, metavar="DIR", help="apply this patch series to the candidate")
     how = parser.add_argument_group("how")

@@ -59,7 +59,7 @@ _GROUPS = {
         "plan": "say how much must be measured for an answer",
         "trend": "show how a board's figures went, and where they changed",
         "calibrate": "propose limits from past good runs",
-        "qualify": "say how good a judge a board is",
+        "qualify": "measure a board's noise and its smallest detectable change",
     },
     "files": {
         "check": "validate all YAML files",
@@ -71,11 +71,11 @@ _DESCRIPTION = "Gates real-time Linux kernels: did this change make real-time be
 _EPILOG = """\
 exit codes:
   0  pass
-  1  FAIL: a limit, a kernel fault, a kernel that does not build or boot
+  1  FAIL: a limit, a regression, a kernel fault, a kernel that does not build or boot
   2  usage or configuration
   3  MISS: the lab failed, or something was not measured
   4  ERROR: an invalid measurement, or output that cannot be read
-  5  inconclusive, or nothing was judged
+  5  inconclusive, not proven, or nothing was judged
   130  interrupted
 """
 

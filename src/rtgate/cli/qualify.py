@@ -33,16 +33,18 @@ from rtgate.report.text import plain
 from rtgate.workflow import archive, suites
 
 _DESCRIPTION = """\
-Say how good a judge a board is, from boots of one good kernel: the noise between boots, the smallest change that 12
-pairs of boots would show, limits to begin with. The answer is stored for the board's device; comparisons on a device
-that is not qualified are DONE, not judged.
+Measure a board's noise and its smallest detectable change, from boots of one good kernel: the noise between boots, the
+smallest change that 12 pairs of boots would show, limits to begin with. The answer is stored for the board's device;
+comparisons on a device that is not qualified are DONE, not compared.
+
+On an attached console nothing reboots the board: N "boots" are N measurements of one boot, which hide the noise between
+boots. Have a lab boot it (`rtgate submit --boots 24`) and name the records.
 
 A case is qualified with 10 pairs of boots, at most 5 % of its boots invalid (one that died or never measured counts),
 no lasting change of level in between, and noise low enough that 12 pairs show what must not be missed.
 
 examples:
-  rtgate qualify --board rk3568-evb1 --kernel build/good --console serial:/dev/ttyUSB0:1500000 --boots 24
-  rtgate qualify --board rk3568-evb1 --records night/          measured already
+  rtgate qualify --board rk3568-evb1 --records night/records   measured already, by a lab
   rtgate qualify --board rk3568-evb1 --runs night-1,night-2    in the history already
 
 exit codes: 0 every case is qualified, 5 some are not.

@@ -40,7 +40,7 @@ lab has, and what it lacks for them, says `rtgate lab-check`; exit codes are tho
 The server and its token: RTGATE_LAVA_URL and RTGATE_LAVA_TOKEN_FILE (or RTGATE_LAVA_TOKEN), or lavacli's identities.
 
 examples:
-  rtgate submit --board lab-virt-arm64 --kernel build/virt-arm64 --suite latency --wait
+  rtgate submit --board lab-virt-arm64 --kernel build/virt-arm64-preempt_rt --suite latency --wait
   rtgate submit --board rk3588-evb1 --kernel build/mine --baseline build/base --boots 2 --wait
   rtgate submit --board rk3568-evb1 --family mainline --kernel https://builds.example.org/Image \\
       --dtb https://builds.example.org/a.dtb

@@ -85,8 +85,7 @@ def _load_said(record: Record) -> str:
 
 CHECK = ValidityCheck(
     name="load",
-    holds="the load's session had processes at the start, as many as it has in all at the middle and the end, and used "
-    "CPU time",
+    holds="the load's session had processes at the start, and all of them at the middle and the end. It used CPU time",
     invalidates=Invalidates.GOOD_NEWS,
     judge=_judge,
 )

@@ -14,9 +14,9 @@ def _judge(record: Record) -> Answer:
 
 CHECK = ValidityCheck(
     name="log",
-    holds="the kernel's log was read, where most faults stand and nowhere else. Of a boot of ours it begins with its "
-    "first line. Of a board that ran before it begins no later than the measurement, by the stamps of its lines: one "
-    "that was overwritten or cleared meanwhile begins later",
+    holds="the kernel's log, the only place of most faults, was read and is complete. If rtgate booted the board, "
+    "it begins with the kernel's first line. On an attached board its first time stamp is not later than the start of "
+    "the measurement; it is later if the log was overwritten or cleared meanwhile",
     invalidates=Invalidates.GOOD_NEWS,
     judge=_judge,
 )

@@ -60,8 +60,8 @@ def _unequal(record: Record, before: Sequence[Thread], after: Sequence[Thread]) 
 
 CHECK = ValidityCheck(
     name="page-faults",
-    holds="no measuring thread of a tool that locks its memory (`--mlockall`) had a page fault from half to nine "
-    "tenths of the run (`/proc/PID/task/*/stat`). Both looks saw equally many of these threads. On "
+    holds="the tool locks its memory (`--mlockall`), and no measuring thread had a page fault from half to nine tenths "
+    "of the run (`/proc/PID/task/*/stat`). Both looks saw equally many of these threads. On "
     "host time a look that came too late makes the check not applicable",
     invalidates=Invalidates.GOOD_NEWS,
     judge=_judge,

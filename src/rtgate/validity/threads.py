@@ -87,9 +87,9 @@ def _seen(threads: list[Thread]) -> str:
 
 CHECK = ValidityCheck(
     name="threads",
-    holds="as many threads as asked had the asked policy and priority (`/proc/PID/task/*/stat`, fields 40 and 41), "
-    "at half and at nine tenths of the run. On a virtual board in host time nine tenths is enough, as its host "
-    "may be busy",
+    holds="as many threads as asked had the asked policy and priority (`/proc/PID/task/*/stat`, fields 40 and 41). "
+    "They had it at half and at nine tenths of the run. On a virtual board in host time nine tenths is enough, as its "
+    "host may be busy",
     invalidates=Invalidates.EVERYTHING,
     exceptions="figures, if none was seen",
     judge=_judge,
