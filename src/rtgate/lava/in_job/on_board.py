@@ -86,7 +86,8 @@ def _context(expected: Expected, number: int, plans: Sequence[Plan]) -> Iterable
         "arm": arm.name,
         "kernel": asdict(arm.kernel),
         "cases": [
-            {"case": cases_file.as_json(case), "nonce": one.nonce} for case, one in zip(expected.cases, plans, strict=True)
+            {"case": cases_file.as_json(case), "nonce": one.nonce}
+            for case, one in zip(expected.cases, plans, strict=True)
         ],
     }
     return frames(secrets.token_hex(6), "b", json.dumps(told).encode(), _PAYLOAD)
