@@ -99,6 +99,17 @@ def test_every_output_says_the_same(
     _agree(tmp_path, code, capsys.readouterr().out)
 
 
+@pytest.mark.parametrize(("others", "beside"), [((), ""), (((Status.PASS, Kind.LIMIT),), "the limits are kept; ")])
+def test_limits_are_said_to_be_kept_where_some_were_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], others: tuple[tuple[Status, Kind], ...], beside: str
+) -> None:
+    verdicts = [_verdict(Status.DONE, Kind.NO_WORSE), *(_verdict(*one) for one in others)]
+    assert finish(tmp_path, verdicts, Ending(whole=True)) == 5
+    assert f"DONE: {beside}whether the kernel became worse is not proven (" in capsys.readouterr().out.replace(
+        "\n", " "
+    )
+
+
 @pytest.mark.parametrize("kind", NAMED)
 def test_a_soak_and_a_later_report_say_what_the_verdicts_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: tuple[Status, Kind]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from rtgate.judge.verdict import Kind, Status, is_unproven
+from rtgate.judge.verdict import Kind, Status, Verdict, is_unproven
 from rtgate.report.cases import CaseReport
 
 _OUTCOMES = {
@@ -21,7 +21,6 @@ _OPEN = {
     Kind.INCONCLUSIVE: "inconclusive: the samples do not decide",
     Kind.NOT_EXERCISED: "what differs between the kernels did not run here: boards must say",
 }
-_UNPROVEN = "whether the kernel became worse is not proven"
 
 _LIMITS = frozenset({Kind.LIMIT, Kind.SHARE, Kind.GUARANTEE})
 _DEATHS = {
@@ -63,10 +62,17 @@ def _failure(kinds: AbstractSet[Kind]) -> str:
     return f"the kernel {' and '.join(named) or 'failed'}"
 
 
-def _open(kinds: AbstractSet[Kind], *, unproven: bool) -> str:
+def _open(kinds: AbstractSet[Kind], unproven: str) -> str:
     found = [meaning for kind, meaning in _OPEN.items() if kind in kinds]
-    found += [f"the limits are kept; {_UNPROVEN}"] if unproven else []
-    return found[0] if found else "inconclusive, or nothing was judged"
+    return next(iter(found), unproven or "inconclusive, or nothing was judged")
+
+
+def _unproven(verdicts: Sequence[Verdict]) -> str:
+    """Return what could not be proven of a comparison, beside limits if any was judged; empty if all could."""
+    if not any(map(is_unproven, verdicts)):
+        return ""
+    kept = any(verdict.status is Status.PASS and verdict.kind in _LIMITS for verdict in verdicts)
+    return f"{'the limits are kept; ' if kept else ''}whether the kernel became worse is not proven"
 
 
 def _success(kinds: AbstractSet[Kind]) -> str:
@@ -78,9 +84,9 @@ def _success(kinds: AbstractSet[Kind]) -> str:
 def _meaning(found: Sequence[CaseReport], exit_code: int) -> tuple[Status, str]:
     verdicts = [verdict for case in found for verdict in case.verdicts]
     kinds = {verdict.kind for verdict in verdicts}
-    unproven = any(map(is_unproven, verdicts))
+    unproven = _unproven(verdicts)
     if exit_code == 0 and unproven:
-        return Status.DONE, f"every limit was kept; {_UNPROVEN}, as asked"
+        return Status.DONE, f"{unproven}, as asked"
     if exit_code == 0 and not any(case.status is Status.PASS for case in found):
         return Status.DONE, "measured, nothing was judged, as asked"
     if exit_code == 0:
@@ -88,5 +94,5 @@ def _meaning(found: Sequence[CaseReport], exit_code: int) -> tuple[Status, str]:
     if exit_code == 1:
         return Status.FAIL, _failure({verdict.kind for verdict in verdicts if verdict.status is Status.FAIL})
     if exit_code == 5:
-        return Status.DONE, _open(kinds, unproven=unproven)
+        return Status.DONE, _open(kinds, unproven)
     return _OUTCOMES.get(exit_code, (Status.ERROR, "rtgate itself failed"))
