@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""A merge request as every forge has it, and the answer that goes back to it.
+
+A forge is one module with one class that keeps to `Forge`. GitLab calls what it reviews a merge request, Gerrit a patch
+set of a change, a mailing list a version of a series: here all three are merge requests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeRequest:
+    """What is proposed. None of these texts can be trusted: whoever proposes it wrote them.
+
+    Attributes:
+        name: as people on the forge name it: `!12`, `change 4711, patch set 3`; empty for plain commits.
+        title: its first line; empty where there is none.
+        url: of its page; empty for none.
+        target: the branch it goes to; empty for none.
+        base: what names the tip of that branch in the clone, as git understands it.
+        head: what names the last proposed commit in the clone.
+        merged: whether `head` is the result of merging already, which the forge has made.
+    """
+
+    base: str
+    head: str
+    name: str = ""
+    title: str = ""
+    url: str = ""
+    target: str = ""
+    merged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a review came to.
+
+    Attributes:
+        exit_code: rtgate's.
+        markdown: the note for a forge that renders Markdown (CommonMark and GitHub's tables).
+        text: the same as plain text, at most 77 columns wide where no name is longer.
+    """
+
+    exit_code: int
+    markdown: str
+    text: str
+
+
+class Forge(Protocol):
+    """Where a merge request comes from, and where its answer goes to."""
+
+    def merge_request(self) -> MergeRequest:
+        """Return what is to be reviewed.
+
+        Raises:
+            ConfigError: the environment does not say which it is.
+            InfrastructureError: the forge does not answer.
+        """
+
+    def publish(self, answer: Answer) -> None:
+        """Put the answer where the author reads, in place of an earlier one of ours to the same merge request.
+
+        Raises:
+            ConfigError: the forge refuses: a token that is wrong, or may not do this.
+            InfrastructureError: the forge does not answer.
+        """
