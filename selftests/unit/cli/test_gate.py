@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rtgate.cli import build, demo, gate, main
+from rtgate.cli import demo, main
 from rtgate.errors import InfrastructureError
 from rtgate.files import exclusive_lock
 from rtgate.judge.verdict import Kind, Status, Verdict
@@ -28,7 +28,7 @@ from rtgate.kernel.identity import SourceIdentity
 from rtgate.kernel.source import Tree
 from rtgate.kernel.version import KernelVersion
 from rtgate.report import html
-from rtgate.workflow import suite_process
+from rtgate.workflow import kernels, suite_process
 from rtgate.workflow.judging import Criteria, Judging, JudgingRequest
 
 if TYPE_CHECKING:
@@ -491,8 +491,8 @@ class Builds:
         self.by_content: list[bool] = []
         self.held: list[str] = []
         self._lab = lab
-        patch.setattr(build, "build_kernel", self._build)
-        patch.setattr(gate, "checkout", self._checkout)
+        patch.setattr(kernels, "build_kernel", self._build)
+        patch.setattr(kernels, "checkout", self._checkout)
         patch.setattr(source, "open_tree", _tree)
 
     @contextmanager

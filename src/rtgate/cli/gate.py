@@ -4,38 +4,25 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rtgate import files, site
 from rtgate.board import boards
 from rtgate.board.boards import Board
-from rtgate.board.boot import ArmName, TimeBase
-from rtgate.cli import build, command_options, requests
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.cli import command_options, requests
+from rtgate.errors import ConfigError
 from rtgate.judge.thresholds import load_thresholds
-from rtgate.judge.verdict import Verdict
-from rtgate.kernel import artefacts, source
-from rtgate.kernel.checkout import checkout
-from rtgate.kernel.source import Tree
-from rtgate.measure.profiles import profile
-from rtgate.report.notices import say, step
-from rtgate.tools.registry import TOOLS
 from rtgate.workflow.archive import history_url
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
-from rtgate.workflow.placebo_notice import Compared, notices
-from rtgate.workflow.placebos import compiler_of
+from rtgate.workflow.gate import run_gate, tell_placebos
+from rtgate.workflow.kernels import Sources, baseline_of, candidate_of
 from rtgate.workflow.report_directory import check_ours, locked, replacing
-from rtgate.workflow.sequential import PROCEDURES, ComparisonOptions, Measured, run_comparison
+from rtgate.workflow.sequential import PROCEDURES, ComparisonOptions, Measured
 from rtgate.workflow.suite_process import SuiteOptions, Suites, prepared
-from rtgate.workflow.tracing import trace
-from rtgate.workflow.verdicts import grounds, harmless
+from rtgate.workflow.verdicts import grounds
 
 _DESCRIPTION = """\
 Gate a kernel: build it, boot it on a board, measure it, judge the measurements against thresholds.yaml, and write a
@@ -95,11 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
         board = boards.board(arguments.board)
         kernels = _kernels(arguments, board)
         suites = prepared(options, kernels, output, requests.criteria(arguments))
-        _tell_placebos(arguments, suites)
+        tell_placebos(suites, _remedy(arguments))
         with replacing(output):
-            measured = run_comparison(suites, _comparison_options(arguments))
-            if _traceable(arguments, board, kernels):
-                measured = _explained(suites, measured)
+            measured = run_gate(suites, _comparison_options(arguments), explain=not arguments.no_explain)
             return _end(suites, measured)
 
 
@@ -109,34 +94,9 @@ def _comparison_options(arguments: argparse.Namespace) -> ComparisonOptions:
     )
 
 
-def _tell_placebos(arguments: argparse.Namespace, suites: Suites) -> None:
-    """Say which placebos the comparisons will use, and what they do without."""
-    baselines = [arm for arm in suites.arms if (arm.name, arm.time) == (ArmName.BASELINE, TimeBase.VIRTUAL)]
-    if not baselines:
-        return
-    tree, commit = arguments.tree or "DIR", f" --commit {arguments.base}" if arguments.base else ""
-    compared = Compared(
-        arms=baselines,
-        compiler=compiler_of(artefacts.load(suites.kernels["baseline"]).toolchain or ""),
-        profile=suites.options.profile,
-        select=suites.options.select,
-        remedy=f"--tree {tree}{commit}",
-    )
-    for sentence in notices(compared, harmless()):
-        say(sentence)
-
-
-def _beside(arguments: argparse.Namespace, board: Board, kernels: Mapping[str, Path]) -> tuple[str, ...]:
-    """Return the boards that the profile measures with this one: two kernels on virtual time, tuned as any."""
-    plain = arguments.console in {None, "virtual"} and board.virtual and arguments.tuning == "default"
-    return profile(arguments.profile, TOOLS).beside(board.name) if plain and len(kernels) > 1 else ()
-
-
-def _explained(suites: Suites, measured: Measured) -> Measured:
-    """Trace what ran, and judge again with what that shows."""
-    with step("tracing what ran"):
-        traced = _traced(suites, measured.judging.verdicts)
-    return replace(measured, judging=suites.judge()) if traced else measured
+def _remedy(arguments: argparse.Namespace) -> str:
+    """Return how `rtgate placebos learn` is told the baseline's source."""
+    return f"--tree {arguments.tree or 'DIR'}" + (f" --commit {arguments.base}" if arguments.base else "")
 
 
 def _end(suites: Suites, measured: Measured) -> int:
@@ -188,58 +148,15 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
         return {**kernels, "candidate": arguments.kernel}
     if arguments.console and arguments.console not in _OURS and not arguments.tree:
         return kernels  # a live console runs a kernel of its own
-    name = arguments.build or board.build
-    _check_build(name, board)
-    if arguments.base:
-        with _at(arguments, "base") as tree:
-            kernels["baseline"] = _built(name, arguments, tree, "baseline")
-    with _at(arguments, "candidate") as tree:
-        kernels["candidate"] = _built(name, arguments, tree, "candidate")
+    sources = Sources(
+        build=arguments.build or "",
+        tree=arguments.tree,
+        base=arguments.base or "",
+        candidate=arguments.candidate or "",
+        patches=arguments.patches,
+    )
+    sources.description(board)  # before minutes go into a build that the board cannot run
+    if sources.base:
+        kernels["baseline"] = baseline_of(sources, board)
+    kernels["candidate"] = candidate_of(sources, board)
     return kernels
-
-
-def _check_build(name: str, board: Board) -> None:
-    """Refuse a build for another architecture before minutes go into it."""
-    if not name:
-        raise ConfigError(f"{board.name} has no build of its own: name one (--build), or a built kernel (--kernel)")
-    description = build.find_description(name)
-    if description.arch != board.arch:
-        raise ConfigError(
-            f"{description.path} is for {description.arch}, {board.name} is {board.arch}: name another build with "
-            f"--build (default: {board.build})"
-        )
-
-
-@contextmanager
-def _at(arguments: argparse.Namespace, label: str) -> Iterator[Tree | None]:
-    """Yield the source of an arm, which no other gate changes until the block is left; None for Debian's."""
-    reference = getattr(arguments, label)
-    if reference:
-        with checkout(arguments.tree, reference, label, say) as tree:
-            yield tree
-    else:
-        yield source.open_tree(arguments.tree) if arguments.tree else None
-
-
-def _built(name: str, arguments: argparse.Namespace, tree: Tree | None, arm: str) -> Path:
-    patches = arguments.patches if arm == ArmName.CANDIDATE else None
-    marks = [patches.resolve().name] if patches else []
-    directory = Path("build") / "-".join([name.removesuffix(".yaml").rpartition("/")[2], *marks])
-    # Only the default build has one content in all gates of one release of rtgate.
-    own = tree is not None or patches is not None
-    with step(f"building {name}" + (f" ({arm})" if arguments.base else "")):
-        return build.build_kernel(name, tree, directory, patches, by_content=own).directory
-
-
-def _traceable(arguments: argparse.Namespace, board: Board, kernels: Mapping[str, Path]) -> bool:
-    asked = not arguments.no_explain and arguments.console in {None, "virtual"}
-    return asked and board.virtual and set(kernels) == {"baseline", "candidate"}
-
-
-def _traced(suites: Suites, verdicts: Sequence[Verdict]) -> bool:
-    """Trace, if it can be done: what is judged already must not get lost for it."""
-    try:
-        return trace(suites.boards, suites.kernels, suites.records, verdicts)
-    except InfrastructureError as error:
-        print(f"rtgate: not traced: {error}", file=sys.stderr)
-        return False

@@ -9,9 +9,10 @@ from typing import Any
 
 from rtgate import site
 from rtgate.cli import command_options
-from rtgate.cli.build import find_description, open_tree, shown
 from rtgate.kernel.build import Options
 from rtgate.kernel.modules import build_modules
+from rtgate.report.build_progress import shown
+from rtgate.workflow.kernels import find_description, open_tree
 
 _DESCRIPTION = """\
 Build kernel modules outside the tree against a build of kernel-configs/, with the same tree, configuration and

@@ -13,7 +13,6 @@ from typing import Any
 from rtgate import site
 from rtgate.board import boards
 from rtgate.cli import command_options, shared_options
-from rtgate.cli.build import find_description
 from rtgate.errors import ConfigError, Interrupted
 from rtgate.kernel import source
 from rtgate.kernel.checkout import checkout
@@ -22,6 +21,7 @@ from rtgate.kernel.source import Tree
 from rtgate.measure.profiles import seeds
 from rtgate.report.notices import say
 from rtgate.workflow import placebos
+from rtgate.workflow.kernels import find_description
 
 _FILE = "placebos.yaml"
 _DESCRIPTION = """\

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""How a kernel's build goes: a bar on a terminal, elsewhere a line now and then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from rtgate.kernel.build import Listener
+from rtgate.report.notices import heard, reminder, silence
+from rtgate.report.progress import estimate
+
+
+@contextmanager
+def shown(name: str, *, quiet: bool) -> Iterator[Listener]:
+    """Show how a build goes: a bar on a terminal, else a line now and then."""
+    console = Console(stderr=True, highlight=False)
+    if quiet:
+        yield Listener()
+    elif console.is_terminal:
+        with _bar(name, console) as listener:
+            yield listener
+    else:
+        lines = _Lines(name, console)
+        with reminder(lines.going_on, lines.line):
+            yield Listener(lines.notice, lines.progress)
+
+
+@contextmanager
+def _bar(name: str, console: Console) -> Iterator[Listener]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    left = (TextColumn("{task.fields[left]}"), TextColumn("{task.fields[file]}"))
+    with silence(), Progress(*columns, *left, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=None, file="", left="")
+        began = time.monotonic()
+
+        def progress(done: int, total: int | None, file: str) -> None:
+            left = "" if total is None else estimate(time.monotonic() - began, done, total)
+            bar.update(task, completed=done, total=total, file=file, left=left)
+
+        def notice(text: str) -> None:
+            bar.print(text, markup=False, soft_wrap=True)
+
+        yield Listener(notice, progress)
+
+
+class _Lines:
+    """Progress for logs: a line where nothing was said for a while."""
+
+    def __init__(self, name: str, console: Console) -> None:
+        self._console = console
+        self._now = f"building {name}", time.monotonic()
+        self._first: tuple[float, int] | None = None
+
+    def notice(self, text: str) -> None:
+        self._now = text, time.monotonic()
+        self.line(text)
+        heard()
+
+    def progress(self, done: int, total: int | None, file: str) -> None:
+        now = time.monotonic()
+        # Files before the first line were made while the build was starting: they say nothing about its speed.
+        began, already = self._first or (now, done)
+        self._first = began, already
+        count = f"{done}" if total is None else f"{done} of {total}"
+        left = "" if total is None else estimate(now - began, done - already, total - already)
+        self._now = f"{', '.join(filter(None, (count, left)))}: {file}", now
+
+    def going_on(self) -> str:
+        text, began = self._now
+        return f"{text} ... {time.monotonic() - began:.0f} s"
+
+    def line(self, text: str) -> None:
+        self._console.print(text, markup=False, soft_wrap=True)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""From a board and what names its kernels to built ones: commits of a tree, a working tree, Debian's source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtgate import site
+from rtgate.board.boards import Board
+from rtgate.board.boot import ArmName
+from rtgate.errors import ConfigError
+from rtgate.kernel import build as kernel_build
+from rtgate.kernel import source
+from rtgate.kernel.artefacts import KernelBuild
+from rtgate.kernel.checkout import checkout
+from rtgate.kernel.configuration import BuildDescription, load_description
+from rtgate.kernel.source import Tree
+from rtgate.report.build_progress import shown
+from rtgate.report.notices import say, step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What the kernels of a gate are built from.
+
+    Attributes:
+        build: an entry of kernel-configs/, or a path; empty for the board's own.
+        tree: kernel source; None for Debian's.
+        base: a commit of the tree that is the baseline; empty for none.
+        candidate: a commit of the tree; empty for the working tree.
+        patches: a series that is applied to the candidate.
+    """
+
+    build: str = ""
+    tree: Path | None = None
+    base: str = ""
+    candidate: str = ""
+    patches: Path | None = None
+
+    def description(self, board: Board) -> BuildDescription:
+        """Return the build for a board. Raises ConfigError: there is none, or it is for another architecture."""
+        name = self.build or board.build
+        if not name:
+            raise ConfigError(f"{board.name} has no build of its own: name one (--build), or a built kernel (--kernel)")
+        description = find_description(name)
+        if description.arch != board.arch:
+            raise ConfigError(
+                f"{description.path} is for {description.arch}, {board.name} is {board.arch}: name another build with "
+                f"--build (default: {board.build})"
+            )
+        return description
+
+
+def baseline_of(sources: Sources, board: Board) -> Path:
+    """Build the base; return the build's directory. Raises as `kernel.build.build` and `checkout`."""
+    return _built(sources, board, ArmName.BASELINE)
+
+
+def candidate_of(sources: Sources, board: Board) -> Path:
+    """Build the candidate; return the build's directory. Raises as `kernel.build.build` and `checkout`."""
+    return _built(sources, board, ArmName.CANDIDATE)
+
+
+def _built(sources: Sources, board: Board, arm: ArmName) -> Path:
+    description = sources.description(board)
+    patches = sources.patches if arm is ArmName.CANDIDATE else None
+    marks = [patches.resolve().name] if patches else []
+    directory = Path("build") / "-".join([description.name, *marks])
+    # Only the default build has one content in all gates of one release of rtgate.
+    own = sources.tree is not None or patches is not None
+    title = f"building {description.name}" + (f" ({arm.value})" if sources.base else "")
+    with _source(sources, arm) as tree, step(title):
+        return build_kernel(sources.build or board.build, tree, directory, patches, by_content=own).directory
+
+
+@contextmanager
+def _source(sources: Sources, arm: ArmName) -> Iterator[Tree | None]:
+    """Yield the source of a kernel, which no other gate changes until the block is left; None for Debian's."""
+    label, reference = ("base", sources.base) if arm is ArmName.BASELINE else ("candidate", sources.candidate)
+    if reference and sources.tree:
+        with checkout(sources.tree, reference, label, say) as tree:
+            yield tree
+    else:
+        yield source.open_tree(sources.tree) if sources.tree else None
+
+
+def build_kernel(
+    name: str, tree: Tree | None, output: Path, patches: Path | None = None, *, by_content: bool = False
+) -> KernelBuild:
+    """Build with progress shown; `tree` None is the pinned Debian source. Raises as `kernel.build.build`.
+
+    With `by_content` the directory's name is `output` with a digest of all that goes into the build.
+    """
+    description = find_description(name)
+    build = kernel_build.build_by_content if by_content else kernel_build.build
+    with shown(description.name, quiet=False) as listener:
+        options = kernel_build.Options(patches=patches, listener=listener)
+        return build(description, tree or open_tree(None, listener), output, options)
+
+
+def find_description(name: str) -> BuildDescription:
+    """Return the build of this name, or of this path if it ends in `.yaml`.
+
+    Raises:
+        ConfigError: no such build, or a mistake in it.
+    """
+    path = Path(name) if name.endswith(".yaml") else site.find("kernel-configs", f"{name}.yaml")
+    return load_description(path)
+
+
+def open_tree(path: Path | None, listener: kernel_build.Listener) -> Tree:
+    """Return the source of a build, None for the pinned Debian package; warnings go to standard error."""
+    tree = source.open_tree(path) if path else source.default_tree(listener.notice)
+    for warning in tree.warnings:
+        say(f"warning: {warning}")
+    return tree
