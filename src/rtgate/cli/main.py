@@ -28,6 +28,7 @@ _GROUPS = {
     },
     "measure": {
         "gate": "build, measure, judge, report",
+        "review": "gate a merge request, and answer it",
         "measure": "measure built kernels, judge nothing",
         "demo": "gate a kernel that is slow on purpose",
         "soak": "measure for hours, in chunks",

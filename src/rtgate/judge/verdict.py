@@ -46,6 +46,7 @@ class Kind(Enum):
     INCONCLUSIVE = "inconclusive"
     FAULT = "kernel fault"
     FLAVOUR = "flavour"
+    BUILD = "build"
     BOOT = "boot"
     HANG = "hang"
     VALIDITY = "validity"

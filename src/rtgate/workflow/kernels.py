@@ -64,6 +64,19 @@ def candidate_of(sources: Sources, board: Board) -> Path:
     return _built(sources, board, ArmName.CANDIDATE)
 
 
+def build_commit(build: str, repository: Path, commit: str, label: str) -> Path:
+    """Build a commit of a repository; return the build's directory, which is named by its content.
+
+    Kernels with one `label` share a place for their sources, so a change builds only what it touches.
+
+    Raises:
+        BuildError, ConfigError, InfrastructureError: as `kernel.build.build` and `checkout`.
+    """
+    name = find_description(build).name
+    with checkout(repository, commit, label, say) as tree, step(f"building {name} ({label})"):
+        return build_kernel(build, tree, Path("build") / name, by_content=True).directory
+
+
 def _built(sources: Sources, board: Board, arm: ArmName) -> Path:
     description = sources.description(board)
     patches = sources.patches if arm is ArmName.CANDIDATE else None

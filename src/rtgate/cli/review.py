@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate review`: gate a merge request, and answer it where its author reads."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rtgate.cli import command_options
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge.merge_request import Forge, MergeRequest
+from rtgate.report.notices import say, step
+from rtgate.workflow.archive import history_url
+from rtgate.workflow.review import ReviewRequest, review
+
+_DESCRIPTION = """\
+Gate a merge request: merge it into its target branch, build both kernels, screen them on virtual time, judge everything
+together, and answer. What is measured says .rtgate/policy.yaml of the target branch; without one it is the board
+virt-arm64. The merge request's own .rtgate/ does not count.
+
+The report's directory gets index.html, junit.xml and verdict.json as from `rtgate gate`, and the answer as note.md and
+note.txt.
+
+examples:
+  rtgate review --base origin/main --head HEAD        two commits of the clone in this directory
+  rtgate review --tree ~/linux --base v6.12 --head my-branch -o review
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "review",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--tree", type=Path, default=Path(), metavar="DIR", help="the clone (default: this directory)")
+    parser.add_argument("--base", metavar="REF", help="the tip of the target branch")
+    parser.add_argument("--head", metavar="REF", help="the last commit of what is proposed")
+    parser.add_argument("--report-url", default="", metavar="URL", help="where people will find the report")
+    command_options.history(parser)
+    command_options.report(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    forge = _forge(arguments)
+    asked = forge.merge_request() if forge else MergeRequest(base=arguments.base, head=arguments.head)
+    request = ReviewRequest(
+        merge_request=asked,
+        tree=arguments.tree.absolute(),
+        output=arguments.output.absolute(),
+        history=history_url(arguments.history),
+        report_url=arguments.report_url,
+    )
+    answer = review(request)
+    if forge is None:
+        print(f"answer: {request.output / 'note.md'}")
+        return answer.exit_code
+    try:
+        with step("publishing the answer"):
+            forge.publish(answer)
+    except (ConfigError, InfrastructureError) as error:
+        say(f"{error}; the answer is in {request.output / 'note.md'}")
+        return answer.exit_code or error.exit_code
+    return answer.exit_code
+
+
+def _forge(arguments: argparse.Namespace) -> Forge | None:
+    if not (arguments.base and arguments.head):
+        raise ConfigError("name the commits: --base (the tip of the target branch) and --head (what is proposed)")
+    return None

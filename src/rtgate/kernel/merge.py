@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""What a merge request would make of its target branch: the result of merging, without touching a work tree.
+
+`git merge-tree --write-tree` (git 2.38) merges in the object store alone, so nobody's index, branch or file changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtgate import process
+from rtgate.errors import BuildError, ConfigError
+
+_AUTHOR = {
+    name: value
+    for who in ("AUTHOR", "COMMITTER")
+    for name, value in (
+        (f"GIT_{who}_NAME", "rtgate"),
+        (f"GIT_{who}_EMAIL", "rtgate@localhost"),
+        (f"GIT_{who}_DATE", "2000-01-01T00:00:00Z"),
+    )
+}
+
+
+class ConflictError(BuildError):
+    """A merge request does not merge into its target branch: its author has to rebase it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commits:
+    """The two commits that are compared, in full.
+
+    Attributes:
+        base: what the target branch has.
+        head: the last commit that is proposed.
+        candidate: what it would have after the merge.
+        subject: the first line of `head`.
+    """
+
+    base: str
+    head: str
+    candidate: str
+    subject: str
+
+
+def commit_of(tree: Path, reference: str) -> str:
+    """Return the full name of a commit. Raises ConfigError: it is not there."""
+    found = process.attempt(
+        [*_git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"]
+    )
+    if found.returncode != 0:
+        raise ConfigError(f"{tree} has no commit {reference!r} (a shallow clone? try: git fetch --unshallow)")
+    return found.stdout.strip()
+
+
+def merged(tree: Path, base: str, head: str) -> Commits:
+    """Return the commits to compare where `head` is to be merged into `base`.
+
+    The merge is a commit that no branch names. The same two commits make the same merge, on any machine.
+
+    Raises:
+        ConfigError: a commit is not there, or there is nothing to merge.
+        ConflictError: they do not merge; the message names the files.
+        InfrastructureError: git is older than 2.38, or fails.
+    """
+    git, base, head = _git(tree), commit_of(tree, base), commit_of(tree, head)
+    if _is_ancestor(git, head, base):
+        raise ConfigError(f"{head[:12]} is in {base[:12]} already: there is nothing to review")
+    subject = process.output([*git, "log", "-1", "--format=%s", head]).strip()
+    if _is_ancestor(git, base, head):
+        return Commits(base=base, head=head, candidate=head, subject=subject)
+    done = process.attempt([*git, "merge-tree", "--write-tree", "--name-only", "--no-messages", base, head])
+    if done.returncode == 1:
+        files = sorted(set(done.stdout.splitlines()[1:]) - {""})
+        shown = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
+        raise ConflictError(f"{head[:12]} does not merge into {base[:12]}: conflicts in {shown}: rebase it")
+    if done.returncode:
+        raise ConfigError(f"{head[:12]} cannot be merged into {base[:12]}: {done.stderr.strip()[:300]}")
+    arguments = [*git, "commit-tree", done.stdout.split()[0], "-p", base, "-p", head, "-m", f"merge {head[:12]}"]
+    candidate = process.output(arguments, environment=_AUTHOR).strip()
+    return Commits(base=base, head=head, candidate=candidate, subject=subject)
+
+
+def changed_files(tree: Path, commits: Commits, directory: str) -> Sequence[str]:
+    """Return the files below a directory that differ between the two commits."""
+    arguments = ["diff", "--name-only", "-z", commits.base, commits.candidate, "--", directory]
+    return [name for name in process.output([*_git(tree), *arguments]).split("\0") if name]
+
+
+def export(tree: Path, commit: str, directory: str, place: Path) -> bool:
+    """Write a directory of a commit below `place`; return whether the commit has it. Links are left out.
+
+    Raises InfrastructureError: git fails.
+    """
+    listed = process.output([*_git(tree), "ls-tree", "-r", "-z", "--full-tree", commit, "--", f"{directory}/"])
+    for entry in filter(None, listed.split("\0")):
+        about, _, name = entry.partition("\t")
+        mode, kind, blob = about.split()
+        if kind == "blob" and mode != "120000":
+            path = place / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(process.output([*_git(tree), "cat-file", "blob", blob]), encoding="utf-8")
+            path.chmod(0o755 if mode == "100755" else 0o644)
+    return bool(listed)
+
+
+def _git(tree: Path) -> list[str]:
+    return ["git", "-c", "safe.directory=*", "-C", str(tree)]
+
+
+def _is_ancestor(git: list[str], one: str, other: str) -> bool:
+    return process.attempt([*git, "merge-base", "--is-ancestor", one, other]).returncode == 0

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""The answer to a merge request, before anybody decides how it looks: made from one list of verdicts.
+
+A merge request is not trusted, and neither is what its kernel printed. Titles, branches, file names and sentences of
+verdicts are therefore kept apart from what is ours, and each form of the note makes them harmless in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rtgate.judge.verdict import Kind, Status, Verdict, is_open
+from rtgate.records.record import Record
+from rtgate.report import table
+from rtgate.report.cases import CaseReport, cases
+from rtgate.report.outcome import outcome
+from rtgate.report.text import plain
+
+_MOST_ROWS = 40
+_MOST_LINES = 60  # of one section: nobody reads further, and the report has the rest
+_HEADINGS = _KERNEL, _LAB, _UNDECIDED, _SLOWER, _RULED_OUT = (
+    "What is wrong with the kernel",
+    "What went wrong in the lab, or in a measurement",
+    "What could not be decided",
+    "Slower for certain, by less than what blocks",
+    "What the boots rule out",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What was reviewed.
+
+    Attributes:
+        name, title, target: as `forge.merge_request.MergeRequest` has them.
+        base, candidate: the commits that were compared, in full.
+        subject: the first line of the last commit.
+        edits: files of the policy that the merge request changes, and that did not count.
+        reproduce: commands.
+        report: URL of the report; empty for none.
+    """
+
+    base: str
+    candidate: str
+    subject: str = ""
+    name: str = ""
+    title: str = ""
+    target: str = ""
+    edits: tuple[str, ...] = ()
+    reproduce: tuple[str, ...] = ()
+    report: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading of ours, and lines that may hold anything."""
+
+    heading: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A note, before anybody decides how it looks.
+
+    Attributes:
+        headline: status and meaning, and the exit code.
+        about: what was reviewed.
+        columns, rows: of the table of cases; boards and cases are names of trusted files.
+        left_out: what is not in the table, in a sentence; empty for nothing.
+    """
+
+    headline: str
+    about: About
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    left_out: str = ""
+    sections: tuple[Section, ...] = field(default_factory=tuple)
+
+
+def note(about: About, records: Sequence[Record], verdicts: Sequence[Verdict], code: int) -> Note:
+    """Return the note of a review that ended with an exit code."""
+    found = cases(records, verdicts)
+    told = outcome(found, code)
+    rows = [row for shown in table.tables([one for one in found if one.records]) for row in _rows(shown)]
+    hidden = len(rows) - _MOST_ROWS
+    return Note(
+        headline=f"{told.status.value}: {told.meaning} (exit code {code})",
+        about=about,
+        columns=("status", "board", "case", "figure", "baseline", "candidate", "change", "limit"),
+        rows=tuple(rows[:_MOST_ROWS]),
+        left_out=f"{hidden} further rows are in the report." if hidden > 0 else "",
+        sections=tuple(_sections(found)),
+    )
+
+
+def _rows(shown: table.Table) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a board whose kernels were compared; what was measured alone has no change to show."""
+    if "change" not in shown.columns:
+        return
+    for row in shown.rows:
+        name, *figures = row.cells[:5]
+        status = row.status.value if row.status else ""
+        yield (status, row.case.board if status else "", row.case.case if status else "", name, *figures)
+
+
+def _sections(found: Sequence[CaseReport]) -> Iterator[Section]:
+    """Yield what is to be read, each line with its board and case: the kernel's part first, then the lab's."""
+    causes = [(_heading(verdict), case, verdict) for case in found for verdict in case.causes]
+    for heading in _HEADINGS:
+        lines = [line for under, case, one in causes if under == heading for line in _lines(case, one)]
+        more = len(lines) - _MOST_LINES
+        if lines:
+            rest = [f"({more} further lines are in the report)"] if more > 0 else []
+            yield Section(heading, (*lines[:_MOST_LINES], *rest))
+
+
+def _heading(verdict: Verdict) -> str:
+    """Return what a verdict is listed below; empty for a limit that is kept, and what else nobody has to read."""
+    if verdict.status is Status.FAIL:
+        return _KERNEL
+    if verdict.status in {Status.MISS, Status.ERROR}:
+        return _LAB
+    if is_open(verdict):
+        return _UNDECIDED
+    return {Kind.SLOWER: _SLOWER, Kind.NO_WORSE: _RULED_OUT}.get(verdict.kind, "")
+
+
+def _lines(case: CaseReport, verdict: Verdict) -> Iterator[str]:
+    where = " ".join(part for part in (case.board, case.case) if part)
+    first, *more = plain(verdict.sentence).split("\n")
+    yield f"{verdict.status.value} {where}: {first}" if where else f"{verdict.status.value}: {first}"
+    yield from (f"  {line.strip()}" for line in more)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""The note on a merge request as plain text, for Gerrit and for mail."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from rtgate.report.note import About, Note
+from rtgate.report.text import plain
+
+WIDTH = 77  # columns; a mail that quotes the note stays below 80
+
+
+def as_text(shown: Note) -> str:
+    """Return the note as plain text; only a word that is longer by itself goes beyond `WIDTH`."""
+    return "\n\n".join("\n".join(lines) for lines in _parts(shown)) + "\n"
+
+
+def _parts(shown: Note) -> Iterator[list[str]]:
+    about = shown.about
+    yield _folded(shown.headline)
+    yield [line for text in _about(about) for line in _folded(text)]
+    if about.edits:
+        edits = ", ".join(map(_line, about.edits))
+        yield _folded(f"It changes {edits}: the files of the target branch counted.")
+    if shown.rows:
+        yield list(_table(shown))
+    if shown.left_out:
+        yield [shown.left_out]
+    for section in shown.sections:
+        yield [f"{section.heading}:", *(part for line in section.lines for part in _folded(line, "  "))]
+    if about.reproduce:
+        yield ["The same here:", *(f"  {line}" for line in about.reproduce)]
+    if about.report:
+        yield [f"Report: {about.report}"]
+
+
+def _about(about: About) -> Iterator[str]:
+    what = " ".join(part for part in (about.name, _line(about.title or about.subject)) if part)
+    if what:
+        yield what
+    where = f" of {_line(about.target)}" if about.target else ""
+    yield f"baseline {about.base[:12]}{where}, candidate {about.candidate[:12]}"
+
+
+def _table(shown: Note) -> Iterator[str]:
+    """Yield the cases, each with its figures below it: one line would be too long for a mail."""
+    for status, board, case, figure, baseline, candidate, change, limit in shown.rows:
+        if status:
+            yield f"{status:<5} {board} {case}"
+        limited = "" if limit == "-" else f", limit {limit}"
+        yield f"      {figure}: {baseline} -> {candidate} ({change}){limited}"
+
+
+def _line(text: str) -> str:
+    return " ".join(plain(text).split())
+
+
+def _folded(text: str, indent: str = "") -> list[str]:
+    clean = plain(text).replace("\n", " ")
+    first = indent + " " * (len(clean) - len(clean.lstrip()))
+    return textwrap.wrap(
+        clean.strip(),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=first + indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [""]

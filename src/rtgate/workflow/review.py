@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+"""A merge request from its commits to the answer: merge, build, screen, judge all as one family, report."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtgate import files
+from rtgate.errors import BuildError, InfrastructureError
+from rtgate.forge.merge_request import Answer, MergeRequest
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.kernel.merge import Commits, ConflictError, changed_files, export, merged
+from rtgate.records import record as records_file
+from rtgate.report.note import About, note
+from rtgate.report.note_markdown import as_markdown
+from rtgate.report.note_text import as_text
+from rtgate.report.notices import say
+from rtgate.workflow.budget import DEFAULT, Budget, minutes
+from rtgate.workflow.conclusion import Ending, finish
+from rtgate.workflow.gate import run_gate, tell_placebos
+from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
+from rtgate.workflow.kernels import build_commit
+from rtgate.workflow.policy import Policy, Screen, read_policy
+from rtgate.workflow.report_directory import check_ours, locked, replacing
+from rtgate.workflow.sequential import ComparisonOptions
+from rtgate.workflow.suite_process import SuiteOptions, prepared
+from rtgate.workflow.verdict_file import read_verdicts
+
+POLICY_DIRECTORY = ".rtgate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewRequest:
+    """What is reviewed, and where it is left.
+
+    Attributes:
+        tree: a clone that has the commits of the merge request.
+        output: directory of the report.
+        history: URL of the history that gets the records; None for none.
+        report_url: where people will find the report; empty for nowhere.
+    """
+
+    merge_request: MergeRequest
+    tree: Path
+    output: Path
+    history: str | None = None
+    report_url: str = ""
+
+
+def review(request: ReviewRequest) -> Answer:
+    """Review a merge request; return the answer, which is in the report's directory, too.
+
+    What the kernel of the merge request does wrong is in the answer, from a conflict to a regression.
+
+    Raises:
+        ConfigError: a commit is missing, or a file of the target branch is wrong.
+        InfrastructureError: git fails, or the directory cannot be written.
+    """
+    output = request.output
+    check_ours(output)
+    with locked(output):
+        files.require_free_space(output)
+        try:
+            commits = _commits(request)
+        except ConflictError as error:
+            with replacing(output):
+                return _conflict(request, str(error))
+        with _policy(request.tree, commits) as policy, replacing(output):
+            verdicts = [*_screened(request, commits, policy), *_built(request.tree, commits, policy)]
+            return _concluded(request, commits, policy, verdicts)
+
+
+def _commits(request: ReviewRequest) -> Commits:
+    asked = request.merge_request
+    commits = merged(request.tree, asked.base, asked.head)
+    say(f"baseline {commits.base[:12]}, candidate {commits.candidate[:12]}: {commits.subject}")
+    return commits
+
+
+@contextmanager
+def _policy(tree: Path, commits: Commits) -> Iterator[Policy]:
+    """Yield the policy of the target branch; within the block its boards, limits and profiles are the repository's.
+
+    What the merge request has of its own in the same directory is not read.
+    """
+    before = os.environ.get("RTGATE_TREE")
+    with tempfile.TemporaryDirectory(prefix="rtgate-policy-") as name:
+        export(tree, commits.base, POLICY_DIRECTORY, Path(name))
+        os.environ["RTGATE_TREE"] = name
+        try:
+            yield read_policy()
+        finally:
+            if before is None:
+                del os.environ["RTGATE_TREE"]
+            else:
+                os.environ["RTGATE_TREE"] = before
+
+
+def _screened(request: ReviewRequest, commits: Commits, policy: Policy) -> Iterator[Verdict]:
+    """Measure on every board on virtual time; yield what is said of a board that has no verdicts of its own."""
+    for screen in policy.screens:
+        try:
+            baseline = build_commit(screen.build, request.tree, commits.base, "base")
+        except BuildError as error:
+            yield _verdict(screen.board, Status.MISS, Kind.BUILD, f"the baseline cannot be built: {error}")
+            continue
+        try:
+            candidate = build_commit(screen.build, request.tree, commits.candidate, "candidate")
+        except BuildError as error:
+            yield _verdict(screen.board, Status.FAIL, Kind.BUILD, str(error))
+            continue
+        yield from _measured(request, screen, {"baseline": baseline, "candidate": candidate})
+
+
+def _measured(request: ReviewRequest, screen: Screen, kernels: dict[str, Path]) -> Iterator[Verdict]:
+    options = SuiteOptions(board=screen.board, profile=screen.profile, select=screen.select)
+    try:
+        suites = prepared(options, kernels, request.output, Criteria(history=request.history))
+        tell_placebos(suites, f"--tree {request.tree}")
+        whole = run_gate(suites, ComparisonOptions(budget=Budget(minutes(DEFAULT))), explain=True).whole
+    except InfrastructureError as error:
+        yield _verdict(screen.board, Status.MISS, Kind.LAB, f"not measured: {error}")
+    else:
+        if not whole:
+            sentence = f"not everything was measured: see {request.output.name}/measure.log"
+            yield _verdict(screen.board, Status.MISS, Kind.LAB, sentence)
+
+
+def _built(tree: Path, commits: Commits, policy: Policy) -> Iterator[Verdict]:
+    """Build what is not booted; yield what does not build, unless the baseline does not either."""
+    for name in policy.builds:
+        try:
+            build_commit(name, tree, commits.candidate, "candidate")
+        except BuildError as error:
+            yield from _blamed(name, tree, commits, error)
+
+
+def _blamed(name: str, tree: Path, commits: Commits, error: BuildError) -> Iterator[Verdict]:
+    try:
+        build_commit(name, tree, commits.base, "base")
+    except BuildError:
+        yield _verdict("", Status.MISS, Kind.BUILD, f"{name} can be built neither before nor after: {error}")
+    else:
+        yield _verdict("", Status.FAIL, Kind.BUILD, f"{name}: {error}")
+
+
+def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, others: Sequence[Verdict]) -> Answer:
+    """Judge everything together, write report and answer."""
+    output, records = request.output, request.output / "records"
+    records.mkdir(exist_ok=True)
+    judging = judge_run(JudgingRequest(records=records))
+    judging.verdicts += others
+    judging.write(output / "verdict.json", records)
+    ending = Ending(whole=judging.whole, allow_unjudged=policy.unproven, history=request.history)
+    code = finish(output, judging.verdicts, ending)
+    verdicts, _ = read_verdicts(output / "verdict.json", records)  # with what went wrong while reporting
+    about = _about(request, commits)
+    return _answer(output, about, verdicts, code)
+
+
+def _conflict(request: ReviewRequest, sentence: str) -> Answer:
+    """Answer a merge request that does not merge: nothing was built or measured."""
+    verdict = _verdict("", Status.FAIL, Kind.BUILD, sentence)
+    output, asked = request.output, request.merge_request
+    (output / "records").mkdir(exist_ok=True)
+    judging = judge_run(JudgingRequest(records=output / "records"))
+    judging.verdicts.append(verdict)
+    judging.write(output / "verdict.json", output / "records")
+    code = finish(output, judging.verdicts, Ending(whole=True, page=False))
+    about = About(base=asked.base, candidate=asked.head, name=asked.name, title=asked.title, target=asked.target)
+    return _answer(output, about, [verdict], code)
+
+
+def _about(request: ReviewRequest, commits: Commits) -> About:
+    asked = request.merge_request
+    return About(
+        base=commits.base,
+        candidate=commits.candidate,
+        subject=commits.subject,
+        name=asked.name,
+        title=asked.title,
+        target=asked.target,
+        edits=tuple(changed_files(request.tree, commits, POLICY_DIRECTORY)),
+        reproduce=(f"rtgate review --tree . --base {commits.base[:12]} --head {commits.head[:12]}",),
+        report=request.report_url,
+    )
+
+
+def _answer(output: Path, about: About, verdicts: Sequence[Verdict], code: int) -> Answer:
+    shown = note(about, list(records_file.read_all(output / "records")), verdicts, code)
+    answer = Answer(exit_code=code, markdown=as_markdown(shown), text=as_text(shown))
+    files.write_text(output / "note.md", answer.markdown)
+    files.write_text(output / "note.txt", answer.text)
+    return answer
+
+
+def _verdict(board: str, status: Status, kind: Kind, sentence: str) -> Verdict:
+    say(sentence.partition("\n")[0])
+    return Verdict(status=status, kind=kind, sentence=sentence, board=board, arm="", flavour="", case="")
