@@ -71,14 +71,14 @@ def merged(tree: Path, base: str, head: str) -> Commits:
     subject = process.output([*git, "log", "-1", "--format=%s", head]).strip()
     if _is_ancestor(git, base, head):
         return Commits(base=base, head=head, candidate=head, subject=subject)
-    done = process.attempt([*git, "merge-tree", "--write-tree", "--name-only", "--no-messages", base, head])
+    done = process.attempt([*git, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", base, head])
     if done.returncode == 1:
-        files = sorted(set(done.stdout.splitlines()[1:]) - {""})
+        files = sorted(set(done.stdout.split("\0")[1:]) - {""})
         shown = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
         raise ConflictError(f"{head[:12]} does not merge into {base[:12]}: conflicts in {shown}: rebase it")
     if done.returncode:
         raise ConfigError(f"{head[:12]} cannot be merged into {base[:12]}: {done.stderr.strip()[:300]}")
-    arguments = [*git, "commit-tree", done.stdout.split()[0], "-p", base, "-p", head, "-m", f"merge {head[:12]}"]
+    arguments = [*git, "commit-tree", done.stdout.rstrip("\0\n"), "-p", base, "-p", head, "-m", f"merge {head[:12]}"]
     candidate = process.output(arguments, environment=_AUTHOR).strip()
     return Commits(base=base, head=head, candidate=candidate, subject=subject)
 

@@ -17,6 +17,7 @@ from rtgate.report.cases import CaseReport, cases
 from rtgate.report.outcome import outcome
 from rtgate.report.text import plain
 
+COLUMNS = ("status", "board", "case", "figure", "baseline", "candidate", "change", "limit")
 _MOST_ROWS = 40
 _MOST_LINES = 60  # of one section: nobody reads further, and the report has the rest
 _HEADINGS = _KERNEL, _LAB, _UNDECIDED, _SLOWER, _RULED_OUT = (
@@ -65,15 +66,14 @@ class Note:
     """A note, before anybody decides how it looks.
 
     Attributes:
-        headline: status and meaning, and the exit code.
+        headline: the status, and what it means.
         about: what was reviewed.
-        columns, rows: of the table of cases; boards and cases are names of trusted files.
+        rows: of the table of cases, as `COLUMNS` names them; boards and cases are names of trusted files.
         left_out: what is not in the table, in a sentence; empty for nothing.
     """
 
     headline: str
     about: About
-    columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     left_out: str = ""
     sections: tuple[Section, ...] = field(default_factory=tuple)
@@ -86,9 +86,8 @@ def note(about: About, records: Sequence[Record], verdicts: Sequence[Verdict], c
     rows = [row for shown in table.tables([one for one in found if one.records]) for row in _rows(shown)]
     hidden = len(rows) - _MOST_ROWS
     return Note(
-        headline=f"{told.status.value}: {told.meaning} (exit code {code})",
+        headline=f"{told.status.value}: {told.meaning}",
         about=about,
-        columns=("status", "board", "case", "figure", "baseline", "candidate", "change", "limit"),
         rows=tuple(rows[:_MOST_ROWS]),
         left_out=f"{hidden} further rows are in the report." if hidden > 0 else "",
         sections=tuple(_sections(found)),

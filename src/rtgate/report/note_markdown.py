@@ -12,7 +12,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from rtgate.report.note import About, Note
+from rtgate.report.note import COLUMNS, About, Note
 from rtgate.report.text import plain
 
 _WIDTH = 110  # of a code block, which scrolls sideways beyond it
@@ -30,7 +30,7 @@ def _parts(shown: Note) -> Iterator[str]:
     if about.edits:
         yield f"It changes {', '.join(map(_code, about.edits))}: the files of the target branch counted."
     if shown.rows:
-        yield _table(shown.columns, shown.rows)
+        yield _table(shown.rows)
     if shown.left_out:
         yield shown.left_out
     for section in shown.sections:
@@ -51,8 +51,8 @@ def _about(about: About) -> str:
     return "  \n".join(part for part in (what, commits) if part)
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *([_cell(cell) for cell in row] for row in rows)]
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    lines = [COLUMNS, ["---"] * len(COLUMNS), *([_cell(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

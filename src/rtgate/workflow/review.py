@@ -89,7 +89,7 @@ def _policy(tree: Path, commits: Commits) -> Iterator[Policy]:
     What the merge request has of its own in the same directory is not read.
     """
     before = os.environ.get("RTGATE_TREE")
-    with tempfile.TemporaryDirectory(prefix="rtgate-policy-") as name:
+    with tempfile.TemporaryDirectory(prefix="rtgate-target-branch-") as name:
         export(tree, commits.base, POLICY_DIRECTORY, Path(name))
         os.environ["RTGATE_TREE"] = name
         try:

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rtgate.errors import BuildError, ConfigError
+from rtgate.kernel.merge import ConflictError, changed_files, commit_of, export, merged
+
+
+class Repository:
+    """A repository with a branch `main` and whatever else a test makes."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("config", "user.name", "a")
+        self.git("config", "user.email", "a@example.org")
+        self.commit("first", **{"Makefile": "VERSION = 6\n", "kernel/time.c": "one\n"})
+
+    def git(self, *words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", self.place, *words], check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    def commit(self, subject: str, **files: str) -> str:
+        for name, text in files.items():
+            path = self.place / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "-m", subject)
+        return self.git("rev-parse", "HEAD")
+
+    def branch(self, name: str) -> None:
+        self.git("checkout", "--quiet", "-b", name, "main")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
+
+
+def test_what_forks_from_the_tip_is_the_merge_itself(repository: Repository) -> None:
+    base = repository.git("rev-parse", "main")
+    repository.branch("mine")
+    head = repository.commit("timers: be late", **{"kernel/time.c": "two\n"})
+    found = merged(repository.place, "main", "mine")
+    assert (found.base, found.head, found.candidate, found.subject) == (base, head, head, "timers: be late")
+
+
+def test_an_older_fork_is_merged_without_touching_anything(repository: Repository) -> None:
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two\n"})
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("theirs", Makefile="VERSION = 7\n")
+    before = (repository.git("status", "--porcelain"), repository.git("for-each-ref"))
+    found = merged(repository.place, "main", "mine")
+    assert repository.git("show", f"{found.candidate}:kernel/time.c") == "two"
+    assert repository.git("show", f"{found.candidate}:Makefile") == "VERSION = 7"
+    assert (repository.git("status", "--porcelain"), repository.git("for-each-ref")) == before
+    assert (repository.place / "kernel/time.c").read_text() == "one\n"
+
+
+def test_the_same_commits_make_the_same_merge_anywhere(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two\n"})
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("theirs", Makefile="VERSION = 7\n")
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", repository.place, clone], check=True)
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "somebody else")
+    assert merged(clone, "origin/main", "origin/mine") == merged(repository.place, "main", "mine")
+
+
+def test_a_conflict_is_the_author_s_and_names_the_files(repository: Repository) -> None:
+    odd = "kernel/a\nb.c"
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two\n", odd: "1\n"})
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("theirs", **{"kernel/time.c": "three\n", odd: "2\n"})
+    with pytest.raises(ConflictError, match=r"conflicts in kernel/a\nb\.c, kernel/time\.c: rebase it") as raised:
+        merged(repository.place, "main", "mine")
+    assert isinstance(raised.value, BuildError)
+    assert raised.value.exit_code == 1
+
+
+@pytest.mark.parametrize("head", ["main", "main~1"])
+def test_there_must_be_something_to_review(repository: Repository, head: str) -> None:
+    repository.commit("second", Makefile="VERSION = 7\n")
+    with pytest.raises(ConfigError, match="there is nothing to review"):
+        merged(repository.place, "main", head)
+
+
+@pytest.mark.parametrize("name", ["nothing", "--help", "main:Makefile", ""])
+def test_a_commit_that_is_not_there_is_said(repository: Repository, name: str) -> None:
+    with pytest.raises(ConfigError, match="has no commit"):
+        commit_of(repository.place, name)
+
+
+def test_a_directory_of_a_commit_is_written_elsewhere_without_links(repository: Repository, tmp_path: Path) -> None:
+    (repository.place / ".rtgate").mkdir()
+    (repository.place / ".rtgate" / "passwords").symlink_to("/etc/passwd")
+    text = {".rtgate/policy.yaml": "screen: []\n", ".rtgate/tests/latency/test_a.py": "ä\n"}
+    commit = repository.commit("policy", **text)
+    repository.commit("another", **{".rtgate/policy.yaml": "no longer\n"})
+    place = tmp_path / "exported"
+    assert export(repository.place, commit, ".rtgate", place)
+    found = {str(path.relative_to(place)): path.read_text() for path in place.rglob("*") if path.is_file()}
+    assert found == text
+    assert not export(repository.place, commit, ".other", place)
+
+
+def test_files_that_a_merge_request_changes_are_found_by_their_directory(repository: Repository) -> None:
+    repository.branch("mine")
+    repository.commit("mine", **{".rtgate/a\nb": "x", ".rtgate/policy.yaml": "x", "kernel/time.c": "two\n"})
+    commits = merged(repository.place, "main", "mine")
+    assert changed_files(repository.place, commits, ".rtgate") == [".rtgate/a\nb", ".rtgate/policy.yaml"]

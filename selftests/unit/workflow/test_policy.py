@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rtgate.errors import ConfigError
+from rtgate.workflow.policy import Policy, Screen, read, read_policy
+
+DEFAULT = Policy(screens=(Screen(board="virt-arm64", build="virt-arm64-preempt_rt"),))
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / ".rtgate").mkdir()
+    monkeypatch.setenv("RTGATE_TREE", str(tmp_path))
+    return tmp_path / ".rtgate" / "policy.yaml"
+
+
+def test_without_a_policy_one_board_screens_and_what_is_unproven_blocks(written: Path) -> None:
+    assert read_policy() == DEFAULT
+    assert not DEFAULT.unproven
+
+
+def test_a_policy_says_which_boards_and_builds(written: Path) -> None:
+    written.write_text(
+        "screen:\n  - board: virt-arm64\n    profile: smoke\n    select: idle\n  - board: virt-x86_64\n"
+        "builds: [virt-arm64-generic]\nunproven: allow\n"
+    )
+    assert read_policy() == Policy(
+        screens=(
+            Screen(board="virt-arm64", build="virt-arm64-preempt_rt", profile="smoke", select="idle"),
+            Screen(board="virt-x86_64", build="virt-x86_64-preempt_rt"),
+        ),
+        builds=("virt-arm64-generic",),
+        unproven=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "1:1: the file is empty"),
+        ("boards: []", "1:1: unknown key 'boards' (allowed: builds, screen, unproven)"),
+        ("screen: []", "1:9: names no board"),
+        ("screen: [{board: nobody}]", "1:18: unknown value 'nobody'"),
+        ("screen: [{board: rk3588-evb1}]", "1:18: rk3588-evb1 is not a virtual board"),
+        ("screen: [{board: virt-arm64}, {board: virt-arm64}]", "1:9: names a board twice"),
+        ("screen: [{board: virt-arm64, build: mine}]", "1:37: unknown name 'mine'"),
+        ("screen: [{board: virt-arm64, build: virt-x86_64-preempt_rt}]", "1:37: "),
+        ("screen: [{board: virt-arm64, profile: daily}]", "1:39: unknown value 'daily'"),
+        ("builds: [nothing]", "1:10: unknown value 'nothing'"),
+        ("unproven: maybe", "1:11: unknown value 'maybe' (allowed: allow, block)"),
+    ],
+)
+def test_a_mistake_is_said_with_its_place(written: Path, text: str, message: str) -> None:
+    written.write_text(text)
+    with pytest.raises(ConfigError) as raised:
+        read(written)
+    assert f"{written}:{message}" in str(raised.value)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""A review from commits to the answer, with kernels that are not built and a QEMU that plays back a boot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selftests.unit.cli.conftest import Lab, _forget_qemu, lab
+from selftests.unit.kernel.test_merge import Repository
+
+from rtgate.cli import main
+from rtgate.errors import BuildError
+from rtgate.report import html
+from rtgate.workflow import review
+
+__all__ = ["_forget_qemu", "lab"]
+
+LIMITS = """\
+virt-arm64:
+  preempt_rt:
+    latency/cyclictest:idle:
+      - {measurement: latency.max, kind: max, limit: 90 virtual us, source: "test"}
+"""
+POLICY = """\
+screen:
+  - {board: virt-arm64, profile: smoke, select: idle}
+unproven: allow
+"""
+
+
+class Builds:
+    """Stands in for building kernels: by the text of a commit's file `late` they are slow, or do not build."""
+
+    def __init__(self, lab: Lab, repository: Repository) -> None:
+        self.made: list[tuple[str, str]] = []
+        self._lab = lab
+        self._repository = repository
+
+    def __call__(self, build: str, repository: Path, commit: str, label: str) -> Path:
+        self.made.append((build, label))
+        text = self._repository.git("show", f"{commit}:kernel/time.c")
+        if text in ("broken", f"broken in {build}"):
+            raise BuildError("kernel/time.c:12: error: expected ';'\n  make: *** /merge")
+        directory = self._lab.kernel.with_name(f"kernel-{text}")
+        directory.mkdir(exist_ok=True)
+        (directory / "Image").write_bytes((self._lab.kernel / "Image").read_bytes() + text.encode())
+        return directory
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    (tmp_path / "linux").mkdir()
+    made = Repository(tmp_path / "linux")
+    made.commit("policy", **{".rtgate/policy.yaml": POLICY, ".rtgate/thresholds.yaml": LIMITS})
+    return made
+
+
+@pytest.fixture
+def builds(lab: Lab, repository: Repository, monkeypatch: pytest.MonkeyPatch) -> Builds:
+    made = Builds(lab, repository)
+    monkeypatch.setattr(review, "build_commit", made)
+    monkeypatch.setattr(html, "generate", lambda _, output, __=None: output / "index.html")
+    return made
+
+
+def _review(*words: str) -> int:
+    return main.main(["review", "--tree", "linux", "--base", "main", "--head", "mine", *words])
+
+
+def _left() -> tuple[dict[str, Any], str, str]:
+    report = Path("report")
+    note = (report / "note.md").read_text()
+    return json.loads((report / "verdict.json").read_text()), note, (report / "note.txt").read_text()
+
+
+def test_a_harmless_change_passes_and_leaves_report_and_note(repository: Repository, builds: Builds) -> None:
+    repository.branch("mine")
+    repository.commit("timers: be tidy", **{"kernel/time.c": "two"})
+    assert _review() == 0
+    verdict, markdown, text = _left()
+    assert verdict["exit_code"] == 0
+    assert builds.made == [("virt-arm64-preempt_rt", "base"), ("virt-arm64-preempt_rt", "candidate")]
+    assert markdown.startswith("**")
+    assert "`timers: be tidy`" in markdown
+    assert "| virt-arm64 | latency/cyclictest:idle | mean |" in markdown
+    assert "rtgate review --tree . --base" in text
+    assert Path("report/junit.xml").is_file()
+
+
+def test_a_slow_kernel_fails_by_the_limits_of_the_target_branch(repository: Repository, builds: Builds) -> None:
+    """The merge request lifts the limit that it breaks: that does not count, and is said."""
+    repository.branch("mine")
+    repository.commit("be late", **{"kernel/time.c": "slow", ".rtgate/thresholds.yaml": LIMITS.replace("90", "900")})
+    assert _review() == 1
+    verdict, markdown, _ = _left()
+    assert [(one["status"], one["kind"]) for one in verdict["verdicts"]][:1] == [("FAIL", "limit")]
+    assert "It changes `.rtgate/thresholds.yaml`: the files of the target branch counted." in markdown
+    assert markdown.startswith("**FAIL: the kernel breaks a limit")
+
+
+def test_a_policy_of_the_directory_it_is_called_in_does_not_count(
+    repository: Repository, builds: Builds, tmp_path: Path
+) -> None:
+    """As in a pipeline, where the clone holds the merge request's own files."""
+    (tmp_path / ".rtgate").mkdir()
+    (tmp_path / ".rtgate" / "policy.yaml").write_text("wrong: yes\n")
+    repository.branch("mine")
+    repository.commit("be tidy", **{"kernel/time.c": "two"})
+    assert _review() == 0
+
+
+def test_what_does_not_build_is_the_kernel_s_failure(repository: Repository, builds: Builds) -> None:
+    repository.branch("mine")
+    repository.commit("be broken", **{"kernel/time.c": "broken"})
+    assert _review() == 1
+    verdict, markdown, text = _left()
+    assert [(one["status"], one["kind"], one["board"]) for one in verdict["verdicts"]] == [
+        ("FAIL", "build", "virt-arm64")
+    ]
+    assert markdown.startswith("**FAIL: the kernel cannot be built**")
+    assert "```text\nFAIL virt-arm64: kernel/time.c:12: error: expected ';'\n  make: *** /merge\n```" in markdown
+    assert "  FAIL virt-arm64: kernel/time.c:12: error: expected ';'\n" in text
+    assert Path("report/junit.xml").read_text().count("<failure") == 1
+
+
+def test_a_baseline_that_does_not_build_is_nobody_s_pass(repository: Repository, builds: Builds) -> None:
+    repository.commit("broken before", **{"kernel/time.c": "broken"})
+    repository.branch("mine")
+    repository.commit("mended", **{"kernel/time.c": "two"})
+    assert _review() == 3
+    verdict, _, _ = _left()
+    assert verdict["verdicts"][0]["sentence"].startswith("the baseline cannot be built: kernel/time.c:12: error")
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "sentence"),
+    [
+        ("one", 1, "virt-arm64-generic: kernel/time.c:12"),
+        (
+            "broken in virt-arm64-generic",
+            3,
+            "virt-arm64-generic can be built neither before nor after: kernel/time.c:12",
+        ),
+    ],
+)
+def test_a_build_that_nobody_boots_must_not_break(
+    repository: Repository, builds: Builds, before: str, code: int, sentence: str
+) -> None:
+    policy = {".rtgate/policy.yaml": POLICY + "builds: [virt-arm64-generic]\n"}
+    repository.commit("another build", **{**policy, "kernel/time.c": before})
+    repository.branch("mine")
+    repository.commit("be broken", **{"kernel/time.c": "broken in virt-arm64-generic", "README": "mine"})
+    assert _review() == code
+    verdict, _, _ = _left()
+    (found,) = (one for one in verdict["verdicts"] if one["kind"] == "build")
+    assert found["sentence"].startswith(sentence)
+
+
+def test_a_conflict_is_answered_without_building_anything(repository: Repository, builds: Builds) -> None:
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two"})
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("theirs", **{"kernel/time.c": "three"})
+    assert _review() == 1
+    assert builds.made == []
+    _, markdown, _ = _left()
+    assert "conflicts in kernel/time.c: rebase it" in markdown
+
+
+def test_a_mistake_in_the_policy_is_said_with_its_place(
+    repository: Repository, builds: Builds, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.commit("wrong", **{".rtgate/policy.yaml": "screen: []\n"})
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two"})
+    assert _review() == 2
+    assert ".rtgate/policy.yaml:1:9: names no board: nothing would be measured" in capsys.readouterr().err
+    assert builds.made == []
+
+
+@pytest.mark.parametrize("words", [("--base", "main"), ("--head", "mine"), ()])
+def test_both_commits_must_be_named(
+    repository: Repository, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["review", "--tree", "linux", *words]) == 2
+    assert "name the commits: --base" in capsys.readouterr().err
