@@ -187,3 +187,25 @@ def test_both_commits_must_be_named(
 ) -> None:
     assert main.main(["review", "--tree", "linux", *words]) == 2
     assert "name the commits: --base" in capsys.readouterr().err
+
+
+def test_a_waiver_of_the_target_branch_lets_a_failure_pass_and_is_shown(repository: Repository, builds: Builds) -> None:
+    entry = (
+        "- {board: virt-arm64, case: 'latency/cyclictest:idle', largest: 120 virtual us, owner: a, reason: known,"
+        " link: 'https://example.org/1', expires: 2999-12-31}\n"
+    )
+    repository.commit("waive it", **{".rtgate/waivers.yaml": entry})
+    repository.branch("mine")
+    repository.commit("be late", **{"kernel/time.c": "slow"})
+    assert _review() == 0
+    verdict, markdown, _ = _left()
+    assert [(one["status"], one["kind"]) for one in verdict["verdicts"]][:1] == [("DONE", "waived")]
+    assert "**What is waived**\n\n```text\nDONE virt-arm64 latency/cyclictest:idle: waived (known; a, until" in markdown
+
+
+def test_a_waiver_of_the_merge_request_itself_does_not_count(repository: Repository, builds: Builds) -> None:
+    repository.branch("mine")
+    entry = "- {board: virt-arm64, case: 'latency/cyclictest:idle', largest: 1 s, owner: a, reason: b, link: c, "
+    entry += "expires: 2999-12-31}\n"
+    repository.commit("be late", **{"kernel/time.c": "slow", ".rtgate/waivers.yaml": entry})
+    assert _review() == 1

@@ -12,7 +12,7 @@ from typing import Any
 from rtgate import site
 from rtgate.errors import ConfigError
 from rtgate.lava.job import template
-from rtgate.workflow import lab_references, references
+from rtgate.workflow import lab_references, policy, references, waivers
 
 _DESCRIPTION = """\
 Validate all boards, builds, fragments, patch series, images, job templates, device types, health checks, profiles and
@@ -35,6 +35,8 @@ _AT_THE_TOP: Mapping[str, Callable[[Path], object]] = {
     "profiles.yaml": references.profile_file,
     "thresholds.yaml": references.limits,
     "placebos.yaml": references.placebos,
+    policy.FILE: policy.read,
+    waivers.FILE: waivers.read,
 }
 
 

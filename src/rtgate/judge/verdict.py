@@ -54,6 +54,7 @@ class Kind(Enum):
     LAB = "lab"
     MISSING = "missing"
     UNJUDGED = "not judged"
+    WAIVED = "waived"  # it failed, and somebody answers for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> i
         return 3
     if any(is_open(verdict) and not (allow_unjudged and is_unproven(verdict)) for verdict in found):
         return 5
-    passed = {verdict.kind for verdict in found if verdict.status is Status.PASS}
+    passed = {verdict.kind for verdict in found if verdict.status is Status.PASS or verdict.kind is Kind.WAIVED}
     if (not passed or (passed == {Kind.GUARANTEE} and Status.DONE in statuses)) and not allow_unjudged:
         return 5
     return 0

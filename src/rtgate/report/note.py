@@ -20,10 +20,11 @@ from rtgate.report.text import plain
 COLUMNS = ("status", "board", "case", "figure", "baseline", "candidate", "change", "limit")
 _MOST_ROWS = 40
 _MOST_LINES = 60  # of one section: nobody reads further, and the report has the rest
-_HEADINGS = _KERNEL, _LAB, _UNDECIDED, _SLOWER, _RULED_OUT = (
+_HEADINGS = _KERNEL, _LAB, _UNDECIDED, _WAIVED, _SLOWER, _RULED_OUT = (
     "What is wrong with the kernel",
     "What went wrong in the lab, or in a measurement",
     "What could not be decided",
+    "What is waived",
     "Slower for certain, by less than what blocks",
     "What the boots rule out",
 )
@@ -38,6 +39,7 @@ class About:
         base, candidate: the commits that were compared, in full.
         subject: the first line of the last commit.
         edits: files of the policy that the merge request changes, and that did not count.
+        remarks: what else is to be said, in sentences that may hold anything.
         reproduce: commands.
         report: URL of the report; empty for none.
     """
@@ -49,6 +51,7 @@ class About:
     title: str = ""
     target: str = ""
     edits: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     reproduce: tuple[str, ...] = ()
     report: str = ""
 
@@ -90,7 +93,7 @@ def note(about: About, records: Sequence[Record], verdicts: Sequence[Verdict], c
         about=about,
         rows=tuple(rows[:_MOST_ROWS]),
         left_out=f"{hidden} further rows are in the report." if hidden > 0 else "",
-        sections=tuple(_sections(found)),
+        sections=(*_sections(found), *([Section("Remarks", about.remarks)] if about.remarks else [])),
     )
 
 
@@ -123,7 +126,7 @@ def _heading(verdict: Verdict) -> str:
         return _LAB
     if is_open(verdict):
         return _UNDECIDED
-    return {Kind.SLOWER: _SLOWER, Kind.NO_WORSE: _RULED_OUT}.get(verdict.kind, "")
+    return {Kind.WAIVED: _WAIVED, Kind.SLOWER: _SLOWER, Kind.NO_WORSE: _RULED_OUT}.get(verdict.kind, "")
 
 
 def _lines(case: CaseReport, verdict: Verdict) -> Iterator[str]:

@@ -19,6 +19,7 @@ from rtgate.report.notices import say, step
 from rtgate.workflow.archive import keep
 from rtgate.workflow.judging import JudgingRequest, judge_run
 from rtgate.workflow.verdicts import ended
+from rtgate.workflow.waivers import load_waivers, unneeded
 
 
 def conclude(output: Path, request: JudgingRequest, others: Sequence[Verdict] = (), *, page: bool = True) -> int:
@@ -99,6 +100,8 @@ def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
     verdicts = [*judged, *unjudged(records, judged)]
     if not ending.whole and not any(verdict.status in _NOT_GREEN for verdict in verdicts):
         verdicts.append(_lab(f"not everything was measured: see {output / 'measure.log'}"))
+    for sentence in unneeded(verdicts, load_waivers()):
+        say(sentence)
     unstored = keep(ending.history, directory)
     verdicts += [_lab(unstored)] if unstored else []
 

@@ -6,6 +6,7 @@ Whoever has measured calls it in process: gate, submit, fetch, soak, the suites,
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -17,6 +18,7 @@ from rtgate.measure import run
 from rtgate.records import planned
 from rtgate.records.record import Record
 from rtgate.workflow.verdicts import Missing, compared, harmless, limits, planned_in, subjects, write_verdicts
+from rtgate.workflow.waivers import load_waivers, waive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +60,12 @@ class Judging:
     """The judging of one run: case after case by the same limits, and then both kernels, all cases together."""
 
     def __init__(self, criteria: Criteria) -> None:
-        """Read limits and placebos, so that a mistake in them shows now. Raises ConfigError."""
+        """Read limits, waivers and placebos, so that a mistake in them shows now. Raises ConfigError."""
         self.criteria = criteria
         self.subjects: list[Subject] = []
         self.verdicts: list[Verdict] = []
         self._limits = limits(criteria.thresholds)
+        self._waivers = load_waivers()
         harmless()
 
     @property
@@ -86,15 +89,24 @@ class Judging:
         mine = list(subjects(case, records, arms, missing, beside))
         self.subjects += mine
         judged = mine or [Subject(case=case, board="", arm="", flavour="", records=())]
-        found = [verdict for subject in judged for verdict in judge(subject, self._limits)]
+        found = self._waived([verdict for subject in judged for verdict in judge(subject, self._limits)])
         self.verdicts += found
         return found
 
     def compare(self) -> tuple[Verdict, ...]:
         """Compare both arms, of all cases together: how probable it is to err depends on how many there are."""
-        found = compared(self.subjects, self.criteria.history)
+        found = self._waived(compared(self.subjects, self.criteria.history))
         self.verdicts += found
-        return found
+        return tuple(found)
+
+    def _waived(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        releases = {
+            (subject.board, subject.case): subject.records[0].environment.kernel_release
+            for subject in self.subjects
+            if subject.records
+        }
+        today = datetime.datetime.now(tz=datetime.UTC).date()
+        return waive(verdicts, self._waivers, today, lambda one: releases.get((one.board, one.case), ""))
 
     def write(self, path: Path, records: Path) -> None:
         """Write verdict.json; files of `records` are sealed if they are below its directory. Raises OSError."""

@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rtgate import files
@@ -30,6 +30,7 @@ from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.sequential import ComparisonOptions
 from rtgate.workflow.suite_process import SuiteOptions, prepared
 from rtgate.workflow.verdict_file import read_verdicts
+from rtgate.workflow.waivers import load_waivers, unneeded
 
 POLICY_DIRECTORY = ".rtgate"
 
@@ -159,7 +160,7 @@ def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, others:
     ending = Ending(whole=judging.whole, allow_unjudged=policy.unproven, history=request.history)
     code = finish(output, judging.verdicts, ending)
     verdicts, _ = read_verdicts(output / "verdict.json", records)  # with what went wrong while reporting
-    about = _about(request, commits)
+    about = replace(_about(request, commits), remarks=tuple(unneeded(verdicts, load_waivers())))
     return _answer(output, about, verdicts, code)
 
 

@@ -27,6 +27,7 @@ from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Schedule
 from rtgate.records.seal import seal, write_sealed
 from rtgate.validity import registry
+from rtgate.workflow.waivers import FILE as WAIVERS
 
 Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
 
@@ -171,7 +172,8 @@ def write_verdicts(
     ]
     document = {**_document(verdicts), "explained": traced}
     if records is not None and records.resolve().is_relative_to(path.parent.resolve()):
-        files = [*([thresholds] if thresholds else site.files("thresholds.yaml")), *site.files("placebos.yaml")]
+        limits_files = [thresholds] if thresholds else site.files("thresholds.yaml")
+        files = [*limits_files, *site.files("placebos.yaml"), *site.files(WAIVERS)]
         document["seal"] = seal(path.parent.resolve(), records.resolve(), files)
     _write(document, path)
 

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+
+from rtgate.errors import ConfigError
+from rtgate.judge.verdict import Figure, Kind, Status, Verdict, exit_code
+from rtgate.units import Quantity
+from rtgate.workflow.waivers import Waiver, read, unneeded, waive
+
+ENTRY = """\
+- board: virt-arm64
+  case: latency/cyclictest:idle
+  measurement: latency.max
+  kernels: ">= 6.12 and < 6.19"
+  largest: 120 virtual us
+  owner: A. Person <a@example.org>
+  reason: known since the timer rework
+  link: https://example.org/1
+  expires: 2027-03-31
+"""
+DAY = datetime.date(2027, 3, 31)
+CASE = "latency/cyclictest:idle"
+PASSED = Verdict(
+    status=Status.PASS, kind=Kind.LIMIT, sentence="kept", board="virt-arm64", arm="candidate", flavour="", case=CASE
+)
+
+
+@pytest.fixture
+def waivers(tmp_path: Path) -> tuple[Waiver, ...]:
+    (tmp_path / "waivers.yaml").write_text(ENTRY)
+    return read(tmp_path / "waivers.yaml")
+
+
+def _failed(value: str = "110 virtual us", kind: Kind = Kind.LIMIT, measurement: str = "latency.max") -> Verdict:
+    return Verdict(
+        status=Status.FAIL,
+        kind=kind,
+        sentence="over the limit\nmore",
+        board="virt-arm64",
+        arm="candidate",
+        flavour="preempt_rt",
+        case=CASE,
+        measurement=measurement,
+        value=Figure(Quantity.parse(value), value) if value else None,
+    )
+
+
+def _waive(
+    verdict: Verdict, waivers: tuple[Waiver, ...], day: datetime.date = DAY, release: str = "6.12.117"
+) -> Verdict:
+    (found,) = waive([verdict], waivers, day, lambda _: release)
+    return found
+
+
+def test_a_waived_failure_blocks_nothing_and_says_who_answers_for_it(waivers: tuple[Waiver, ...]) -> None:
+    found = _waive(_failed(), waivers)
+    assert (found.status, found.kind) == (Status.DONE, Kind.WAIVED)
+    assert found.sentence == (
+        "waived (known since the timer rework; A. Person <a@example.org>, until 2027-03-31, https://example.org/1; "
+        "waivers.yaml:1): over the limit\nmore"
+    )
+    assert found.value == _failed().value
+    assert exit_code([found]) == 0
+    assert exit_code([found, _failed()]) == 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "day", "sentence"),
+    [
+        (_failed(), DAY + datetime.timedelta(days=1), "over the limit; its waiver has expired (A. Person"),
+        (_failed("120.1 virtual us"), DAY, "over the limit; its waiver allows no more than 120 virtual us (A. Person"),
+        (_failed("110 us"), DAY, "over the limit; its waiver allows no more than 120 virtual us"),
+        (_failed(""), DAY, "over the limit; its waiver allows no more than"),
+    ],
+    ids=["expired", "worse", "another clock", "no figure"],
+)
+def test_a_waiver_that_does_not_help_says_why(
+    waivers: tuple[Waiver, ...], verdict: Verdict, day: datetime.date, sentence: str
+) -> None:
+    found = _waive(verdict, waivers, day)
+    assert found.status is Status.FAIL
+    assert found.sentence.startswith(sentence)
+    assert found.sentence.endswith("\nmore")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "release"),
+    [
+        (_failed(kind=Kind.HANG), "6.12.117"),
+        (_failed(kind=Kind.FAULT), "6.12.117"),
+        (_failed(measurement="wakeups.lost"), "6.12.117"),
+        (_failed(), "6.19.0-rt1"),
+        (_failed(), "6.6.1"),
+        (_failed(), ""),
+        (_failed(), "next"),
+        (PASSED, "6.12.117"),
+    ],
+    ids=["hang", "fault", "another figure", "newer", "older", "no release", "no version", "passed"],
+)
+def test_what_a_waiver_does_not_speak_of_is_left_alone(
+    waivers: tuple[Waiver, ...], verdict: Verdict, release: str
+) -> None:
+    assert _waive(verdict, waivers, release=release) == verdict
+
+
+@pytest.mark.parametrize("release", ["6.12.117", "6.18.3-rt2", "6.12.0+", "6.13"])
+def test_a_release_is_in_the_range_by_its_version(waivers: tuple[Waiver, ...], release: str) -> None:
+    assert _waive(_failed(), waivers, release=release).kind is Kind.WAIVED
+
+
+def test_a_waiver_that_nothing_needs_any_more_is_said(waivers: tuple[Waiver, ...]) -> None:
+    (sentence,) = unneeded([PASSED], waivers)
+    assert sentence == (
+        "a waiver is no longer needed: virt-arm64 latency/cyclictest:idle is good without it (A. Person "
+        "<a@example.org>, until 2027-03-31, https://example.org/1; waivers.yaml:1)"
+    )
+    assert [*unneeded([PASSED, _waive(_failed(), waivers)], waivers)] == []
+    assert [*unneeded([PASSED, _failed()], waivers)] == []
+    assert [*unneeded([], waivers)] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("  expires: 2027-03-31\n", "", "1:3: missing key 'expires'"),
+        ("  owner: A. Person <a@example.org>\n", "", "missing key 'owner'"),
+        ("2027-03-31", "in spring", "9:12: 'in spring' is not a date"),
+        ("120 virtual us", "much", "5:12: 'much' is not a number with a unit"),
+        (">= 6.12 and < 6.19", "new", "is no condition"),
+        ("virt-arm64", "nobody", "1:10: unknown value 'nobody'"),
+        ("latency/cyclictest:idle", "latency/nothing:idle", "unknown tool 'nothing'"),
+        ("latency.max", "latency.most", "3:16: unknown value 'latency.most'"),
+        ("owner:", "owners:", "unknown key 'owners'"),
+    ],
+)
+def test_a_mistake_is_said_with_its_place(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "waivers.yaml"
+    path.write_text(ENTRY.replace(old, new))
+    with pytest.raises(ConfigError) as raised:
+        read(path)
+    assert message in str(raised.value)
+    assert str(raised.value).startswith(f"{path}:")

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""`waivers.yaml`: failures that somebody answers for, until a date and up to a value.
+
+A waived failure blocks nothing and stays visible. One whose waiver has expired, or that is worse than the waiver
+allows, fails as any other.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from rtgate import site
+from rtgate.errors import Location
+from rtgate.judge.thresholds import known_case
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.kernel.version import KernelVersion, VersionRange
+from rtgate.strict_yaml import Value, load
+from rtgate.tools.registry import reports
+from rtgate.units import Quantity
+
+FILE = "waivers.yaml"
+_WAIVABLE = frozenset({Kind.LIMIT, Kind.SHARE, Kind.REGRESSION})
+"""What has a value to hold against the largest one allowed; a kernel that dies is nobody's to waive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """One entry.
+
+    Attributes:
+        measurement: as thresholds.yaml names it; empty for every figure of the case.
+        kernels: versions that it is for.
+        largest: what the figure may reach.
+        owner: who answers for it.
+        expires: the last day on which it holds.
+    """
+
+    board: str
+    case: str
+    largest: Quantity
+    owner: str
+    reason: str
+    link: str
+    expires: datetime.date
+    location: Location
+    measurement: str = ""
+    kernels: VersionRange = field(default_factory=VersionRange)
+
+    def is_about(self, verdict: Verdict, release: str) -> bool:
+        """Return whether a verdict on a kernel of this release is what the waiver speaks of."""
+        family = verdict.measurement.replace(" ", ".").partition(".")[0]
+        figures = {"", verdict.measurement, family}
+        named = (verdict.board, verdict.case) == (self.board, self.case) and self.measurement in figures
+        if not named or not self.kernels.conditions:
+            return named
+        version = _version(release)
+        return version is not None and version in self.kernels
+
+    def allows(self, verdict: Verdict) -> bool:
+        """Return whether the figure of a verdict is within the waiver; one without a figure never is."""
+        value = verdict.value.quantity if verdict.value else None
+        if value is None or value.unit.dimension != self.largest.unit.dimension:
+            return False
+        return value.to(self.largest.unit).value <= self.largest.value
+
+    @property
+    def origin(self) -> str:
+        """Who answers for it, until when, and where it stands."""
+        return f"{self.owner}, until {self.expires}, {self.link}; {self.location.path.name}:{self.location.line}"
+
+
+def load_waivers() -> tuple[Waiver, ...]:
+    """Return the waivers of the site or of the kernel repository; none where neither has a file. Raises ConfigError."""
+    found = site.files(FILE)
+    return read(found[0]) if found else ()
+
+
+def read(path: Path) -> tuple[Waiver, ...]:
+    """Read one waivers.yaml. Raises ConfigError."""
+    return tuple(_waiver(item) for item in load(path).items())
+
+
+_REQUIRED = ("board", "case", "largest", "owner", "reason", "link", "expires")
+
+
+def _waiver(item: Value) -> Waiver:
+    data = item.mapping(_REQUIRED, optional=("measurement", "kernels"))
+    case = data["case"].text()
+    known_case(case, data["case"])
+    return Waiver(
+        board=data["board"].text(site.names("boards")),
+        case=case,
+        largest=_parsed(data["largest"], Quantity.parse),
+        owner=data["owner"].text(),
+        reason=data["reason"].text(),
+        link=data["link"].text(),
+        expires=_date(data["expires"]),
+        location=item.location,
+        measurement=data.text("measurement", "", reports(case)),
+        kernels=_parsed(data["kernels"], VersionRange.parse) if "kernels" in data else VersionRange(),
+    )
+
+
+_T = TypeVar("_T")
+
+
+def _parsed(value: Value, parse: Callable[[str], _T]) -> _T:
+    try:
+        return parse(value.text())
+    except ValueError as error:
+        value.fail(str(error))
+
+
+def _date(value: Value) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(value.written())
+    except ValueError:
+        value.fail(f"{value.written()!r} is not a date (allowed: YEAR-MONTH-DAY, as 2027-03-31)")
+
+
+def waive(
+    verdicts: Sequence[Verdict], waivers: Sequence[Waiver], today: datetime.date, release: Callable[[Verdict], str]
+) -> list[Verdict]:
+    """Return the verdicts of some cases with what is waived, and why a waiver did not help.
+
+    Args:
+        verdicts: all of these cases.
+        waivers: of any case.
+        today: the day on which they are judged.
+        release: returns the kernel's release that a verdict is about.
+    """
+    return [_waived(one, [w for w in waivers if w.is_about(one, release(one))], today) for one in verdicts]
+
+
+def _waived(verdict: Verdict, waivers: Sequence[Waiver], today: datetime.date) -> Verdict:
+    if verdict.status is not Status.FAIL or verdict.kind not in _WAIVABLE or not waivers:
+        return verdict
+    first, newline, rest = verdict.sentence.partition("\n")
+    for waiver in waivers:
+        if today <= waiver.expires and waiver.allows(verdict):
+            told = f"waived ({waiver.reason}; {waiver.origin}): {first}{newline}{rest}"
+            return replace(verdict, status=Status.DONE, kind=Kind.WAIVED, sentence=told)
+    why = "; ".join(_refusal(waiver, today) for waiver in waivers)
+    return replace(verdict, sentence=f"{first}; {why}{newline}{rest}")
+
+
+def _refusal(waiver: Waiver, today: datetime.date) -> str:
+    if today > waiver.expires:
+        return f"its waiver has expired ({waiver.origin})"
+    return f"its waiver allows no more than {waiver.largest} ({waiver.origin})"
+
+
+def unneeded(verdicts: Sequence[Verdict], waivers: Iterable[Waiver]) -> Iterator[str]:
+    """Yield what is to be said of waivers of cases that were judged good: somebody can remove them."""
+    for waiver in waivers:
+        own = [one for one in verdicts if (one.board, one.case) == (waiver.board, waiver.case)]
+        good = any(one.status is Status.PASS for one in own)
+        if good and not any(one.status is Status.FAIL or one.kind is Kind.WAIVED for one in own):
+            yield f"a waiver is no longer needed: {waiver.board} {waiver.case} is good without it ({waiver.origin})"
+
+
+def _version(release: str) -> KernelVersion | None:
+    """Return the version of a release such as `6.12.117-rt1`; None where it has none."""
+    match = re.match(r"[0-9]+\.[0-9]+(\.[0-9]+)?", release)
+    try:
+        return KernelVersion.parse(match[0]) if match else None
+    except ValueError:
+        return None
