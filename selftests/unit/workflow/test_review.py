@@ -14,7 +14,7 @@ from selftests.unit.kernel.test_merge import Repository
 from rtgate.cli import main
 from rtgate.errors import BuildError
 from rtgate.report import html
-from rtgate.workflow import review
+from rtgate.workflow import kernels
 
 __all__ = ["_forget_qemu", "lab"]
 
@@ -61,7 +61,7 @@ def repository(tmp_path: Path) -> Repository:
 @pytest.fixture
 def builds(lab: Lab, repository: Repository, monkeypatch: pytest.MonkeyPatch) -> Builds:
     made = Builds(lab, repository)
-    monkeypatch.setattr(review, "build_commit", made)
+    monkeypatch.setattr(kernels, "build_commit", made)
     monkeypatch.setattr(html, "generate", lambda _, output, __=None: output / "index.html")
     return made
 
@@ -209,3 +209,26 @@ def test_a_waiver_of_the_merge_request_itself_does_not_count(repository: Reposit
     entry += "expires: 2999-12-31}\n"
     repository.commit("be late", **{"kernel/time.c": "slow", ".rtgate/waivers.yaml": entry})
     assert _review() == 1
+
+
+def test_the_first_commit_that_does_not_build_is_named(repository: Repository, builds: Builds) -> None:
+    repository.branch("mine")
+    repository.commit("be tidy", **{"kernel/time.c": "two"})
+    guilty = repository.commit("be broken @all", **{"kernel/time.c": "broken"})
+    for number in range(3):
+        repository.commit(f"more {number}", README=str(number))
+    assert _review() == 1
+    _, markdown, _ = _left()
+    told = f"{guilty[:12]} be broken @all (commit 2 of 5, found by 2 further gates)"
+    assert f"**The first commit that fails**\n\n```text\n{told}\n```" in markdown
+
+
+@pytest.mark.long("four measurements with a fake QEMU; that a broken build is bisected is in make test")
+def test_the_first_commit_that_is_slow_is_named(repository: Repository, builds: Builds) -> None:
+    repository.branch("mine")
+    repository.commit("be tidy", **{"kernel/time.c": "two"})
+    repository.commit("be tidier", **{"kernel/time.c": "three"})
+    guilty = repository.commit("be late", **{"kernel/time.c": "slow"})
+    assert _review() == 1
+    _, _, text = _left()
+    assert f"The first commit that fails:\n  {guilty[:12]} be late (commit 3 of 3, found by 2 further gates)\n" in text

@@ -68,7 +68,7 @@ def merged(tree: Path, base: str, head: str) -> Commits:
     git, base, head = _git(tree), commit_of(tree, base), commit_of(tree, head)
     if _is_ancestor(git, head, base):
         raise ConfigError(f"{head[:12]} is in {base[:12]} already: there is nothing to review")
-    subject = process.output([*git, "log", "-1", "--format=%s", head]).strip()
+    subject = subject_of(tree, head)
     if _is_ancestor(git, base, head):
         return Commits(base=base, head=head, candidate=head, subject=subject)
     done = process.attempt([*git, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", base, head])
@@ -81,6 +81,17 @@ def merged(tree: Path, base: str, head: str) -> Commits:
     arguments = [*git, "commit-tree", done.stdout.rstrip("\0\n"), "-p", base, "-p", head, "-m", f"merge {head[:12]}"]
     candidate = process.output(arguments, environment=_AUTHOR).strip()
     return Commits(base=base, head=head, candidate=candidate, subject=subject)
+
+
+def subject_of(tree: Path, commit: str) -> str:
+    """Return the first line of a commit's message."""
+    return process.output([*_git(tree), "log", "-1", "--format=%s", commit]).strip()
+
+
+def series(tree: Path, commits: Commits) -> tuple[str, ...]:
+    """Return the proposed commits, the first one first; of a merge among them only what it merged into."""
+    names = process.output([*_git(tree), "rev-list", "--reverse", "--first-parent", f"{commits.base}..{commits.head}"])
+    return tuple(names.split())
 
 
 def changed_files(tree: Path, commits: Commits, directory: str) -> Sequence[str]:

@@ -39,6 +39,7 @@ class About:
         base, candidate: the commits that were compared, in full.
         subject: the first line of the last commit.
         edits: files of the policy that the merge request changes, and that did not count.
+        first_bad: the first commit that fails, in one line that may hold anything; empty where nobody looked for it.
         remarks: what else is to be said, in sentences that may hold anything.
         reproduce: commands.
         report: URL of the report; empty for none.
@@ -51,6 +52,7 @@ class About:
     title: str = ""
     target: str = ""
     edits: tuple[str, ...] = ()
+    first_bad: str = ""
     remarks: tuple[str, ...] = ()
     reproduce: tuple[str, ...] = ()
     report: str = ""
@@ -93,7 +95,7 @@ def note(about: About, records: Sequence[Record], verdicts: Sequence[Verdict], c
         about=about,
         rows=tuple(rows[:_MOST_ROWS]),
         left_out=f"{hidden} further rows are in the report." if hidden > 0 else "",
-        sections=(*_sections(found), *([Section("Remarks", about.remarks)] if about.remarks else [])),
+        sections=tuple(section for section in _all(about, found) if section.lines),
     )
 
 
@@ -105,6 +107,12 @@ def _rows(shown: table.Table) -> Iterator[tuple[str, ...]]:
         name, *figures = row.cells[:5]
         status = row.status.value if row.status else ""
         yield (status, row.case.board if status else "", row.case.case if status else "", name, *figures)
+
+
+def _all(about: About, found: Sequence[CaseReport]) -> Iterator[Section]:
+    yield Section("The first commit that fails", (about.first_bad,) if about.first_bad else ())
+    yield from _sections(found)
+    yield Section("Remarks", about.remarks)
 
 
 def _sections(found: Sequence[CaseReport]) -> Iterator[Section]:

@@ -20,11 +20,12 @@ from rtgate.report.note import About, note
 from rtgate.report.note_markdown import as_markdown
 from rtgate.report.note_text import as_text
 from rtgate.report.notices import say
+from rtgate.workflow import kernels
+from rtgate.workflow.bisect import bisect
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate, tell_placebos
 from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
-from rtgate.workflow.kernels import build_commit
 from rtgate.workflow.policy import Policy, Screen, read_policy
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.sequential import ComparisonOptions
@@ -106,22 +107,22 @@ def _screened(request: ReviewRequest, commits: Commits, policy: Policy) -> Itera
     """Measure on every board on virtual time; yield what is said of a board that has no verdicts of its own."""
     for screen in policy.screens:
         try:
-            baseline = build_commit(screen.build, request.tree, commits.base, "base")
+            baseline = kernels.build_commit(screen.build, request.tree, commits.base, "base")
         except BuildError as error:
             yield _verdict(screen.board, Status.MISS, Kind.BUILD, f"the baseline cannot be built: {error}")
             continue
         try:
-            candidate = build_commit(screen.build, request.tree, commits.candidate, "candidate")
+            candidate = kernels.build_commit(screen.build, request.tree, commits.candidate, "candidate")
         except BuildError as error:
             yield _verdict(screen.board, Status.FAIL, Kind.BUILD, str(error))
             continue
         yield from _measured(request, screen, {"baseline": baseline, "candidate": candidate})
 
 
-def _measured(request: ReviewRequest, screen: Screen, kernels: dict[str, Path]) -> Iterator[Verdict]:
+def _measured(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -> Iterator[Verdict]:
     options = SuiteOptions(board=screen.board, profile=screen.profile, select=screen.select)
     try:
-        suites = prepared(options, kernels, request.output, Criteria(history=request.history))
+        suites = prepared(options, images, request.output, Criteria(history=request.history))
         tell_placebos(suites, f"--tree {request.tree}")
         whole = run_gate(suites, ComparisonOptions(budget=Budget(minutes(DEFAULT))), explain=True).whole
     except InfrastructureError as error:
@@ -136,14 +137,14 @@ def _built(tree: Path, commits: Commits, policy: Policy) -> Iterator[Verdict]:
     """Build what is not booted; yield what does not build, unless the baseline does not either."""
     for name in policy.builds:
         try:
-            build_commit(name, tree, commits.candidate, "candidate")
+            kernels.build_commit(name, tree, commits.candidate, "candidate")
         except BuildError as error:
             yield from _blamed(name, tree, commits, error)
 
 
 def _blamed(name: str, tree: Path, commits: Commits, error: BuildError) -> Iterator[Verdict]:
     try:
-        build_commit(name, tree, commits.base, "base")
+        kernels.build_commit(name, tree, commits.base, "base")
     except BuildError:
         yield _verdict("", Status.MISS, Kind.BUILD, f"{name} can be built neither before nor after: {error}")
     else:
@@ -160,7 +161,12 @@ def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, others:
     ending = Ending(whole=judging.whole, allow_unjudged=policy.unproven, history=request.history)
     code = finish(output, judging.verdicts, ending)
     verdicts, _ = read_verdicts(output / "verdict.json", records)  # with what went wrong while reporting
-    about = replace(_about(request, commits), remarks=tuple(unneeded(verdicts, load_waivers())))
+    guilty = bisect(request.tree, commits, policy, verdicts, output) if code == 1 else None
+    about = replace(
+        _about(request, commits),
+        first_bad=guilty.sentence if guilty else "",
+        remarks=tuple(unneeded(verdicts, load_waivers())),
+    )
     return _answer(output, about, verdicts, code)
 
 
