@@ -9,6 +9,7 @@ from typing import Any
 
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge.mail import Mail
 from rtgate.forge.merge_request import Forge, MergeRequest
 from rtgate.report.notices import say, step
 from rtgate.workflow.archive import history_url
@@ -25,6 +26,7 @@ note.txt.
 examples:
   rtgate review --base origin/main --head HEAD        two commits of the clone in this directory
   rtgate review --tree ~/linux --base v6.12 --head my-branch -o review
+  rtgate review --tree ~/linux --base v6.12 --series v2.mbox -o review     the reply is review/reply.eml
 """
 
 
@@ -38,6 +40,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--tree", type=Path, default=Path(), metavar="DIR", help="the clone (default: this directory)")
     parser.add_argument("--base", metavar="REF", help="the tip of the target branch")
     parser.add_argument("--head", metavar="REF", help="the last commit of what is proposed")
+    parser.add_argument(
+        "--series", type=Path, metavar="FILE", help="a mailbox with a series of patches, instead of --head"
+    )
     parser.add_argument("--report-url", default="", metavar="URL", help="where people will find the report")
     command_options.history(parser)
     command_options.report(parser)
@@ -68,6 +73,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _forge(arguments: argparse.Namespace) -> Forge | None:
+    if arguments.series:
+        if arguments.head:
+            raise ConfigError("--series and --head both say what is proposed: name one of them")
+        reply = arguments.output.absolute() / "reply.eml"
+        return Mail(path=arguments.series, tree=arguments.tree, base=arguments.base or "", reply=reply)
     if not (arguments.base and arguments.head):
-        raise ConfigError("name the commits: --base (the tip of the target branch) and --head (what is proposed)")
+        raise ConfigError(
+            "name the commits: --base (the tip of the target branch), and --head or --series (what is proposed)"
+        )
     return None

@@ -13,15 +13,10 @@ from pathlib import Path
 from rtgate import process
 from rtgate.errors import BuildError, ConfigError
 
-_AUTHOR = {
-    name: value
-    for who in ("AUTHOR", "COMMITTER")
-    for name, value in (
-        (f"GIT_{who}_NAME", "rtgate"),
-        (f"GIT_{who}_EMAIL", "rtgate@localhost"),
-        (f"GIT_{who}_DATE", "2000-01-01T00:00:00Z"),
-    )
-}
+_WHO = {"NAME": "rtgate", "EMAIL": "rtgate@localhost", "DATE": "2000-01-01T00:00:00Z"}
+COMMITTER = {f"GIT_COMMITTER_{name}": value for name, value in _WHO.items()}
+"""Commits of ours depend on nothing but what they hold."""
+_AUTHOR = {f"GIT_AUTHOR_{name}": value for name, value in _WHO.items()}
 
 
 class ConflictError(BuildError):
@@ -48,7 +43,7 @@ class Commits:
 def commit_of(tree: Path, reference: str) -> str:
     """Return the full name of a commit. Raises ConfigError: it is not there."""
     found = process.attempt(
-        [*_git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"]
+        [*git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"]
     )
     if found.returncode != 0:
         raise ConfigError(f"{tree} has no commit {reference!r} (a shallow clone? try: git fetch --unshallow)")
@@ -65,39 +60,49 @@ def merged(tree: Path, base: str, head: str) -> Commits:
         ConflictError: they do not merge; the message names the files.
         InfrastructureError: git is older than 2.38, or fails.
     """
-    git, base, head = _git(tree), commit_of(tree, base), commit_of(tree, head)
-    if _is_ancestor(git, head, base):
+    base, head = commit_of(tree, base), commit_of(tree, head)
+    if _is_ancestor(tree, head, base):
         raise ConfigError(f"{head[:12]} is in {base[:12]} already: there is nothing to review")
     subject = subject_of(tree, head)
-    if _is_ancestor(git, base, head):
+    if _is_ancestor(tree, base, head):
         return Commits(base=base, head=head, candidate=head, subject=subject)
-    done = process.attempt([*git, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", base, head])
+    done = process.attempt([*git(tree), "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", base, head])
     if done.returncode == 1:
         files = sorted(set(done.stdout.split("\0")[1:]) - {""})
         shown = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
         raise ConflictError(f"{head[:12]} does not merge into {base[:12]}: conflicts in {shown}: rebase it")
     if done.returncode:
         raise ConfigError(f"{head[:12]} cannot be merged into {base[:12]}: {done.stderr.strip()[:300]}")
-    arguments = [*git, "commit-tree", done.stdout.rstrip("\0\n"), "-p", base, "-p", head, "-m", f"merge {head[:12]}"]
-    candidate = process.output(arguments, environment=_AUTHOR).strip()
+    arguments = [
+        *git(tree),
+        "commit-tree",
+        done.stdout.rstrip("\0\n"),
+        "-p",
+        base,
+        "-p",
+        head,
+        "-m",
+        f"merge {head[:12]}",
+    ]
+    candidate = process.output(arguments, environment={**COMMITTER, **_AUTHOR}).strip()
     return Commits(base=base, head=head, candidate=candidate, subject=subject)
 
 
 def subject_of(tree: Path, commit: str) -> str:
     """Return the first line of a commit's message."""
-    return process.output([*_git(tree), "log", "-1", "--format=%s", commit]).strip()
+    return process.output([*git(tree), "log", "-1", "--format=%s", commit]).strip()
 
 
 def series(tree: Path, commits: Commits) -> tuple[str, ...]:
     """Return the proposed commits, the first one first; of a merge among them only what it merged into."""
-    names = process.output([*_git(tree), "rev-list", "--reverse", "--first-parent", f"{commits.base}..{commits.head}"])
+    names = process.output([*git(tree), "rev-list", "--reverse", "--first-parent", f"{commits.base}..{commits.head}"])
     return tuple(names.split())
 
 
 def changed_files(tree: Path, commits: Commits, directory: str) -> Sequence[str]:
     """Return the files below a directory that differ between the two commits."""
     arguments = ["diff", "--name-only", "-z", commits.base, commits.candidate, "--", directory]
-    return [name for name in process.output([*_git(tree), *arguments]).split("\0") if name]
+    return [name for name in process.output([*git(tree), *arguments]).split("\0") if name]
 
 
 def export(tree: Path, commit: str, directory: str, place: Path) -> bool:
@@ -105,21 +110,22 @@ def export(tree: Path, commit: str, directory: str, place: Path) -> bool:
 
     Raises InfrastructureError: git fails.
     """
-    listed = process.output([*_git(tree), "ls-tree", "-r", "-z", "--full-tree", commit, "--", f"{directory}/"])
+    listed = process.output([*git(tree), "ls-tree", "-r", "-z", "--full-tree", commit, "--", f"{directory}/"])
     for entry in filter(None, listed.split("\0")):
         about, _, name = entry.partition("\t")
         mode, kind, blob = about.split()
         if kind == "blob" and mode != "120000":
             path = place / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(process.output([*_git(tree), "cat-file", "blob", blob]), encoding="utf-8")
+            path.write_text(process.output([*git(tree), "cat-file", "blob", blob]), encoding="utf-8")
             path.chmod(0o755 if mode == "100755" else 0o644)
     return bool(listed)
 
 
-def _git(tree: Path) -> list[str]:
+def git(tree: Path) -> list[str]:
+    """Return the begin of a command on a clone, whoever owns it."""
     return ["git", "-c", "safe.directory=*", "-C", str(tree)]
 
 
-def _is_ancestor(git: list[str], one: str, other: str) -> bool:
-    return process.attempt([*git, "merge-base", "--is-ancestor", one, other]).returncode == 0
+def _is_ancestor(tree: Path, one: str, other: str) -> bool:
+    return process.attempt([*git(tree), "merge-base", "--is-ancestor", one, other]).returncode == 0

@@ -73,7 +73,7 @@ def build_commit(build: str, repository: Path, commit: str, label: str) -> Path:
         BuildError, ConfigError, InfrastructureError: as `kernel.build.build` and `checkout`.
     """
     name = find_description(build).name
-    with checkout(repository, commit, label, say) as tree, step(f"building {name} ({label})"):
+    with step(f"building {name} ({label})"), checkout(repository, commit, label, say) as tree:
         return build_kernel(build, tree, Path("build") / name, by_content=True).directory
 
 
@@ -85,7 +85,7 @@ def _built(sources: Sources, board: Board, arm: ArmName) -> Path:
     # Only the default build has one content in all gates of one release of rtgate.
     own = sources.tree is not None or patches is not None
     title = f"building {description.name}" + (f" ({arm.value})" if sources.base else "")
-    with _source(sources, arm) as tree, step(title):
+    with step(title), _source(sources, arm) as tree:
         return build_kernel(sources.build or board.build, tree, directory, patches, by_content=own).directory
 
 

@@ -17,7 +17,7 @@ _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})
 _OURS = frozenset(
     {
         *("records", "allure-results", "index.html", "verdict.json", "junit.xml", "history.jsonl", _LOG),
-        *("measure-more.log", "lava", "records.sha256", "verdict.sha256", "note.md", "note.txt", "bisect"),
+        *("measure-more.log", "lava", "records.sha256", "verdict.sha256", "note.md", "note.txt", "reply.eml", "bisect"),
     }
 )
 

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""Series as `git format-patch` writes them, in one mailbox with older versions and replies."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selftests.unit.kernel.test_merge import Repository
+
+from rtgate.errors import ConfigError
+from rtgate.forge.mail import Mail, _mail
+from rtgate.forge.merge_request import Answer
+from rtgate.kernel.merge import ConflictError
+
+ANSWER = Answer(exit_code=1, markdown="", text="FAIL: it became worse\n\nümlaut and a > quote\nFrom here\n")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    (tmp_path / "linux").mkdir()
+    made = Repository(tmp_path / "linux")
+    made.branch("mine")
+    made.git("config", "user.name", "Jürgen Müßig")
+    made.commit("timers: two\n\nWhy it is two.", **{"kernel/time.c": "two\n"})
+    made.commit("[brackets] timers: ürgent", **{"kernel/time.c": "three\n", "a file.c": "ä\n"})
+    made.commit("last", Makefile="VERSION = 7\n")
+    return made
+
+
+def _mails(repository: Repository, *words: str) -> str:
+    common = ("--stdout", "--to=list@example.org", "--cc=b@example.org", "--thread", "--base=main")
+    return repository.git("format-patch", *common, *words, "main..mine") + "\n"
+
+
+def _series(repository: Repository, text: str, base: str = "main") -> Mail:
+    path = repository.place.parent / "series.mbox"
+    path.write_text(text)
+    return Mail(path=path, tree=repository.place, base=base, reply=path.with_name("reply.eml"))
+
+
+def test_a_series_makes_the_commits_that_it_was_made_from(repository: Repository) -> None:
+    found = _series(repository, _mails(repository, "--cover-letter", "--subject-prefix=PATCH v2")).merge_request()
+    assert repository.git("diff", "mine", found.head) == ""
+    told = "--format=%an <%ae> %at%n%B"
+    mine = repository.git("log", told, "main..mine").replace("[brackets] ", "")  # git am drops them, too
+    assert repository.git("log", told, f"main..{found.head}") == mine
+    assert found.title == "[PATCH v2 0/3] *** SUBJECT HERE ***"
+    assert repository.git("status", "--porcelain") == ""
+
+
+def test_the_same_mails_make_the_same_commits_whoever_applies_them(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    series = _series(repository, _mails(repository))
+    before = series.merge_request().head
+    monkeypatch.setenv("GIT_COMMITTER_NAME", "somebody else")
+    monkeypatch.setenv("GIT_AUTHOR_DATE", "2001-01-01T00:00:00Z")
+    assert series.merge_request().head == before
+
+
+def test_the_newest_version_counts_and_replies_do_not(repository: Repository) -> None:
+    old = _mails(repository)
+    repository.commit("last of v3", Makefile="VERSION = 8\n")
+    new = _mails(repository, "-v3")
+    backwards = "".join(reversed([f"From {part}" for part in new.split("\nFrom ")]))
+    reply = old.replace("Subject: [PATCH", "Subject: Re: [PATCH v9").replace("VERSION = 7", "VERSION = 9")
+    found = _series(repository, f"{old}{reply}{backwards.replace('From From', 'From')}").merge_request()
+    assert repository.git("show", f"{found.head}:Makefile") == "VERSION = 8"
+
+
+def test_a_series_may_say_itself_what_it_applies_to(repository: Repository) -> None:
+    found = _series(repository, _mails(repository), base="").merge_request()
+    assert found.base == repository.git("rev-parse", "main")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.replace("base-commit: ", "nothing: "), r"does not say what it applies to \(base-commit:\)"),
+        (lambda text: text.replace("2/3", "3/3"), "lacks 2 of the 3 patches of version 1"),
+        (lambda text: text.replace("[PATCH", "[POEM"), "has no patches: expected mails with a subject like"),
+        (lambda _: "", "has no patches"),
+        (
+            lambda text: text.replace("diff --git", "no diff").replace("\n--- ", "\n").replace("\n@@", "\n"),
+            "has no patch",
+        ),
+    ],
+)
+def test_what_is_no_series_is_said(repository: Repository, change: object, message: str) -> None:
+    assert callable(change)
+    with pytest.raises(ConfigError, match=message):
+        _series(repository, change(_mails(repository)), base="").merge_request()
+
+
+def test_a_fifo_or_a_missing_mailbox_is_a_mistake(repository: Repository, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "series.mbox")
+    for path in (tmp_path / "series.mbox", tmp_path / "nothing"):
+        with pytest.raises(ConfigError):
+            Mail(path=path, tree=repository.place, base="main", reply=tmp_path / "r").merge_request()
+
+
+def test_a_series_that_does_not_apply_names_patch_and_file(repository: Repository) -> None:
+    text = _mails(repository)
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("theirs", **{"kernel/time.c": "four\n"})
+    with pytest.raises(ConflictError, match=r"'timers: two' does not apply: error: patch failed: kernel/time\.c:1"):
+        _series(repository, text).merge_request()
+
+
+def _reply(series: Mail) -> email.message.EmailMessage:
+    series.publish(ANSWER)
+    found = email.message_from_bytes(series.reply.read_bytes(), policy=email.policy.default)
+    assert isinstance(found, email.message.EmailMessage)
+    return found
+
+
+@pytest.mark.parametrize("words", [(), ("--cover-letter",)])
+def test_the_reply_stands_below_the_first_mail(repository: Repository, words: tuple[str, ...]) -> None:
+    text = _mails(repository, *words)
+    first = email.message_from_string(text.partition("\n")[2], policy=email.policy.default)
+    reply = _reply(_series(repository, text))
+    assert reply["In-Reply-To"] == first["Message-ID"]
+    assert first["Message-ID"] in reply["References"]
+    assert reply["Subject"] == f"Re: {first['Subject']}"
+    assert reply["To"] == "Jürgen Müßig <a@example.org>"
+    assert reply["Cc"] == "list@example.org, b@example.org"
+    body = reply.get_body()
+    assert body is not None
+    assert body.get_content() == ANSWER.text
+
+
+def test_a_header_cannot_add_headers_to_the_reply(repository: Repository) -> None:
+    hostile = "=?utf-8?q?=5BPATCH=5D_a=0ABcc:_victim=40example.org=0A=0Abody?="
+    text = _mails(repository).replace("Subject: [PATCH 1/3] timers: two", f"Subject: [PATCH 1/3] {hostile}", 1)
+    reply = _reply(_series(repository, text))
+    assert reply["Bcc"] is None
+    assert "Bcc: victim@example.org" in reply["Subject"]
+
+
+@given(st.binary(max_size=300) | st.text(max_size=300).map(lambda text: f"Subject: [PATCH {text}".encode()))
+def test_no_mail_is_too_hostile_to_be_read(raw: bytes) -> None:
+    found = _mail(raw)
+    assert found is None or found.version >= 0

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""A series of patches in a mailbox, and the reply to it.
+
+Which mails are the series is decided as b4 does (`b4 am`): the newest version in the file, in the order of its numbers;
+replies are passed over. The form of subjects is that of `git format-patch`: `[PATCH RFC v2 1/3] subject`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import email.policy
+import mailbox
+import re
+import tempfile
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.parser import BytesParser
+from functools import cached_property
+from pathlib import Path
+
+from rtgate import files
+from rtgate.errors import ConfigError
+from rtgate.forge.merge_request import Answer, MergeRequest
+from rtgate.kernel.mailed_patches import apply_patches
+
+_PREFIX = re.compile(r"\[(?P<words>[^\]]*\bPATCH\b[^\]]*)\]", re.IGNORECASE)
+_NUMBER = re.compile(r"\b(?P<number>\d{1,4})/(?P<count>\d{1,4})\b")
+_VERSION = re.compile(r"\bv(?P<version>\d{1,3})\b", re.IGNORECASE)
+_BASE = re.compile(r"^base-commit: (?P<commit>[0-9a-f]{40,64})$", re.MULTILINE)
+_LARGEST = 64 << 20  # bytes of a mailbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mail:
+    """One mail of a series; number 0 is its cover letter."""
+
+    message: EmailMessage
+    raw: bytes
+    version: int
+    number: int
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mail:
+    """A mailed series, which keeps to `Forge`.
+
+    Attributes:
+        path: a mailbox (mbox) with the series, and whatever else.
+        tree: a clone that has the commit it applies to.
+        base: that commit; empty for the one that the series itself names (`base-commit:`).
+        reply: gets the answer, as a mail that nobody has sent.
+    """
+
+    path: Path
+    tree: Path
+    base: str
+    reply: Path
+
+    def merge_request(self) -> MergeRequest:
+        """Apply the series; return it.
+
+        Raises:
+            ConfigError: the mailbox has no series, it lacks a patch, or nobody says what it applies to.
+            ConflictError: it does not apply.
+        """
+        base = self.base or self._named_base()
+        with tempfile.TemporaryDirectory(prefix="rtgate-mails-") as name:
+            mails = []
+            for one in self._patches:
+                mails.append(Path(name) / f"{one.number:04}")
+                mails[-1].write_bytes(one.raw)
+            head = apply_patches(self.tree, base, mails)
+        return MergeRequest(base=base, head=head, title=_subject(self._first))
+
+    def publish(self, answer: Answer) -> None:
+        """Write the reply: to the author, with everybody who had the series, below its first mail."""
+        first = self._first
+        made = EmailMessage(policy=email.policy.default.clone(max_line_length=998))
+        made["Subject"] = f"Re: {_subject(first)}"
+        made["To"] = _addresses(first, "From")
+        others = ", ".join(filter(None, (_addresses(first, "To"), _addresses(first, "Cc"))))
+        if others:
+            made["Cc"] = others
+        identity = _header(first, "Message-ID")
+        if identity:
+            made["In-Reply-To"] = identity
+            made["References"] = " ".join(filter(None, (_header(first, "References"), identity)))
+        made.set_content(answer.text, cte="8bit")
+        files.write_text(self.reply, made.as_string())
+
+    @cached_property
+    def _series(self) -> tuple[_Mail, ...]:
+        """The mails of the newest version, in order."""
+        found = [one for raw in _mails(self.path) if (one := _mail(raw))]
+        if not found:
+            raise ConfigError(f"{self.path} has no patches: expected mails with a subject like [PATCH v2 1/3]")
+        newest = max(one.version for one in found)
+        by_number = {one.number: one for one in found if one.version == newest}
+        count = max(one.count for one in by_number.values())
+        missing = [str(number) for number in range(1, count + 1) if number not in by_number]
+        if missing:
+            raise ConfigError(f"{self.path} lacks {', '.join(missing)} of the {count} patches of version {newest}")
+        return tuple(by_number[number] for number in sorted(by_number))
+
+    @property
+    def _first(self) -> EmailMessage:
+        """The cover letter, or the first patch of a series without one."""
+        return self._series[0].message
+
+    @property
+    def _patches(self) -> tuple[_Mail, ...]:
+        return tuple(one for one in self._series if one.number)
+
+    def _named_base(self) -> str:
+        for one in self._series:
+            match = _BASE.search(_text(one.message))
+            if match:
+                return match["commit"]
+        raise ConfigError(f"{self.path} does not say what it applies to (base-commit:): name it with --base")
+
+
+def _mails(path: Path) -> list[bytes]:
+    """Return the mails of a mailbox as they are. Raises ConfigError: it cannot be read."""
+    try:
+        files.read_bytes(path, _LARGEST)  # a regular file, and no endless one
+        with contextlib.closing(mailbox.mbox(path, factory=None, create=False)) as box:
+            return [box.get_bytes(key) for key in box.keys()]  # noqa: SIM118 - it is not a mapping
+    except (OSError, mailbox.Error) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+
+
+def _mail(raw: bytes) -> _Mail | None:
+    """Return a mail of a series; None for a reply, and for what is not a patch."""
+    message = BytesParser(EmailMessage, policy=email.policy.default).parsebytes(raw)
+    subject = _subject(message)
+    prefix = _PREFIX.search(subject)
+    if prefix is None or re.match(r"(?i)\s*(re|aw|fwd?):", subject):
+        return None
+    number, version = _NUMBER.search(prefix["words"]), _VERSION.search(prefix["words"])
+    return _Mail(
+        message=message,
+        raw=raw,
+        version=int(version["version"]) if version else 1,
+        number=int(number["number"]) if number else 1,
+        count=int(number["count"]) if number else 1,
+    )
+
+
+def _subject(message: EmailMessage) -> str:
+    return _header(message, "Subject")
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    """Return a header in one line; empty where there is none, or one that cannot be read."""
+    return " ".join(str(message.get(name) or "").split())
+
+
+def _addresses(message: EmailMessage, name: str) -> str:
+    """Return the addresses of a header; what has no address in it is left out, as it may be anything."""
+    header = message.get(name)
+    return ", ".join(str(one) for one in getattr(header, "addresses", ()) if one.addr_spec and "@" in one.addr_spec)
+
+
+def _text(message: EmailMessage) -> str:
+    body = message.get_body(("plain",))
+    return "" if body is None else str(body.get_content())

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""Mailed patches as commits, made in git's object store as `git am` makes them in a work tree."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rtgate import process
+from rtgate.errors import ConfigError
+from rtgate.kernel.merge import COMMITTER, ConflictError, commit_of, git
+
+
+def apply_patches(tree: Path, base: str, mails: Sequence[Path]) -> str:
+    """Return the commit that patches make of `base`, one after the other; no branch names it.
+
+    The same mails make the same commits, on any machine.
+
+    Args:
+        tree: a clone that has `base`.
+        base: a commit.
+        mails: a file for each patch, as it was mailed, in order.
+
+    Raises:
+        ConfigError: `base` is not there, or a mail has no patch.
+        ConflictError: a patch does not apply.
+        InfrastructureError: git fails.
+    """
+    commit = commit_of(tree, base)
+    with tempfile.TemporaryDirectory(prefix="rtgate-series-") as name:
+        work = Path(name)
+        index = {"GIT_INDEX_FILE": str(work / "index")}
+        process.output([*git(tree), "read-tree", commit], environment=index)
+        for mail in mails:
+            commit = _applied(tree, commit, mail, work, index)
+    return commit
+
+
+def _applied(tree: Path, parent: str, mail: Path, work: Path, index: Mapping[str, str]) -> str:
+    message, patch = work / "message", work / "patch"
+    # A shell for its redirection alone: mailinfo reads a mail from standard input.
+    argv = ["sh", "-c", 'exec git mailinfo --encoding=UTF-8 "$1" "$2" < "$3"', "sh", *map(str, (message, patch, mail))]
+    about = _fields(process.output(argv))
+    subject = about.get("Subject", "")
+    done = process.attempt([*git(tree), "apply", "--cached", "--whitespace=nowarn", str(patch)], environment=index)
+    if "No valid patches" in done.stderr:
+        raise ConfigError(f"the mail {subject!r} has no patch")
+    if done.returncode:
+        raise ConflictError(f"{subject!r} does not apply: {' / '.join(done.stderr.strip().splitlines()[:3])}")
+    made = process.output([*git(tree), "write-tree"], environment=index).strip()
+    author = {
+        "GIT_AUTHOR_NAME": about.get("Author", ""),
+        "GIT_AUTHOR_EMAIL": about.get("Email", ""),
+        "GIT_AUTHOR_DATE": about.get("Date", ""),
+    }
+    body = message.read_text(encoding="utf-8", errors="replace").strip()
+    (work / "commit").write_text("\n\n".join(filter(None, (subject, body))) + "\n", encoding="utf-8")
+    argv = [*git(tree), "commit-tree", made, "-p", parent, "-F", str(work / "commit")]
+    return process.output(argv, environment={**COMMITTER, **author}).strip()
+
+
+def _fields(text: str) -> Mapping[str, str]:
+    """Return what `git mailinfo` prints: Author, Email, Subject, Date."""
+    return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
