@@ -10,27 +10,22 @@ from typing import Any
 
 from rtgate import durations, files
 from rtgate.board import boards
-from rtgate.board.boards import Board
 from rtgate.board.families import FAMILIES
 from rtgate.cli import command_options, requests
 from rtgate.errors import ConfigError
-from rtgate.lava.client import devices
-from rtgate.lava.client.access import TOKEN_FILE, access
-from rtgate.lava.client.server import Lava
 from rtgate.lava.job import cases as cases_file
-from rtgate.lava.job.definition import PRIORITIES, TRANSPORTS, lava_of
-from rtgate.lava.job.request import MeasurementRequest, in_turns
+from rtgate.lava.job.definition import PRIORITIES, TRANSPORTS
 from rtgate.measure.case import Case
-from rtgate.measure.profiles import profile
-from rtgate.tools.registry import TOOLS
+from rtgate.records.schedule import Steps
 from rtgate.workflow import suites
 from rtgate.workflow.archive import history_url
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
-from rtgate.workflow.job_files import Named, Source, Way, publish, source
-from rtgate.workflow.job_series import JobOptions, Series, run_jobs
+from rtgate.workflow.job_files import Named
+from rtgate.workflow.job_series import JobOptions, run_jobs
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.sequential import PROCEDURES, looks_of
+from rtgate.workflow.submission import Submission, prepared
 
 _DESCRIPTION = """\
 Measure a kernel on a board of a LAVA lab: submit one job, follow it, fetch its records, judge them. Without --wait the
@@ -144,24 +139,20 @@ def _add_ending(group: argparse._ArgumentGroup) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    board = boards.board(arguments.board)
-    minutes(arguments.budget)
+    submission = _submission(arguments)
     watch = JobWatch(verbose=arguments.verbose)
     with ExitStack() as stack:
-        sources = _sources(arguments, board, stack)
-        order = _order(arguments, board, sources)
-        _check(arguments, sources)
         if arguments.wait:
             output = arguments.output.absolute()
             check_ours(output)
             files.require_free_space(output)
             stack.enter_context(locked(output))
-        series = _prepared(arguments, order, sources, watch, stack)
+        series = prepared(submission, watch, stack)
         if arguments.dry_run:
-            print(series.submission(order).checked("rtgate-dry-run", series.tags), end="")
+            print(series.submission(series.order).checked("rtgate-dry-run", series.tags), end="")
             return 0
         if not arguments.wait:
-            number = series.submission(order).leave()
+            number = series.submission(series.order).leave()
             watch.say(f"submitted; later, anywhere: rtgate fetch {number}")
             print(number)
             return 0
@@ -169,44 +160,52 @@ def run(arguments: argparse.Namespace) -> int:
         return run_jobs(series, output)
 
 
-def _prepared(
-    arguments: argparse.Namespace,
-    order: MeasurementRequest,
-    sources: dict[str, Source],
-    watch: JobWatch,
-    stack: ExitStack,
-) -> Series:
-    """Look at the lab, say what it has, publish the files: they are served until `stack` ends."""
+def _submission(arguments: argparse.Namespace) -> Submission:
+    """Return what is submitted. Raises ConfigError: options do not fit together, or name nothing."""
     board = boards.board(arguments.board)
-    lava = Lava(access(arguments.server), told=watch.say)
-    if lava.access.token is None:
-        raise ConfigError(f"{lava.access.url} takes no job without a token: name its file with {TOKEN_FILE}")
-    lab = devices.look(lava, lava_of(board).device_type, arguments.tag)
-    watch.say(lab.summary(lava.access.url))
-    for entry in lava_of(board).unconfirmed:
-        watch.say(f"{board.name}: unconfirmed: {entry.what}: {entry.reason}")
-    if "baseline" not in sources and not lava.health_check(lab_type := lava_of(board).device_type):
-        watch.say(
-            f"no health check for {lab_type} is installed: a kernel that hangs silently while it boots cannot be told "
-            f"from a broken board here, and is MISS. Compare with a --baseline, or install one: {_installs(board)}"
-        )
-    tags = tuple(arguments.tag)
-    (family,) = {one.family for one in sources.values()}
-    way = Way(serve=arguments.serve, put=arguments.put, server=lava.access.url)
-    return Series(
+    budget = Budget(minutes(arguments.budget))
+    _check_trust(arguments)
+    if arguments.boots is not None and arguments.boots < 1:
+        raise ConfigError(f"--boots {arguments.boots}: expected at least 1")
+    return Submission(
+        board=board,
+        kernels=_kernels(arguments),
+        cases=_cases(arguments),
+        profile=arguments.profile,
+        tuning=arguments.tuning,
+        flavour=arguments.flavour,
+        boots=arguments.boots,
+        looks=_looks(arguments),
+        transport=arguments.transport,
         options=_job_options(arguments),
         criteria=requests.criteria(arguments),
-        budget=Budget(minutes(arguments.budget)),
+        budget=budget,
         extend=not arguments.no_extend,
-        board=board,
-        order=order,
-        lava=lava,
-        lab=lab,
-        tags=devices.pinned(lab.devices, arguments.device, tags) if arguments.device else tags,
-        files=publish(sources, way, stack),
-        family=family,
-        watch=watch,
+        tags=tuple(arguments.tag),
+        device=arguments.device or "",
+        serve=arguments.serve,
+        put=arguments.put,
+        stays=arguments.wait or arguments.dry_run,
     )
+
+
+def _kernels(arguments: argparse.Namespace) -> dict[str, Named]:
+    kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
+    kernels["candidate"] = arguments.kernel
+    more = {name: getattr(arguments, name) for name in ("dtb", "ramdisk", "modules", "nfsroot")}
+    more |= {"overlays": tuple(arguments.overlay), "family": arguments.family}
+    return {arm: Named(kernel=kernel, **more) for arm, kernel in kernels.items()}
+
+
+def _looks(arguments: argparse.Namespace) -> Steps:
+    """Return the looks at pairs of boots: they need two kernels, and somebody who waits for the first job.
+
+    Who names a number of boots wants one look at all of them.
+    """
+    in_looks = arguments.baseline and arguments.wait and not arguments.boots
+    if arguments.procedure == "screened" and not (in_looks and history_url(arguments.history)):
+        raise ConfigError("--procedure screened needs --baseline, --wait, --history URL, and no --boots")
+    return looks_of(arguments.procedure) if in_looks else ()
 
 
 def _job_options(arguments: argparse.Namespace) -> JobOptions:
@@ -224,49 +223,6 @@ def _job_options(arguments: argparse.Namespace) -> JobOptions:
     )
 
 
-def _installs(board: Board) -> str:
-    """Return the command that makes the health check of a board, for the lab's administrator."""
-    files = "--kernel URL --ramdisk URL" + " --dtb URL" * bool(lava_of(board).dtbs)
-    return f"rtgate lab-check --health-check {board.name} {files} > {lava_of(board).device_type}.yaml"
-
-
-def _sources(arguments: argparse.Namespace, board: Board, stack: ExitStack) -> dict[str, Source]:
-    kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
-    kernels["candidate"] = arguments.kernel
-    more = {name: getattr(arguments, name) for name in ("dtb", "ramdisk", "modules", "nfsroot")}
-    more |= {"overlays": tuple(arguments.overlay), "family": arguments.family}
-    return {
-        arm: source(board, Named(kernel=kernel, **more), arguments.flavour, stack) for arm, kernel in kernels.items()
-    }
-
-
-def _order(arguments: argparse.Namespace, board: Board, sources: dict[str, Source]) -> MeasurementRequest:
-    """Return what is asked for. Raises ConfigError: suites, profile or tuning are wrong."""
-    board.tuning(arguments.tuning)
-    chosen = profile(arguments.profile, TOOLS)
-    cases = _cases(arguments)
-    if arguments.boots is not None and arguments.boots < 1:
-        raise ConfigError(f"--boots {arguments.boots}: expected at least 1")
-    count = arguments.boots or max(chosen.of(case.tool.name, case.suite, case.load).boots for case in cases)
-    # Looks need somebody who waits for the first job; who names a number of boots wants one look at all of them.
-    in_looks = len(sources) == 2 and arguments.wait and not arguments.boots
-    looks = looks_of(arguments.procedure) if in_looks else ()
-    if arguments.procedure == "screened" and not (in_looks and history_url(arguments.history)):
-        raise ConfigError("--procedure screened needs --baseline, --wait, --history URL, and no --boots")
-    count = looks[0][0] if looks else count
-    return MeasurementRequest(
-        board=board.name,
-        kernels={arm: one.kernel for arm, one in sources.items()},
-        boots=in_turns(tuple(sources), count),
-        cases=cases,
-        suites=tuple(dict.fromkeys(case.suite for case in cases)),
-        profile=arguments.profile,
-        tuning=arguments.tuning,
-        transport=arguments.transport,
-        looks=looks,
-    )
-
-
 def _cases(arguments: argparse.Namespace) -> tuple[Case, ...]:
     if not arguments.cases:
         return suites.cases(arguments.suite.split(","), arguments.profile, arguments.tuning)
@@ -278,12 +234,7 @@ def _cases(arguments: argparse.Namespace) -> tuple[Case, ...]:
     return cases
 
 
-def _check(arguments: argparse.Namespace, sources: dict[str, Source]) -> None:
-    """Find what does not fit together before anything is asked of a lab. Raises ConfigError."""
-    if len({one.family for one in sources.values()}) > 1:
-        raise ConfigError("one arm is a vendor's kernel, the other is not: they name the console differently")
-    if any(one.local for one in sources.values()) and not (arguments.wait or arguments.put or arguments.dry_run):
-        raise ConfigError("files of this machine are served as long as this command runs: --wait, or --put URL")
+def _check_trust(arguments: argparse.Namespace) -> None:
     if arguments.untrusted and not arguments.tag:
         raise ConfigError("--untrusted: name the devices that strangers' kernels may run on, with --tag")
     if arguments.untrusted and arguments.upload:
