@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rtgate.board.boot import ArmName
 from rtgate.errors import InfrastructureError
+from rtgate.judge.verdict import Verdict
 from rtgate.lava.client.submission import Attempt
 from rtgate.lava.job.request import MeasurementRequest
 from rtgate.lava.results import log, verdicts
@@ -109,15 +110,18 @@ def judge(order: MeasurementRequest, jobs: Sequence[Carried], output: Path, crit
 
     Raises as `conclude`.
     """
-    look(jobs, output)
-    said = [one for job in jobs if job.attempts for one in verdicts.verdicts(job.order, job.attempts)]
     request = JudgingRequest(
         records=output / "records",
         criteria=criteria,
         cases={order.board: [case.name for case in order.cases]},
         arms={order.board: set(order.kernels)},
     )
-    return conclude(output, request, said)
+    return conclude(output, request, of_jobs(jobs))
+
+
+def of_jobs(jobs: Sequence[Carried]) -> list[Verdict]:
+    """Return what is to be said of jobs themselves, beside what they measured: what the lab or a boot came to."""
+    return [one for job in jobs if job.attempts for one in verdicts.verdicts(job.order, job.attempts)]
 
 
 def _summary(attempt: Attempt) -> dict[str, object]:

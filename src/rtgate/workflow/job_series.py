@@ -162,11 +162,19 @@ class Series:
 
 
 def run_jobs(series: Series, output: Path) -> int:
-    """Carry out the order, and what a comparison needs beyond it, on the same board; judge all of it."""
-    criteria = series.criteria
+    """Carry out the order, judge what its jobs brought, report; return the exit code. Raises as `carry_out`."""
+    return job_results.judge(series.order, carry_out(series, output), output, series.criteria)
+
+
+def carry_out(series: Series, output: Path) -> list[Carried]:
+    """Carry out the order, and what a comparison needs beyond it, on the same board; keep records and logs.
+
+    Raises:
+        ConfigError, InfrastructureError: LAVA does not take the job, or does not answer.
+    """
     further = JobPlanner(
         whole=series.order,
-        stored=Stored(records=output / "records", board=series.board.name, criteria=criteria),
+        stored=Stored(records=output / "records", board=series.board.name, criteria=series.criteria),
         budget=series.budget,
         watch=series.watch,
     )
@@ -185,7 +193,8 @@ def run_jobs(series: Series, output: Path) -> int:
         if order is not None and not series.kept:
             series.watch.say("not measured on: no tag keeps a job on the board that the others ran on")
             break
-    return job_results.judge(series.order, done, output, criteria)
+    job_results.look(done, output)
+    return done
 
 
 def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[Carried]:

@@ -44,7 +44,7 @@ class JudgingRequest:
         records: their directory. Every case is judged that has records there or was planned there.
         board: only this one; empty for all.
         cases: names of cases that have to be there as well, by board.
-        arms: which have to be there, by board; empty for those that have records or were planned.
+        arms: which have to be there, by board; of other boards those that have records or were planned.
         only: names of the cases that are judged; empty for all.
     """
 
@@ -160,7 +160,7 @@ class _Known:
                 boards.setdefault(case, set()).add(board)
         mine = {case: {board for board in names if request.board in ("", board)} for case, names in boards.items()}
         chosen = {case: names for case, names in mine.items() if names and (not request.only or case in request.only)}
-        return cls({case: stored.get(case, []) for case in chosen}, chosen, request.arms or arms)
+        return cls({case: stored.get(case, []) for case in chosen}, chosen, {**arms, **request.arms})
 
     def arms_of(self, case: str) -> Mapping[str, Collection[str]]:
         """Return the arms that a case has or had to have, by board."""
