@@ -20,8 +20,8 @@ from rtgate.board.pcie_limits import (
 )
 
 _DESCRIPTION = f"""\
-Print what a PCI Express link can carry in one direction, in MB/s of 10^6 bytes: after the line code, and after the
-overhead of packets, for which the vendor's guide counts {OVERHEAD_BYTES} bytes each, the worst case; the least is
+Print what a PCI Express link can carry in one direction, in MB/s of 10^6 bytes: after line encoding, and after TLP
+overhead, for which the vendor's guide counts {OVERHEAD_BYTES} bytes each, the worst case; the least is
 {LEAST_OVERHEAD_BYTES}. Flow control, acknowledgements and, for reads, round trips take more. Take generation, width and
 payload from the link as it was trained (current_link_speed, current_link_width, Max Payload Size), never from the name
 of the slot.
@@ -70,7 +70,7 @@ def _chosen(option: int | None, guide: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _raw(generations: Sequence[int], lanes: Sequence[int]) -> list[str]:
-    lines = ["MB/s after the line code", _row("generation", "GT/s", "encoding", [f"x{width}" for width in lanes])]
+    lines = ["MB/s after line encoding", _row("generation", "GT/s", "encoding", [f"x{width}" for width in lanes])]
     for gen in generations:
         links = [Link(generation=gen, lanes=width, payload=PAYLOADS[0]) for width in lanes]
         cells = [shown(link.raw.value) for link in links]
@@ -80,7 +80,7 @@ def _raw(generations: Sequence[int], lanes: Sequence[int]) -> list[str]:
 
 def _usable(generations: Sequence[int], lanes: Sequence[int], payloads: Sequence[int]) -> list[str]:
     lines = [
-        f"MB/s after the overhead of packets, {OVERHEAD_BYTES} bytes each",
+        f"MB/s after TLP overhead, {OVERHEAD_BYTES} bytes each",
         _row("generation", "payload", "factor", [f"x{width}" for width in lanes]),
     ]
     for gen in generations:
