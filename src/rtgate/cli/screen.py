@@ -13,18 +13,13 @@ from rich.console import Console
 from rtgate.board import boards
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
-from rtgate.judge.compare.triage import Choice, Wanted, Why, choose, fatal_verdicts
+from rtgate.judge.compare.triage import Choice, Why, fatal_verdicts
 from rtgate.judge.verdict import Status
 from rtgate.lava.job import cases as cases_file
-from rtgate.measure.profiles import Lengths, profile
 from rtgate.report.text import plain
-from rtgate.tools.registry import TOOLS
-from rtgate.workflow import suites
 from rtgate.workflow.budget import DEFAULT, minutes
+from rtgate.workflow.case_selection import Wish, select_cases
 from rtgate.workflow.verdict_file import read_verdicts
-
-_BOOT_MINUTES = 1.5  # of a board: power, boot loader, kernel, LAVA's own steps
-_CASE_S = 6.0  # around a measurement: the plan goes up, the results come down
 
 _DESCRIPTION = """\
 The second stage of a gate. REPORT is what `rtgate gate` left of both kernels on a virtual-time board; this says what a
@@ -67,42 +62,27 @@ def run(arguments: argparse.Namespace) -> int:
     board = boards.board(arguments.board)
     if board.virtual:
         raise ConfigError(f"{board.name} is a virtual board: name the lab's board whose time is to be spent")
-    budget, booting = minutes(arguments.budget), 2 * arguments.pairs * _BOOT_MINUTES
     if arguments.pairs < 1:
         raise ConfigError(f"--pairs {arguments.pairs}: expected at least 1")
     verdicts, _ = read_verdicts(arguments.report / "verdict.json", arguments.report / "records")
-    lengths = profile(arguments.profile, TOOLS)
-    names = [name for name in arguments.suite.split(",") if name]
-    cases = suites.cases(names, arguments.profile, arguments.tuning)
-    wanted = [
-        Wanted(
-            case=case.name, minutes=_board_minutes(lengths.of(case.tool.name, case.suite, case.load), arguments.pairs)
-        )
-        for case in cases
-    ]
-    if budget <= booting:
-        raise ConfigError(
-            f"{arguments.pairs} pairs of boots alone take {booting:.0f} board-minutes (--pairs, --budget)"
-        )
-    tuned = "" if arguments.tuning == "default" else f"+{arguments.tuning}"
-    minimum = arguments.minimum or [f"{case}{tuned}" for case in lengths.minimum]
-    unknown = sorted(set(minimum) - {one.case for one in wanted})
-    if arguments.minimum and unknown:
-        raise ConfigError(f"--minimum {', '.join(unknown)}: no such case in the profile {lengths.name}")
-    choices = choose(verdicts, wanted, minimum, budget - booting)
+    wish = Wish(
+        profile=arguments.profile,
+        tuning=arguments.tuning,
+        suites=tuple(name for name in arguments.suite.split(",") if name),
+        pairs=arguments.pairs,
+        budget=minutes(arguments.budget),
+        minimum=tuple(arguments.minimum) if arguments.minimum else None,
+    )
+    selection = select_cases(verdicts, wish)
+    choices = selection.choices
     console = Console()
     _show(console, choices)
-    spent = sum(one.minutes for one in choices if one.within)
-    told = (
-        f"{board.name}: {sum(one.within for one in choices)} of {len(choices)} cases, {arguments.pairs} pairs of boots"
-    )
-    told += (
-        f", {spent + booting:.0f} of {budget:.0f} board-minutes; rtgate submit --boots {arguments.pairs} --cases FILE"
-    )
+    told = f"{board.name}: {len(selection.cases)} of {len(choices)} cases, {wish.pairs} pairs of boots"
+    told += f", {selection.minutes:.0f} of {wish.budget:.0f} board-minutes"
+    told += f"; rtgate submit --boots {wish.pairs} --cases FILE"
     console.print(told, highlight=False, markup=False, soft_wrap=True)
     if arguments.output:
-        chosen = {one.case for one in choices if one.within}
-        cases_file.write([case for case in cases if case.name in chosen], arguments.output)
+        cases_file.write(selection.cases, arguments.output)
     failed = [one for one in verdicts if one.status is Status.FAIL] if arguments.virtual_fail == "block" else []
     blocking = fatal_verdicts(verdicts) or failed
     for one in blocking:
@@ -110,11 +90,6 @@ def run(arguments: argparse.Namespace) -> int:
     # What is left out although it should be seen is nothing that a script may pass over.
     short = any(not one.within and one.why is not Why.UNSEEN for one in choices)
     return 1 if blocking else 5 if short else 0
-
-
-def _board_minutes(lengths: Lengths, pairs: int) -> float:
-    """Return what a case adds to boots that are made anyhow, of both kernels."""
-    return 2 * pairs * (lengths.duration_s + _CASE_S) / 60
 
 
 def _show(console: Console, choices: Sequence[Choice]) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtgate import site
+from rtgate import durations, site
 from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.measure.profiles import profiles
-from rtgate.strict_yaml import Value, load
+from rtgate.strict_yaml import Mapping, Value, load
 from rtgate.tools.registry import TOOLS
+from rtgate.workflow.budget import DEFAULT, minutes
 from rtgate.workflow.kernels import Sources
 
 FILE = "policy.yaml"
@@ -37,17 +38,40 @@ class Screen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabBoard:
+    """A board of a LAVA lab.
+
+    Attributes:
+        build: an entry of kernel-configs/.
+        suites: empty for all.
+        budget: board-minutes for one merge request.
+        tags: of LAVA's devices that may run it.
+        all_cases: whether it measures every case of the suites, whatever the screen said.
+    """
+
+    board: str
+    build: str
+    profile: str = "mr"
+    suites: tuple[str, ...] = ("latency",)
+    budget: float = 60.0
+    tags: tuple[str, ...] = ()
+    all_cases: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What happens to a merge request.
 
     Attributes:
         screens: one after the other, each on another board.
+        boards: of the lab, after the screen.
         builds: entries of kernel-configs/ that have to build, and are not booted.
         unproven: whether a merge request passes whose comparison found nothing, and could not prove that there is
             nothing.
     """
 
     screens: tuple[Screen, ...]
+    boards: tuple[LabBoard, ...] = ()
     builds: tuple[str, ...] = ()
     unproven: bool = False
 
@@ -67,15 +91,18 @@ def read_policy() -> Policy:
 
 def read(path: Path) -> Policy:
     """Read one policy.yaml. Raises ConfigError."""
-    data = load(path).mapping(optional=("screen", "builds", "unproven"))
+    data = load(path).mapping(optional=("screen", "boards", "builds", "unproven"))
     screens = tuple(map(_screen, data["screen"].items())) if "screen" in data else _DEFAULT
     if not screens:
         data["screen"].fail("names no board: nothing would be measured")
-    if len({one.board for one in screens}) < len(screens):
-        data["screen"].fail("names a board twice: its boots would be taken for each other's")
+    in_lab = tuple(map(_lab_board, data["boards"].items())) if "boards" in data else ()
+    for name, found in (("screen", screens), ("boards", in_lab)):
+        if len({one.board for one in found}) < len(found):
+            data[name].fail("names a board twice: its boots would be taken for each other's")
     known = site.names("kernel-configs")
     return Policy(
         screens=screens,
+        boards=in_lab,
         builds=tuple(one.text(known) for one in data["builds"].items()) if "builds" in data else (),
         unproven=data.text("unproven", _BLOCK, (_ALLOW, _BLOCK)) == _ALLOW,
     )
@@ -83,17 +110,47 @@ def read(path: Path) -> Policy:
 
 def _screen(value: Value) -> Screen:
     data = value.mapping(required=("board",), optional=("build", "profile", "select"))
-    name = data["board"].text(site.names("boards"))
-    if not boards.board(name).virtual:
-        data["board"].fail(f"{name} is not a virtual board: only those can screen")
-    build = data.text("build", boards.board(name).build)
-    try:
-        Sources(build=build).description(boards.board(name))
-    except ConfigError as error:
-        (data.get("build") or data["board"]).fail(str(error))
     return Screen(
-        board=name,
-        build=build,
+        board=_board(data, virtual=True),
+        build=_build(data),
         profile=data.text("profile", "compare", profiles(TOOLS)),
         select=data.text("select", ""),
     )
+
+
+def _lab_board(value: Value) -> LabBoard:
+    data = value.mapping(required=("board", "build"), optional=("profile", "suites", "budget", "tags", "cases"))
+    return LabBoard(
+        board=_board(data, virtual=False),
+        build=_build(data),
+        profile=data.text("profile", "mr", profiles(TOOLS)),
+        suites=data.texts("suites") if "suites" in data else ("latency",),
+        budget=_minutes(data["budget"]) if "budget" in data else minutes(DEFAULT),
+        tags=data.texts("tags"),
+        all_cases=data.text("cases", "asked", ("asked", "all")) == "all",
+    )
+
+
+def _board(data: Mapping, *, virtual: bool) -> str:
+    name = data["board"].text(site.names("boards"))
+    if boards.board(name).virtual != virtual:
+        kind = "not a virtual board: only those can screen" if virtual else "a virtual board: `screen` is for those"
+        data["board"].fail(f"{name} is {kind}")
+    return name
+
+
+def _build(data: Mapping) -> str:
+    board = boards.board(data["board"].text())
+    name = data.text("build", board.build)
+    try:
+        Sources(build=name).description(board)
+    except ConfigError as error:
+        (data.get("build") or data["board"]).fail(str(error))
+    return name
+
+
+def _minutes(value: Value) -> float:
+    try:
+        return durations.parse(value.text(), most_s=7 * durations.DAY_S) / 60
+    except ValueError as error:
+        value.fail(str(error))

@@ -28,6 +28,7 @@ from rtgate.workflow.gate import run_gate, tell_placebos
 from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
 from rtgate.workflow.policy import Policy, Screen, read_policy
 from rtgate.workflow.report_directory import check_ours, locked, replacing
+from rtgate.workflow.review_boards import OnBoards, check_lab, measure_on_boards
 from rtgate.workflow.sequential import ComparisonOptions
 from rtgate.workflow.suite_process import SuiteOptions, prepared
 from rtgate.workflow.verdict_file import read_verdicts
@@ -73,8 +74,10 @@ def review(request: ReviewRequest) -> Answer:
             with replacing(output):
                 return _conflict(request, str(error))
         with _policy(request.tree, commits) as policy, replacing(output):
-            verdicts = [*_screened(request, commits, policy), *_built(request.tree, commits, policy)]
-            return _concluded(request, commits, policy, verdicts)
+            check_lab(policy.boards)
+            others = [*_screened(request, commits, policy), *_built(request.tree, commits, policy)]
+            on_boards = _on_boards(request, commits, policy, others)
+            return _concluded(request, commits, policy, on_boards)
 
 
 def _commits(request: ReviewRequest) -> Commits:
@@ -151,12 +154,22 @@ def _blamed(name: str, tree: Path, commits: Commits, error: BuildError) -> Itera
         yield _verdict("", Status.FAIL, Kind.BUILD, f"{name}: {error}")
 
 
-def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, others: Sequence[Verdict]) -> Answer:
+def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others: Sequence[Verdict]) -> OnBoards:
+    """Measure in the lab what the screen asks for; a kernel that cannot be built is asked of no board."""
+    (request.output / "records").mkdir(exist_ok=True)
+    screened = [*judge_run(JudgingRequest(records=request.output / "records")).verdicts, *others]
+    if any(one.kind is Kind.BUILD for one in others):
+        return OnBoards(verdicts=[*others])
+    done = measure_on_boards(policy.boards, request.tree, commits, screened, request.output)
+    done.verdicts += others
+    return done
+
+
+def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boards: OnBoards) -> Answer:
     """Judge everything together, write report and answer."""
     output, records = request.output, request.output / "records"
-    records.mkdir(exist_ok=True)
-    judging = judge_run(JudgingRequest(records=records))
-    judging.verdicts += others
+    judging = judge_run(JudgingRequest(records=records, cases=on_boards.cases, arms=on_boards.arms))
+    judging.verdicts += on_boards.verdicts
     judging.write(output / "verdict.json", records)
     ending = Ending(whole=judging.whole, allow_unjudged=policy.unproven, history=request.history)
     code = finish(output, judging.verdicts, ending)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""The part of a review that boards of a LAVA lab do: jobs for what the screen could not decide."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rtgate.board import boards
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.judge.compare.triage import fatal_verdicts
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.kernel.merge import Commits
+from rtgate.lava.client.access import TOKEN_FILE, URL, access
+from rtgate.measure.case import Case
+from rtgate.report.notices import say, step
+from rtgate.workflow import kernels, suites
+from rtgate.workflow.budget import Budget
+from rtgate.workflow.case_selection import Wish, select_cases
+from rtgate.workflow.job_files import Named
+from rtgate.workflow.job_results import of_jobs
+from rtgate.workflow.job_series import JobOptions, carry_out
+from rtgate.workflow.job_watch import JobWatch
+from rtgate.workflow.judging import Criteria
+from rtgate.workflow.policy import LabBoard
+from rtgate.workflow.sequential import looks_of
+from rtgate.workflow.submission import Submission, prepared
+
+_LOOKS = looks_of("interleaved")
+_QUEUE_S = 4 * 3600.0  # for a free board
+_ARMS = ("baseline", "candidate")
+
+
+@dataclass(slots=True)
+class OnBoards:
+    """What boards of the lab had to measure, and what is to be said of their jobs."""
+
+    cases: dict[str, list[str]] = field(default_factory=dict)
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    @property
+    def arms(self) -> Mapping[str, Collection[str]]:
+        """The kernels that were to be measured, by board."""
+        return dict.fromkeys(self.cases, _ARMS)
+
+
+def check_lab(entries: Sequence[LabBoard]) -> None:
+    """Find out before an hour of building and measuring that no lab would take a job. Raises ConfigError."""
+    if entries and access().token is None:
+        raise ConfigError(
+            f"the policy names boards of a lab ({', '.join(one.board for one in entries)}), and there is no token for "
+            f"{access().url}: set {URL} and {TOKEN_FILE}"
+        )
+
+
+def measure_on_boards(
+    entries: Sequence[LabBoard], tree: Path, commits: Commits, screened: Sequence[Verdict], output: Path
+) -> OnBoards:
+    """Measure both kernels on each board, one board after the other; records and logs of jobs are kept in `output`.
+
+    Args:
+        entries: of the policy.
+        tree: a clone that has the commits.
+        commits: what is compared.
+        screened: what the screen on virtual time said. A kernel that dies there is not sent to any board.
+        output: the report's directory.
+
+    Raises:
+        ConfigError: a kernel does not fit a board, or the lab takes no job of ours.
+        BuildError: a kernel cannot be built for a board.
+    """
+    done = OnBoards()
+    fatal = fatal_verdicts(screened)
+    if entries and fatal:
+        say(f"no board is asked: {fatal[0].sentence.partition(chr(10))[0]}")
+        return done
+    for entry in entries:
+        cases = _cases(entry, screened)
+        if not cases:
+            say(f"{entry.board}: the screen leaves nothing to measure")
+            continue
+        done.cases[entry.board] = [case.name for case in cases]
+        try:
+            done.verdicts += _measured(entry, cases, tree, commits, output)
+        except InfrastructureError as error:
+            done.verdicts.append(_lab(entry.board, f"not measured: {error}"))
+    return done
+
+
+def _cases(entry: LabBoard, screened: Sequence[Verdict]) -> tuple[Case, ...]:
+    if entry.all_cases:
+        return suites.cases(entry.suites, entry.profile, "default")
+    pairs = _LOOKS[0][0]
+    wish = Wish(profile=entry.profile, suites=entry.suites, pairs=pairs, budget=entry.budget)
+    selection = select_cases(screened, wish)
+    left_out = len(selection.choices) - len(selection.cases)
+    more = f", {left_out} more do not fit its budget of {entry.budget:.0f} min" if left_out else ""
+    say(f"{entry.board} measures {', '.join(case.name for case in selection.cases) or 'nothing'}{more}")
+    return selection.cases
+
+
+def _measured(entry: LabBoard, cases: tuple[Case, ...], tree: Path, commits: Commits, output: Path) -> list[Verdict]:
+    directories = {
+        arm: kernels.build_commit(entry.build, tree, commit, label)
+        for arm, commit, label in zip(_ARMS, (commits.base, commits.candidate), ("base", "candidate"), strict=True)
+    }
+    submission = Submission(
+        board=boards.board(entry.board),
+        kernels={arm: Named(kernel=str(directory)) for arm, directory in directories.items()},
+        cases=cases,
+        profile=entry.profile,
+        looks=_LOOKS,
+        options=JobOptions(queue_s=_QUEUE_S, retries=2, some_cases=True),
+        budget=Budget(entry.budget),
+        criteria=Criteria(),
+        tags=entry.tags,
+    )
+    with ExitStack() as stack, step(f"measuring on {entry.board}"):
+        return of_jobs(carry_out(prepared(submission, JobWatch(), stack), output))
+
+
+def _lab(board: str, sentence: str) -> Verdict:
+    say(sentence)
+    return Verdict(status=Status.MISS, kind=Kind.LAB, sentence=sentence, board=board, arm="", flavour="", case="")
