@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError
-from rtgate.workflow.policy import Policy, Screen, read, read_policy
+from rtgate.workflow.policy import LabBoard, Policy, Screen, read, read_policy
 
 DEFAULT = Policy(screens=(Screen(board="virt-arm64", build="virt-arm64-preempt_rt"),))
 
@@ -38,11 +38,27 @@ def test_a_policy_says_which_boards_and_builds(written: Path) -> None:
     )
 
 
+def test_boards_of_the_lab_have_a_budget_and_measure_what_is_asked(written: Path) -> None:
+    written.write_text(
+        "boards:\n  - {board: rk3588-evb1, build: virt-arm64-preempt_rt, budget: 45 min, tags: [ours], cases: all}\n"
+        "  - {board: lab-virt-arm64, build: virt-arm64-preempt_rt, profile: smoke, suites: [latency, signal]}\n"
+    )
+    assert read_policy().boards == (
+        LabBoard(board="rk3588-evb1", build="virt-arm64-preempt_rt", budget=45.0, tags=("ours",), all_cases=True),
+        LabBoard(board="lab-virt-arm64", build="virt-arm64-preempt_rt", profile="smoke", suites=("latency", "signal")),
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "1:1: the file is empty"),
-        ("boards: []", "1:1: unknown key 'boards' (allowed: builds, screen, unproven)"),
+        ("board: []", "1:1: unknown key 'board' (allowed: boards, builds, screen, unproven)"),
+        ("boards: [{board: virt-arm64, build: virt-arm64-preempt_rt}]", "1:18: virt-arm64 is a virtual board"),
+        ("boards: [{board: rk3588-evb1}]", "1:10: missing key 'build'"),
+        ("boards: [{board: rk3588-evb1, build: virt-x86_64-preempt_rt}]", "1:38: "),
+        ("boards: [{board: rk3588-evb1, build: virt-arm64-preempt_rt, budget: long}]", "1:69: "),
+        ("boards: [{board: rk3588-evb1, build: virt-arm64-preempt_rt, cases: some}]", "1:68: unknown value 'some'"),
         ("screen: []", "1:9: names no board"),
         ("screen: [{board: nobody}]", "1:18: unknown value 'nobody'"),
         ("screen: [{board: rk3588-evb1}]", "1:18: rk3588-evb1 is not a virtual board"),

@@ -40,6 +40,7 @@ class About:
         subject: the first line of the last commit.
         edits: files of the policy that the merge request changes, and that did not count.
         first_bad: the first commit that fails, in one line that may hold anything; empty where nobody looked for it.
+        longer: what takes longer than before, and in which function, a sentence for each case.
         remarks: what else is to be said, in sentences that may hold anything.
         reproduce: commands.
         report: URL of the report; empty for none.
@@ -53,6 +54,7 @@ class About:
     target: str = ""
     edits: tuple[str, ...] = ()
     first_bad: str = ""
+    longer: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     reproduce: tuple[str, ...] = ()
     report: str = ""
@@ -111,6 +113,7 @@ def _rows(shown: table.Table) -> Iterator[tuple[str, ...]]:
 
 def _all(about: About, found: Sequence[CaseReport]) -> Iterator[Section]:
     yield Section("The first commit that fails", (about.first_bad,) if about.first_bad else ())
+    yield Section("What takes longer", about.longer)
     yield from _sections(found)
     yield Section("Remarks", about.remarks)
 

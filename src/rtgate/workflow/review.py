@@ -178,6 +178,11 @@ def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boar
     about = replace(
         _about(request, commits),
         first_bad=guilty.sentence if guilty else "",
+        longer=tuple(
+            f"{one.board} {one.case}: {one.explained.sentence}"
+            for one in judging.subjects
+            if one.explained and one.explained.sentence
+        ),
         remarks=tuple(unneeded(verdicts, load_waivers())),
     )
     return _answer(output, about, verdicts, code)
