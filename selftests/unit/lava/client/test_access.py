@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError
-from rtgate.lava.client.access import LAB_TOKEN, LAB_URL, Token, access, base
+from rtgate.lava.client.access import LAB_TOKEN, LAB_URL, access, base
+from rtgate.secret import Token
 
 SECRET = "s3cr3t-0123456789"
 

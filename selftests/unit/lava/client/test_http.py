@@ -11,8 +11,8 @@ from selftests.unit.lava.conftest import HASTY
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.client import http
-from rtgate.lava.client.access import Token
 from rtgate.lava.client.http import Http, NoAnswer, NotSent
+from rtgate.secret import Token
 
 SECRET = "s3cr3t-0123456789"
 

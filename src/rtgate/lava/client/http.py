@@ -19,7 +19,7 @@ import requests
 from rtgate import __version__
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.lava.client.access import Token
+from rtgate.secret import Token
 
 
 class NotSent(InfrastructureError):  # noqa: N818 - what happened, not whose mistake

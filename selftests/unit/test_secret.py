@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rtgate.errors import ConfigError
+from rtgate.secret import Token, read_token
+
+SECRET = "s3cr3t-0123456789"
+
+
+def test_no_representation_of_a_token_shows_it() -> None:
+    token = Token(SECRET, "$X")
+    assert token.secret() == SECRET
+    for text in (repr(token), str(token), f"{token}", repr([token])):
+        assert "<token from $X>" in text
+        assert SECRET not in text
+
+
+@pytest.mark.parametrize("text", ["", "short", "s3cr3t 0123456789", "s3cr3t\r\nX-Header: 1", "s3cr3t-\xa30123"])
+def test_what_is_no_token(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"the token from \$X is empty, or has characters that no token has") as error:
+        Token(text, "$X")
+    assert not text or text not in str(error.value)
+
+
+def test_a_file_that_others_may_read_is_refused_unless_somebody_else_wrote_it(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text(f"{SECRET}\n")
+    path.chmod(0o644)
+    with pytest.raises(ConfigError, match="others may read it: chmod 600"):
+        read_token(path)
+    assert read_token(path, private=False).secret() == SECRET
+    path.chmod(0o600)
+    assert read_token(path).secret() == SECRET

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""Merge requests on GitLab, as a job of a merge request pipeline sees them.
+
+What is reviewed comes from the predefined variables (GitLab's page `ci/variables/predefined_variables`):
+
+====================================  =========================  ======================================================
+variable                              in a detached pipeline     in merged results pipelines and merge trains
+====================================  =========================  ======================================================
+`CI_MERGE_REQUEST_EVENT_TYPE`         `detached`                 `merged_result`, `merge_train`
+`CI_COMMIT_SHA`                       the last proposed commit   what the target branch would be after the merge
+`CI_MERGE_REQUEST_TARGET_BRANCH_SHA`  empty                      what was merged into: the branch, or the train so far
+`CI_MERGE_REQUEST_SOURCE_BRANCH_SHA`  empty                      the last proposed commit
+`CI_MERGE_REQUEST_DIFF_BASE_SHA`      where the change forks     the same; not the target branch's tip
+`CI_PROJECT_ID`                       the fork's, for a fork     the same
+`CI_MERGE_REQUEST_PROJECT_ID`         where the request is       the same
+====================================  =========================  ======================================================
+
+With the merge methods that rebase, the head of a merge train is no merge commit, and its first parent may be another
+commit of the same merge request: `CI_MERGE_REQUEST_TARGET_BRANCH_SHA` is the base, not the first parent.
+
+The note needs a token of its own. `CI_JOB_TOKEN` may only read notes (page `ci/jobs/ci_job_token`, "Job token access").
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rtgate.errors import ConfigError
+from rtgate.forge import note_body, target_branch
+from rtgate.forge.gitlab_note import TOKEN_ADVICE, Note
+from rtgate.forge.merge_request import Answer, MergeRequest
+from rtgate.forge.patience import Patience
+from rtgate.secret import Token, read_token
+
+TOKEN = "RTGATE_GITLAB_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_FILE = "RTGATE_GITLAB_TOKEN_FILE"  # noqa: S105
+
+
+class Pipeline(Enum):
+    """What a merge request pipeline runs on, by the words of CI_MERGE_REQUEST_EVENT_TYPE."""
+
+    DETACHED = "detached"
+    MERGED_RESULT = "merged_result"
+    MERGE_TRAIN = "merge_train"
+
+
+def _nobody(_: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitLab:
+    """A merge request on GitLab, reviewed by a job of its pipeline. Keeps to `Forge`.
+
+    Attributes:
+        variables: GitLab's predefined ones.
+        tree: the job's clone.
+        token: writes the note; without one there is no note.
+        say: is told what people should know while they wait.
+        patience: how long to wait for GitLab.
+    """
+
+    variables: Mapping[str, str] = field(repr=False)
+    tree: Path = Path()
+    token: Token | None = None
+    say: Callable[[str], None] = _nobody
+    patience: Patience = field(default_factory=Patience)
+
+    @classmethod
+    def from_environment(
+        cls,
+        tree: Path = Path(),
+        *,
+        say: Callable[[str], None] = _nobody,
+        variables: Mapping[str, str] | None = None,
+        patience: Patience | None = None,
+    ) -> GitLab:
+        """Return the merge request of this job.
+
+        Args:
+            tree: the job's clone.
+            say: is told what people should know while they wait.
+            variables: those of the job (default: the environment).
+            patience: how long to wait for GitLab.
+
+        Raises:
+            ConfigError: the token or its file is wrong.
+        """
+        present = dict(os.environ if variables is None else variables)
+        token = _token(present)
+        present.pop(TOKEN, None)
+        return cls(variables=present, tree=tree, token=token, say=say, patience=patience or Patience())
+
+    def merge_request(self) -> MergeRequest:
+        """Return what is to be reviewed. In a detached pipeline the target branch's tip is fetched into the clone.
+
+        Raises:
+            ConfigError: this is not a merge request pipeline, or the clone or the branch lacks a commit.
+            InfrastructureError: GitLab does not answer.
+        """
+        number = self._number("CI_MERGE_REQUEST_IID")
+        head = target_branch.require_commit(self.tree, self._value("CI_COMMIT_SHA"))
+        target = self._value("CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
+        merged = self._pipeline() is not Pipeline.DETACHED
+        project = self.variables.get("CI_MERGE_REQUEST_PROJECT_URL", "")
+        return MergeRequest(
+            base=self._merged_into(head) if merged else self._tip(target),
+            head=head,
+            name=f"!{number}",
+            title=self.variables.get("CI_MERGE_REQUEST_TITLE", ""),
+            url=f"{project}/-/merge_requests/{number}" if project else "",
+            target=target,
+            merged=merged,
+        )
+
+    def publish(self, answer: Answer) -> None:
+        """Write our note to the merge request, in place of the one that is there; without a token say what to set.
+
+        Raises:
+            ConfigError: GitLab refuses the token or the note.
+            InfrastructureError: GitLab does not answer.
+        """
+        if self.token is None:
+            self.say(
+                f"the merge request gets no note, which is note.md of the report: set {TOKEN}, or {TOKEN_FILE} with a "
+                f"file, to {TOKEN_ADVICE} (CI_JOB_TOKEN may read notes and not write them)"
+            )
+            return
+        pipeline = self._number("CI_PIPELINE_ID") if self.variables.get("CI_PIPELINE_ID") else None
+        note = Note(
+            url=_server(self._value("CI_SERVER_URL")),
+            project=self._project(),
+            merge_request=self._number("CI_MERGE_REQUEST_IID"),
+            token=self.token,
+            authorities=self.variables.get("CI_SERVER_TLS_CA_FILE", ""),
+            answer_s=self.patience.answer,
+        )
+        body = note_body.note_body(answer.markdown, pipeline)
+        # The whole is repeated: a note whose answer got lost is there when it is looked for again.
+        later = self.patience.repeat(lambda: note.write(body, pipeline), note.url, self.say)
+        if later is not None:
+            self.say(f"the note is of pipeline {later}, which is later than this one ({pipeline}), and stays")
+
+    def _pipeline(self) -> Pipeline:
+        text = self._value("CI_MERGE_REQUEST_EVENT_TYPE")
+        try:
+            return Pipeline(text)
+        except ValueError:
+            allowed = ", ".join(kind.value for kind in Pipeline)
+            raise ConfigError(f"CI_MERGE_REQUEST_EVENT_TYPE is {text!r} (allowed: {allowed})") from None
+
+    def _merged_into(self, head: str) -> str:
+        target = self.variables.get("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "")
+        if target:
+            return target_branch.require_commit(self.tree, target)
+        if not target_branch.is_merge(self.tree, head):
+            raise ConfigError(
+                f"CI_MERGE_REQUEST_TARGET_BRANCH_SHA is empty and CI_COMMIT_SHA ({head}) is not a merge commit: "
+                "nothing says what was merged into"
+            )
+        return target_branch.require_commit(self.tree, f"{head}^1")
+
+    def _tip(self, branch: str) -> str:
+        # In a fork's pipeline `origin` is the fork, whose branch of this name may be anything.
+        ours = self._number("CI_PROJECT_ID") == self._project()
+        remote = "origin" if ours else f"{self._value('CI_MERGE_REQUEST_PROJECT_URL')}.git"
+        return target_branch.fetch_tip(self.tree, remote, branch, self.patience, self.say)
+
+    def _project(self) -> int:
+        """Return the number of the project where the merge request is."""
+        return self._number("CI_MERGE_REQUEST_PROJECT_ID")
+
+    def _number(self, name: str) -> int:
+        text = self._value(name)
+        if not (text.isascii() and text.isdecimal() and len(text) <= 18):
+            raise ConfigError(f"{name} is {text!r}, not a number")
+        return int(text)
+
+    def _value(self, name: str) -> str:
+        text = self.variables.get(name, "")
+        if not text:
+            raise ConfigError(
+                f"{name} is not set: `--forge gitlab` needs a job of a merge request pipeline "
+                '(rules: [{if: $CI_PIPELINE_SOURCE == "merge_request_event"}])'
+            )
+        return text
+
+
+def _token(variables: Mapping[str, str]) -> Token | None:
+    if variables.get(TOKEN):
+        return Token(variables[TOKEN].strip(), f"${TOKEN}")
+    # GitLab's runner writes the files of variables itself, and gives them its own mode.
+    return read_token(Path(variables[TOKEN_FILE]), private=False) if variables.get(TOKEN_FILE) else None
+
+
+def _server(url: str) -> str:
+    """Return GitLab's URL without a slash at its end. Raises ConfigError: it is something else, or has a password."""
+    try:
+        parts = urlsplit(url)
+        wrong = parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.password
+    except ValueError:
+        wrong = True
+    if wrong:
+        raise ConfigError("CI_SERVER_URL is not the URL of a GitLab server (expected https://gitlab.example.org)")
+    return url.rstrip("/")

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""The commits of a merge request in the clone of a CI job: whether they are there, and the target branch's tip."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from rtgate import process
+from rtgate.errors import ConfigError
+from rtgate.forge.patience import NotNow, Patience
+
+_FETCH_S = 900  # a whole kernel history over a slow line; git itself ends sooner when nothing comes
+_TIP = "refs/rtgate/target"
+_REFUSED = (
+    "Authentication failed",
+    "could not read Username",
+    "couldn't find remote ref",
+    "does not appear to be a git repository",
+    "Permission denied",
+    "repository not found",
+)
+_SECRET = re.compile(r"(?<=://)[^/@\s]+@")  # a runner's remote may have the job's token in it
+_SHALLOW = "a shallow clone? Give the job `variables: {GIT_DEPTH: 0}`"
+
+
+def require_commit(tree: Path, reference: str) -> str:
+    """Return the commit that a reference names in the clone.
+
+    Raises:
+        ConfigError: it is not there.
+    """
+    name = f"{reference}^{{commit}}"
+    parsed = process.attempt([*_git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", name])
+    if parsed.returncode != 0:
+        raise ConfigError(f"{tree} has no commit {reference} ({_SHALLOW})")
+    return parsed.stdout.strip()
+
+
+def is_merge(tree: Path, commit: str) -> bool:
+    """Return whether a commit has more than one parent. Raises ConfigError: it is not in the clone."""
+    require_commit(tree, commit)
+    name = f"{commit}^2^{{commit}}"
+    arguments = [*_git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", name]
+    return process.attempt(arguments).returncode == 0
+
+
+def fetch_tip(tree: Path, remote: str, branch: str, patience: Patience, say: Callable[[str], None]) -> str:
+    """Return the commit that a branch of a remote has now; the clone has it afterwards.
+
+    Args:
+        tree: the clone. Only its objects and its ref `refs/rtgate/target` are written.
+        remote: its name or URL.
+        branch: without `refs/heads/`.
+        patience: how long to try.
+        say: is told when the remote does not answer, and when it does again.
+
+    Raises:
+        ConfigError: there is no such branch, or the remote refuses us.
+        InfrastructureError: the remote does not answer, or git is not installed.
+    """
+    process.require("git", "timeout")
+    reference = f"refs/heads/{branch}"
+    if process.attempt([*_git(tree), "check-ref-format", reference]).returncode != 0:
+        raise ConfigError(f"{branch!r} is not the name of a branch")
+    patience.repeat(lambda: _fetch(tree, remote, reference), _clean(remote), say)
+    return require_commit(tree, _TIP)
+
+
+def _fetch(tree: Path, remote: str, reference: str) -> None:
+    # A server that accepts connections and sends nothing would be waited for without end.
+    options = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60"]
+    fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap="]
+    arguments = [*_git(tree), *options, *fetch, "--end-of-options", remote, f"+{reference}:{_TIP}"]
+    limited = ["timeout", "--kill-after=10", str(_FETCH_S), *arguments]
+    done = process.attempt(limited, environment={"GIT_TERMINAL_PROMPT": "0"})
+    if done.returncode == 0:
+        return
+    lines = [line.strip() for line in done.stderr.split("\n") if line.strip()]
+    reason = _clean(lines[0])[:300] if lines else f"git ended with status {done.returncode}"
+    message = f"{reference} cannot be fetched from {_clean(remote)}: {reason}"
+    if any(text in done.stderr for text in _REFUSED):
+        raise ConfigError(message)
+    raise NotNow(message)
+
+
+def _clean(text: str) -> str:
+    return _SECRET.sub("", text)
+
+
+def _git(tree: Path) -> list[str]:
+    return ["git", "-c", "safe.directory=*", "-C", str(tree)]
