@@ -181,12 +181,22 @@ def test_a_mistake_in_the_policy_is_said_with_its_place(
     assert builds.made == []
 
 
-@pytest.mark.parametrize("words", [("--base", "main"), ("--head", "mine"), ()])
-def test_both_commits_must_be_named(
-    repository: Repository, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--base", "main"), "name the commits: --base"),
+        (("--head", "mine"), "name the commits: --base"),
+        ((), "name the commits: --base"),
+        (("--head", "mine", "--series", "v2.mbox"), "--series and --head both say"),
+        (("--forge", "gitlab", "--base", "main"), "--forge gitlab says what is proposed"),
+        (("--series", "v2.mbox"), "v2.mbox"),
+    ],
+)
+def test_what_is_proposed_must_be_named_once(
+    repository: Repository, words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main(["review", "--tree", "linux", *words]) == 2
-    assert "name the commits: --base" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_waiver_of_the_target_branch_lets_a_failure_pass_and_is_shown(repository: Repository, builds: Builds) -> None:

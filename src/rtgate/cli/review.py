@@ -9,6 +9,7 @@ from typing import Any
 
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge.gitlab import GitLab
 from rtgate.forge.mail import Mail
 from rtgate.forge.merge_request import Forge, MergeRequest
 from rtgate.report.notices import say, step
@@ -26,6 +27,7 @@ note.txt.
 examples:
   rtgate review --base origin/main --head HEAD        two commits of the clone in this directory
   rtgate review --tree ~/linux --base v6.12 --head my-branch -o review
+  rtgate review --forge gitlab                        in a pipeline of GitLab (ci/gitlab/rtgate.yml)
   rtgate review --tree ~/linux --base v6.12 --series v2.mbox -o review     the reply is review/reply.eml
 """
 
@@ -38,6 +40,9 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--tree", type=Path, default=Path(), metavar="DIR", help="the clone (default: this directory)")
+    parser.add_argument(
+        "--forge", choices=("gitlab",), help="take the merge request from its pipeline's variables, and answer there"
+    )
     parser.add_argument("--base", metavar="REF", help="the tip of the target branch")
     parser.add_argument("--head", metavar="REF", help="the last commit of what is proposed")
     parser.add_argument(
@@ -73,13 +78,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _forge(arguments: argparse.Namespace) -> Forge | None:
-    if arguments.series:
-        if arguments.head:
-            raise ConfigError("--series and --head both say what is proposed: name one of them")
+    """Return where the merge request comes from; None for commits that the command line names."""
+    base, head, series = arguments.base, arguments.head, arguments.series
+    if arguments.forge:
+        if base or head or series:
+            raise ConfigError(f"--forge {arguments.forge} says what is proposed: leave out --base, --head and --series")
+        return GitLab.from_environment(arguments.tree, say=say)
+    if series and head:
+        raise ConfigError("--series and --head both say what is proposed: name one of them")
+    if series:
         reply = arguments.output.absolute() / "reply.eml"
-        return Mail(path=arguments.series, tree=arguments.tree, base=arguments.base or "", reply=reply)
-    if not (arguments.base and arguments.head):
+        return Mail(path=series, tree=arguments.tree, base=base or "", reply=reply)
+    if not (base and head):
         raise ConfigError(
-            "name the commits: --base (the tip of the target branch), and --head or --series (what is proposed)"
+            "name the commits: --base (the tip of the target branch), and --head or --series (what is proposed); or the "
+            "forge (--forge)"
         )
     return None
