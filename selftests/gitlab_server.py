@@ -29,16 +29,14 @@ The stand-in takes for a quick action whatever looks like one; the real one know
 from __future__ import annotations
 
 import html
-import json
 import re
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from typing import Any, ClassVar
+from urllib.parse import urlencode
+
+from selftests.stand_in import Headers, Response, StandIn, run
 
 TOKEN = "glpat-stand-in-0123456789"
 PROJECT = 42
@@ -47,9 +45,6 @@ BOT, MAINTAINER, AUTHOR = 100, 101, 102  # users
 GUEST, REPORTER, MAINTAIN = 10, 20, 40  # roles
 LIMIT = 1_000_000
 _QUOTA = 7200
-
-Headers = dict[str, str]
-Response = tuple[int, Any, Headers]
 
 
 @dataclass
@@ -86,26 +81,18 @@ class FakeNote:
 
 
 @dataclass
-class GitLabServer:
-    """The server's tables, and what goes wrong: moods are used up one by one by requests that match.
+class GitLabServer(StandIn):
+    """The server's tables. It adds moods: `throttled`, 429 of Rack::Attack; `noted`, 429 of the limit for notes."""
 
-    A mood is (method, pattern of the path, what happens): `500`, `409` and so on; `throttled`, 429 of Rack::Attack with
-    `Retry-After: 1`; `noted`, 429 of the limit for notes; `lost`, carried out and never answered; `unheard`, neither;
-    `page`, the page of a proxy; `slow`, an answer after two seconds; `deleted`, somebody deletes the note just before;
-    `redirect`, elsewhere.
-    """
+    prefix: ClassVar[str] = "/api/v4/"
+    name: ClassVar[str] = "GitLab"
 
-    url: str = ""
     tokens: dict[str, Account] = field(default_factory=lambda: {TOKEN: Account()})
     roles: dict[int, int] = field(default_factory=lambda: {BOT: REPORTER, MAINTAINER: MAINTAIN, AUTHOR: REPORTER})
     notes: list[FakeNote] = field(default_factory=list)
     locked: bool = False  # the merge request takes no comments
-    moods: list[tuple[str, str, str]] = field(default_factory=list)
-    away: Callable[[], bool] = lambda: False
-    requests: list[str] = field(default_factory=list)
     quick_actions: list[str] = field(default_factory=list)
     mentions: list[str] = field(default_factory=list)
-    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def add(self, author: int, body: str, *, system: bool = False) -> FakeNote:
         """Add a note of somebody."""
@@ -113,12 +100,22 @@ class GitLabServer:
         self.notes.append(note)
         return note
 
-    def mood(self, method: str, path: str) -> str:
-        for number, (wanted, pattern, what) in enumerate(self.moods):
-            if wanted == method and re.search(pattern, path):
-                del self.moods[number]
-                return what
-        return ""
+    @property
+    def troubles(self) -> Mapping[str, Response]:
+        return _TROUBLE
+
+    def every(self) -> Headers:
+        """Return the headers of every answer."""
+        return {
+            "RateLimit-Limit": str(_QUOTA),
+            "RateLimit-Name": "throttle_authenticated_api",
+            "RateLimit-Observed": str(len(self.requests)),
+            "RateLimit-Remaining": str(_QUOTA - len(self.requests)),
+        }
+
+    def lose(self, path: str) -> None:
+        """Let somebody delete the note that a path names."""
+        self.notes = [note for note in self.notes if not path.endswith(f"/notes/{note.number}")]
 
     # --- answers: status, body, headers
 
@@ -271,93 +268,13 @@ _RESET = {"Retry-After": "1", "RateLimit-Remaining": "0", "RateLimit-ResetTime":
 _TROUBLE: dict[str, Response] = {
     "throttled": (429, "Retry later\n", _RESET),
     "noted": (429, {"message": {"error": "This endpoint has been requested too many times. Try again later."}}, {}),
-    "page": (200, "<html>Welcome to nginx!</html>", {}),
-    "redirect": (301, "", {"Location": "http://elsewhere.invalid/"}),
     "409": (409, {"message": "409 Conflict"}, {}),
 }
-
-
-def _trouble(mood: str) -> Response | None:
-    """Return the answer of a mood that hinders the request from being carried out."""
-    if mood.isdecimal() and mood not in _TROUBLE:
-        return int(mood), "<html>GitLab is not responding</html>", {}
-    return _TROUBLE.get(mood)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Listener
-
-    def log_message(self, *_arguments: object) -> None:
-        """Say nothing."""
-
-    def do_GET(self) -> None:
-        self._handle("GET")
-
-    def do_POST(self) -> None:
-        self._handle("POST")
-
-    def do_PUT(self) -> None:
-        self._handle("PUT")
-
-    def do_DELETE(self) -> None:
-        self._handle("DELETE")
-
-    def _handle(self, method: str) -> None:
-        gitlab = self.server.gitlab
-        parts = urlsplit(self.path)
-        path = parts.path.removeprefix("/api/v4/")
-        data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        with gitlab.lock:
-            gitlab.requests.append(f"{method} {path}")
-            mood = "503" if gitlab.away() else gitlab.mood(method, path)
-            if mood == "unheard":
-                self.close_connection = True
-                return
-            if mood == "deleted":
-                gitlab.notes = [note for note in gitlab.notes if not path.endswith(f"/notes/{note.number}")]
-            answer = _trouble(mood) or gitlab.answer(method, path, query, json.loads(data) if data else None, headers)
-        if mood == "lost":
-            self.close_connection = True
-            return
-        if mood == "slow":
-            time.sleep(2)
-        self._send(*answer)
-
-    def _send(self, status: int, body: Any, headers: Headers) -> None:
-        kind = "text/plain" if isinstance(body, str) else "application/json"
-        data = b"" if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
-        self.send_response(status)
-        limits = {
-            "RateLimit-Limit": str(_QUOTA),
-            "RateLimit-Name": "throttle_authenticated_api",
-            "RateLimit-Observed": str(len(self.server.gitlab.requests)),
-            "RateLimit-Remaining": str(_QUOTA - len(self.server.gitlab.requests)),
-        }
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **limits, **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
-
-
-class _Listener(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    gitlab: GitLabServer
-
-    def handle_error(self, *_arguments: object) -> None:
-        """A client that has gone is part of the tests."""
 
 
 @contextmanager
 def gitlab_server() -> Iterator[GitLabServer]:
     """Run a stand-in on any port."""
-    with _Listener(("127.0.0.1", 0), _Handler) as http:
-        http.gitlab = GitLabServer(url=f"http://127.0.0.1:{http.server_address[1]}")
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        try:
-            yield http.gitlab
-        finally:
-            http.shutdown()
+    server = GitLabServer()
+    with run(server):
+        yield server

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError
-from rtgate.secret import Token, read_token
+from rtgate.secret import Token, read_token, take_token
 
 SECRET = "s3cr3t-0123456789"
 
@@ -35,3 +35,19 @@ def test_a_file_that_others_may_read_is_refused_unless_somebody_else_wrote_it(tm
     assert read_token(path, private=False).secret() == SECRET
     path.chmod(0o600)
     assert read_token(path).secret() == SECRET
+
+
+def test_a_token_is_taken_out_of_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text(f"{SECRET}\n")
+    path.chmod(0o600)
+    for variables in ({"X": f" {SECRET}\n"}, {"X_FILE": str(path)}, {"X": SECRET, "X_FILE": str(path)}):
+        environment = {"HOME": "/root", **variables}
+        token = take_token(environment, "X", "X_FILE")
+        assert token is not None
+        assert token.secret() == SECRET
+        assert environment == {"HOME": "/root"}
+    assert take_token({"X": "", "X_FILE": ""}, "X", "X_FILE") is None
+    path.chmod(0o644)
+    with pytest.raises(ConfigError, match="others may read it"):
+        take_token({"X_FILE": str(path)}, "X", "X_FILE")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import MutableMapping
 from pathlib import Path
 
 from rtgate.errors import ConfigError
@@ -56,3 +57,23 @@ def read_token(path: Path, *, private: bool = True) -> Token:
         raise ConfigError(f"{path} holds no token") from None
     except OSError as error:
         raise ConfigError(f"the token's file {path} cannot be read: {error.strerror}") from error
+
+
+def take_token(variables: MutableMapping[str, str], name: str, file: str, *, private: bool = True) -> Token | None:
+    """Return the token of a variable, or of the file that another one names; None where neither is set.
+
+    Both are gone afterwards: what is started later, such as the Makefiles of a proposed kernel, does not get it.
+
+    Args:
+        variables: the environment.
+        name: of the variable that holds the token.
+        file: of the one that names a file.
+        private: refuse a file that others may read.
+
+    Raises:
+        ConfigError: it is no token, or the file is missing.
+    """
+    secret, path = variables.pop(name, ""), variables.pop(file, "")
+    if secret:
+        return Token(secret.strip(), f"${name}")
+    return read_token(Path(path), private=private) if path else None

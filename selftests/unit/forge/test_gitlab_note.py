@@ -200,7 +200,7 @@ def test_nobody_listens(server: GitLabServer) -> None:
 
 def test_a_redirect_gets_no_token(server: GitLabServer) -> None:
     server.moods = [("GET", "user", "redirect")]
-    with pytest.raises(ConfigError, match="redirects: CI_SERVER_URL must name where GitLab answers itself"):
+    with pytest.raises(ConfigError, match="redirects: CI_SERVER_URL must name the server that answers itself"):
         write(server)
 
 

@@ -189,6 +189,7 @@ def test_a_mistake_in_the_policy_is_said_with_its_place(
         ((), "name the commits: --base"),
         (("--head", "mine", "--series", "v2.mbox"), "--series and --head both say"),
         (("--forge", "gitlab", "--base", "main"), "--forge gitlab says what is proposed"),
+        (("--forge", "github"), "GITHUB_EVENT_NAME is not set: `--forge github` needs a job of GitHub Actions"),
         (("--series", "v2.mbox"), "v2.mbox"),
     ],
 )

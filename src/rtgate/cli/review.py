@@ -9,6 +9,7 @@ from typing import Any
 
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge.github import GitHub
 from rtgate.forge.gitlab import GitLab
 from rtgate.forge.mail import Mail
 from rtgate.forge.merge_request import Forge, MergeRequest
@@ -16,6 +17,7 @@ from rtgate.report.notices import say, step
 from rtgate.workflow.archive import history_url
 from rtgate.workflow.review import ReviewRequest, review
 
+_FORGES = {"github": GitHub.from_environment, "gitlab": GitLab.from_environment}
 _DESCRIPTION = """\
 Gate a merge request: merge it into its target branch, build both kernels, screen them on virtual time, judge everything
 together, and answer. What is measured says .rtgate/policy.yaml of the target branch; without one it is the board
@@ -28,6 +30,7 @@ examples:
   rtgate review --base origin/main --head HEAD        two commits of the clone in this directory
   rtgate review --tree ~/linux --base v6.12 --head my-branch -o review
   rtgate review --forge gitlab                        in a pipeline of GitLab (ci/gitlab/rtgate.yml)
+  rtgate review --forge github                        in a workflow of GitHub (ci/github/rtgate.yml)
   rtgate review --tree ~/linux --base v6.12 --series v2.mbox -o review     the reply is review/reply.eml
 """
 
@@ -41,7 +44,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--tree", type=Path, default=Path(), metavar="DIR", help="the clone (default: this directory)")
     parser.add_argument(
-        "--forge", choices=("gitlab",), help="take the merge request from its pipeline's variables, and answer there"
+        "--forge",
+        choices=sorted(_FORGES),
+        help="take the merge request from its pipeline's variables, and answer there",
     )
     parser.add_argument("--base", metavar="REF", help="the tip of the target branch")
     parser.add_argument("--head", metavar="REF", help="the last commit of what is proposed")
@@ -83,7 +88,7 @@ def _forge(arguments: argparse.Namespace) -> Forge | None:
     if arguments.forge:
         if base or head or series:
             raise ConfigError(f"--forge {arguments.forge} says what is proposed: leave out --base, --head and --series")
-        return GitLab.from_environment(arguments.tree, say=say)
+        return _FORGES[arguments.forge](arguments.tree, say=say)
     if series and head:
         raise ConfigError("--series and --head both say what is proposed: name one of them")
     if series:
@@ -91,7 +96,7 @@ def _forge(arguments: argparse.Namespace) -> Forge | None:
         return Mail(path=series, tree=arguments.tree, base=base or "", reply=reply)
     if not (base and head):
         raise ConfigError(
-            "name the commits: --base (the tip of the target branch), and --head or --series (what is proposed); or the "
-            "forge (--forge)"
+            "name the commits: --base (the tip of the target branch), and --head or --series (what is proposed); or "
+            "the forge (--forge)"
         )
     return None

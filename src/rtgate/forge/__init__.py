@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Where merge requests are reviewed: GitLab, Gerrit, a mailing list."""
+"""Where merge requests are reviewed: GitLab, GitHub, Gerrit, a mailing list."""

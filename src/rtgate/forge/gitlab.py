@@ -28,17 +28,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from rtgate.errors import ConfigError
-from rtgate.forge import note_body, target_branch
+from rtgate.forge import http, note_body, target_branch
 from rtgate.forge.gitlab_note import TOKEN_ADVICE, Note
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.forge.patience import Patience
-from rtgate.secret import Token, read_token
+from rtgate.secret import Token, take_token
 
 TOKEN = "RTGATE_GITLAB_TOKEN"  # noqa: S105 - the name of a variable
 TOKEN_FILE = "RTGATE_GITLAB_TOKEN_FILE"  # noqa: S105
+_SERVER = "a GitLab server (expected https://gitlab.example.org)"
+_SHALLOW = "a shallow clone? Give the job `variables: {GIT_DEPTH: 0}`"
 
 
 class Pipeline(Enum):
@@ -91,10 +92,10 @@ class GitLab:
         Raises:
             ConfigError: the token or its file is wrong.
         """
-        present = dict(os.environ if variables is None else variables)
-        token = _token(present)
-        present.pop(TOKEN, None)
-        return cls(variables=present, tree=tree, token=token, say=say, patience=patience or Patience())
+        present = os.environ if variables is None else dict(variables)
+        # GitLab's runner writes the files of variables itself, and gives them its own mode.
+        token = take_token(present, TOKEN, TOKEN_FILE, private=False)
+        return cls(variables=dict(present), tree=tree, token=token, say=say, patience=patience or Patience())
 
     def merge_request(self) -> MergeRequest:
         """Return what is to be reviewed. In a detached pipeline the target branch's tip is fetched into the clone.
@@ -104,7 +105,7 @@ class GitLab:
             InfrastructureError: GitLab does not answer.
         """
         number = self._number("CI_MERGE_REQUEST_IID")
-        head = target_branch.require_commit(self.tree, self._value("CI_COMMIT_SHA"))
+        head = self._commit(self._value("CI_COMMIT_SHA"))
         target = self._value("CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
         merged = self._pipeline() is not Pipeline.DETACHED
         project = self.variables.get("CI_MERGE_REQUEST_PROJECT_URL", "")
@@ -133,7 +134,7 @@ class GitLab:
             return
         pipeline = self._number("CI_PIPELINE_ID") if self.variables.get("CI_PIPELINE_ID") else None
         note = Note(
-            url=_server(self._value("CI_SERVER_URL")),
+            url=http.server_url(self._value("CI_SERVER_URL"), "CI_SERVER_URL", _SERVER),
             project=self._project(),
             merge_request=self._number("CI_MERGE_REQUEST_IID"),
             token=self.token,
@@ -157,19 +158,22 @@ class GitLab:
     def _merged_into(self, head: str) -> str:
         target = self.variables.get("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "")
         if target:
-            return target_branch.require_commit(self.tree, target)
+            return self._commit(target)
         if not target_branch.is_merge(self.tree, head):
             raise ConfigError(
                 f"CI_MERGE_REQUEST_TARGET_BRANCH_SHA is empty and CI_COMMIT_SHA ({head}) is not a merge commit: "
                 "nothing says what was merged into"
             )
-        return target_branch.require_commit(self.tree, f"{head}^1")
+        return self._commit(f"{head}^1")
 
     def _tip(self, branch: str) -> str:
         # In a fork's pipeline `origin` is the fork, whose branch of this name may be anything.
         ours = self._number("CI_PROJECT_ID") == self._project()
         remote = "origin" if ours else f"{self._value('CI_MERGE_REQUEST_PROJECT_URL')}.git"
         return target_branch.fetch_tip(self.tree, remote, branch, self.patience, self.say)
+
+    def _commit(self, reference: str) -> str:
+        return target_branch.require_commit(self.tree, reference, _SHALLOW)
 
     def _project(self) -> int:
         """Return the number of the project where the merge request is."""
@@ -189,22 +193,3 @@ class GitLab:
                 '(rules: [{if: $CI_PIPELINE_SOURCE == "merge_request_event"}])'
             )
         return text
-
-
-def _token(variables: Mapping[str, str]) -> Token | None:
-    if variables.get(TOKEN):
-        return Token(variables[TOKEN].strip(), f"${TOKEN}")
-    # GitLab's runner writes the files of variables itself, and gives them its own mode.
-    return read_token(Path(variables[TOKEN_FILE]), private=False) if variables.get(TOKEN_FILE) else None
-
-
-def _server(url: str) -> str:
-    """Return GitLab's URL without a slash at its end. Raises ConfigError: it is something else, or has a password."""
-    try:
-        parts = urlsplit(url)
-        wrong = parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.password
-    except ValueError:
-        wrong = True
-    if wrong:
-        raise ConfigError("CI_SERVER_URL is not the URL of a GitLab server (expected https://gitlab.example.org)")
-    return url.rstrip("/")

@@ -12,19 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gitlab
-import requests  # whose errors python-gitlab lets through when nobody answers
+import requests
 from gitlab.exceptions import GitlabHttpError, GitlabParsingError
 
 from rtgate import __version__
 from rtgate.errors import ConfigError
+from rtgate.forge import http
 from rtgate.forge.note_body import has_mark, pipeline_of
 from rtgate.forge.patience import NotNow
 from rtgate.secret import Token
 
 TOKEN_ADVICE = "a project access token with the role Reporter and the scope api"  # noqa: S105
 _PAGE = 100  # the most that GitLab sends at once
-_LATER = {408, 409, 425, 429}
-_LONGEST_REASON = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,28 +126,18 @@ class _Session:
         """Turn the errors of the libraries into ours."""
         url = self.note.url
         try:
-            yield
+            with http.errors(url, "CI_SERVER_URL", "CI_SERVER_TLS_CA_FILE"):
+                yield
         except GitlabParsingError:
             raise NotNow(f"{url} did not answer with JSON: a proxy's page?") from None
         except gitlab.GitlabError as error:
             raise self._refusal(error) from None
-        except requests.exceptions.SSLError as error:
-            raise ConfigError(
-                f"the certificate of {url} is not accepted ({_reason(error)}): name the file of its authority by "
-                "CI_SERVER_TLS_CA_FILE"
-            ) from None
-        except requests.TooManyRedirects:
-            raise ConfigError(f"{url} redirects: CI_SERVER_URL must name where GitLab answers itself") from None
-        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
-            raise ConfigError(f"CI_SERVER_URL is {url!r}, which is not a URL") from None
-        except requests.RequestException as error:
-            raise NotNow(f"{url} does not answer ({_reason(error)})") from None
         finally:
             self.client.session.close()
 
     def _refusal(self, error: gitlab.GitlabError) -> ConfigError | NotNow:
-        url, status, reason = self.note.url, error.response_code or 0, _one_line(error.error_message)
-        if status in _LATER or (status >= 500 and status != 501):
+        url, status, reason = self.note.url, error.response_code or 0, http.one_line(error.error_message)
+        if http.is_passing(status):
             return NotNow(f"{url} answers HTTP {status} ({reason})", self._seconds())
         token = f"the token from {self.note.token.source}"
         if status == 401:
@@ -174,8 +163,7 @@ class _Session:
         self._after = response.headers.get("Retry-After", "")
 
     def _seconds(self) -> float:
-        text = self._after
-        return float(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 0.0
+        return http.seconds(self._after)
 
     def _object(self, answer: object) -> Mapping[str, Any]:
         """Return a JSON object. Raises GitlabParsingError: it is something else, as a proxy's page is."""
@@ -186,20 +174,3 @@ class _Session:
 
 def _is_ours(note: Mapping[str, Any], user: int) -> bool:
     return note["author"]["id"] == user and not note.get("system") and has_mark(note["body"])
-
-
-def _one_line(text: object) -> str:
-    """Return what GitLab said, which may be bytes, a mapping or a page."""
-    said = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
-    return " ".join(said.split())[:_LONGEST_REASON] or "no reason given"
-
-
-def _reason(error: Exception) -> str:
-    """Return the innermost reason: requests wraps layers of libraries in each other."""
-    inner: Any = error
-    for _ in range(6):
-        deeper = getattr(inner, "reason", None) or next((one for one in inner.args if isinstance(one, Exception)), None)
-        if not isinstance(deeper, Exception):
-            break
-        inner = deeper
-    return _one_line(str(inner).rsplit(": ", 1)[-1] or type(inner).__name__)

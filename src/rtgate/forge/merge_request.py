@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A merge request as every forge has it, and the answer that goes back to it.
 
-A forge is one module with one class that keeps to `Forge`. GitLab calls what it reviews a merge request, Gerrit a patch
-set of a change, a mailing list a version of a series: here all three are merge requests.
+A forge is one module with one class that keeps to `Forge`. GitLab calls what it reviews a merge request, GitHub a pull
+request, Gerrit a patch set of a change, a mailing list a version of a series: here all of them are merge requests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class MergeRequest:
     """What is proposed. None of these texts can be trusted: whoever proposes it wrote them.
 
     Attributes:
-        name: as people on the forge name it: `!12`, `change 4711, patch set 3`; empty for plain commits.
+        name: as people on the forge name it: `!12`, `#12`, `change 4711, patch set 3`; empty for plain commits.
         title: its first line; empty where there is none.
         url: of its page; empty for none.
         target: the branch it goes to; empty for none.

@@ -22,11 +22,16 @@ _REFUSED = (
     "repository not found",
 )
 _SECRET = re.compile(r"(?<=://)[^/@\s]+@")  # a runner's remote may have the job's token in it
-_SHALLOW = "a shallow clone? Give the job `variables: {GIT_DEPTH: 0}`"
+_SHALLOW = "a shallow clone?"
 
 
-def require_commit(tree: Path, reference: str) -> str:
+def require_commit(tree: Path, reference: str, advice: str = _SHALLOW) -> str:
     """Return the commit that a reference names in the clone.
+
+    Args:
+        tree: the clone.
+        reference: what git understands.
+        advice: what may be wrong, for the message.
 
     Raises:
         ConfigError: it is not there.
@@ -34,7 +39,7 @@ def require_commit(tree: Path, reference: str) -> str:
     name = f"{reference}^{{commit}}"
     parsed = process.attempt([*_git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", name])
     if parsed.returncode != 0:
-        raise ConfigError(f"{tree} has no commit {reference} ({_SHALLOW})")
+        raise ConfigError(f"{tree} has no commit {reference} ({advice})")
     return parsed.stdout.strip()
 
 

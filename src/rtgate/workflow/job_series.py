@@ -219,18 +219,19 @@ def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[Carr
     return done
 
 
-_CI = {
-    "merge-request": "CI_MERGE_REQUEST_IID",
-    "commit": "CI_COMMIT_SHA",
-    "branch": "CI_COMMIT_REF_NAME",
-    "pipeline": "CI_PIPELINE_ID",
-    "ci-job": "CI_JOB_ID",
+_CI = {  # GitLab's variables and GitHub's
+    "merge-request": ("CI_MERGE_REQUEST_IID",),
+    "commit": ("CI_COMMIT_SHA", "GITHUB_SHA"),
+    "branch": ("CI_COMMIT_REF_NAME", "GITHUB_REF_NAME"),
+    "pipeline": ("CI_PIPELINE_ID", "GITHUB_RUN_ID"),
+    "ci-job": ("CI_JOB_ID",),
 }
 
 
 def _origin(named: Sequence[str]) -> dict[str, str]:
-    """Return where the job comes from: what GitLab says, and what the command line adds."""
-    found = {key: os.environ[variable] for key, variable in _CI.items() if os.environ.get(variable)}
+    """Return where the job comes from: what GitLab or GitHub says, and what the command line adds."""
+    variables = [(key, name) for key, names in _CI.items() for name in names]
+    found = {key: os.environ[name] for key, name in variables if os.environ.get(name)}
     for text in named:
         key, equals, value = text.partition("=")
         if not equals or not key or key.startswith("rtgate."):

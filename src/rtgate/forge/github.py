@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""Pull requests on GitHub, as a job of a workflow sees them that the event `pull_request` started.
+
+What is reviewed comes from the event and the clone (GitHub's page `actions/reference/workflows-and-actions/
+events-that-trigger-workflows`, "pull_request"):
+
+* `GITHUB_SHA` is GitHub's own merge of the pull request, and what actions/checkout checks out. Its first parent is the
+  tip of the target branch, its second one the last proposed commit, `pull_request.head.sha` of the event.
+* A workflow that checks out the last proposed commit alone has no such merge: then `pull_request.base.sha` is the tip
+  of the target branch.
+
+`pull_request_target` gives a job that builds foreign code the token and the secrets of the repository: it is refused.
+With `pull_request`, the job of a fork has a token that only reads (page `actions/concepts/security/github_token`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge import http, target_branch
+from rtgate.forge.github_answer import ACTIONS, Check, Conversation, NotAllowed
+from rtgate.forge.github_event import PullRequest, read_event
+from rtgate.forge.merge_request import Answer, MergeRequest
+from rtgate.forge.note_body import GITHUB, harmless, note_body
+from rtgate.forge.patience import Patience, Result
+from rtgate.secret import Token, take_token
+
+TOKEN = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_FILE = "RTGATE_GITHUB_TOKEN_FILE"  # noqa: S105
+_API = "GitHub's API (expected https://api.github.com)"
+_SHALLOW = "a shallow clone? Give actions/checkout `fetch-depth: 0`"
+_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+_ONLY_HERE = "the answer is note.md of the report and the job's summary"
+# `failure` is the author's. What others must set right stops the merge too, and does not say that the kernel failed.
+_CONCLUSIONS = {0: "success", 1: "failure", 5: "neutral"}
+_OTHER_CONCLUSION = "action_required"
+
+
+def _nobody(_: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHub:
+    """A pull request on GitHub, reviewed by a job of a workflow. Keeps to `Forge`.
+
+    Attributes:
+        variables: GitHub's default ones.
+        tree: the job's clone.
+        token: writes the answer; without one it stays with the job.
+        say: is told what people should know while they wait.
+        patience: how long to wait for GitHub.
+    """
+
+    variables: Mapping[str, str] = field(repr=False)
+    tree: Path = Path()
+    token: Token | None = None
+    say: Callable[[str], None] = _nobody
+    patience: Patience = field(default_factory=Patience)
+
+    @classmethod
+    def from_environment(
+        cls,
+        tree: Path = Path(),
+        *,
+        say: Callable[[str], None] = _nobody,
+        variables: Mapping[str, str] | None = None,
+        patience: Patience | None = None,
+    ) -> GitHub:
+        """Return the pull request of this job. The token leaves the environment.
+
+        Args:
+            tree: the job's clone.
+            say: is told what people should know while they wait.
+            variables: those of the job (default: the environment).
+            patience: how long to wait for GitHub.
+
+        Raises:
+            ConfigError: the token or its file is wrong.
+        """
+        present = os.environ if variables is None else dict(variables)
+        token = take_token(present, TOKEN, TOKEN_FILE)
+        return cls(variables=dict(present), tree=tree, token=token, say=say, patience=patience or Patience())
+
+    def merge_request(self) -> MergeRequest:
+        """Return what is to be reviewed.
+
+        Raises:
+            ConfigError: no pull request started this job, or the clone lacks a commit.
+        """
+        event = self._event()
+        merge = self._merge(event)
+        return MergeRequest(
+            base=self._commit(f"{merge}^1" if merge else event.base),
+            head=merge or self._commit(event.head),
+            name=f"#{event.number}",
+            title=event.title,
+            url=event.url,
+            target=event.target,
+            merged=bool(merge),
+        )
+
+    def publish(self, answer: Answer) -> None:
+        """Write the check run `rtgate` and our comment; what the token may not do is said once, also for a fork.
+
+        Raises:
+            ConfigError: GitHub refuses the token or the answer.
+            InfrastructureError: GitHub does not answer, or the job's summary cannot be written.
+        """
+        event, run = self._event(), self._run()
+        self._write_summary(harmless(answer.markdown))
+        if self.token is None:
+            self.say(f"nothing is written to the pull request: set {TOKEN} to `${{{{ github.token }}}}`; {_ONLY_HERE}")
+            return
+        conversation = self._conversation(event, self.token)
+        try:
+            author = self._repeat(lambda: conversation.check(self._check(event, answer)))
+        except NotAllowed as error:
+            if event.fork:
+                self.say(f"the pull request is from a fork, whose jobs only read: {_ONLY_HERE}")
+                return
+            self.say(f"{error}: there is no check run; give the job `permissions: {{checks: write}}`")
+            author = ACTIONS
+        body = note_body(answer.markdown, run, GITHUB)
+        try:
+            later = self._repeat(lambda: conversation.comment(body, run, author))
+        except NotAllowed as error:
+            self.say(f"{error}: there is no comment; give the job `permissions: {{pull-requests: write}}`")
+            return
+        if later is not None:
+            self.say(f"the comment is of run {later}, which is later than this one ({run}), and stays")
+
+    def _repeat(self, attempt: Callable[[], Result]) -> Result:
+        # The whole is repeated: a comment whose answer got lost is there when it is looked for again.
+        return self.patience.repeat(attempt, self._value("GITHUB_API_URL"), self.say)
+
+    def _event(self) -> PullRequest:
+        name = self._value("GITHUB_EVENT_NAME")
+        if name == "pull_request_target":
+            raise ConfigError(
+                "pull_request_target gives what builds the proposed kernel the repository's token and secrets: use the "
+                "event pull_request"
+            )
+        if name != "pull_request":
+            raise ConfigError(f"GITHUB_EVENT_NAME is {name!r}: `--forge github` needs the event pull_request")
+        return read_event(Path(self._value("GITHUB_EVENT_PATH")))
+
+    def _merge(self, event: PullRequest) -> str:
+        """Return GitHub's merge of the pull request; empty where the clone does not have it."""
+        merge = self._value("GITHUB_SHA")
+        try:
+            return merge if self._commit(f"{merge}^2") == event.head else ""
+        except ConfigError:
+            return ""
+
+    def _commit(self, reference: str) -> str:
+        return target_branch.require_commit(self.tree, reference, _SHALLOW)
+
+    def _conversation(self, event: PullRequest, token: Token) -> Conversation:
+        repository = self._value("GITHUB_REPOSITORY")
+        if not _REPOSITORY.fullmatch(repository):
+            raise ConfigError(f"GITHUB_REPOSITORY is {repository!r}, not owner/name")
+        return Conversation(
+            url=http.server_url(self._value("GITHUB_API_URL"), "GITHUB_API_URL", _API),
+            repository=repository,
+            number=event.number,
+            token=token,
+            answer_s=self.patience.answer,
+        )
+
+    def _check(self, event: PullRequest, answer: Answer) -> Check:
+        run, server = self.variables.get("GITHUB_RUN_ID", ""), self.variables.get("GITHUB_SERVER_URL", "")
+        return Check(
+            head=event.head,
+            conclusion=_CONCLUSIONS.get(answer.exit_code, _OTHER_CONCLUSION),
+            title=harmless(answer.text).partition("\n")[0] or f"exit code {answer.exit_code}",
+            summary=note_body(answer.markdown, limit=GITHUB),
+            run=run,
+            url=f"{server}/{self._value('GITHUB_REPOSITORY')}/actions/runs/{run}" if run and server else "",
+        )
+
+    def _write_summary(self, markdown: str) -> None:
+        path = self.variables.get("GITHUB_STEP_SUMMARY")
+        if not path:
+            return
+        try:
+            with Path(path).open("a", encoding="utf-8") as summary:
+                summary.write(GITHUB.cut(markdown))
+        except OSError as error:
+            raise InfrastructureError(f"the job's summary {path} cannot be written: {error.strerror}") from error
+
+    def _run(self) -> int | None:
+        text = self.variables.get("GITHUB_RUN_ID", "")
+        if text and not (text.isascii() and text.isdecimal() and len(text) <= 18):
+            raise ConfigError(f"GITHUB_RUN_ID is {text!r}, not a number")
+        return int(text) if text else None
+
+    def _value(self, name: str) -> str:
+        text = self.variables.get(name, "")
+        if not text:
+            raise ConfigError(f"{name} is not set: `--forge github` needs a job of GitHub Actions (on: pull_request)")
+        return text

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""What forges have in common over HTTP: where they answer, and whose mistake it is when they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+from rtgate.errors import ConfigError
+from rtgate.forge.patience import NotNow
+
+_LATER = {408, 409, 425, 429}
+_LONGEST_REASON = 200
+
+
+def server_url(text: str, variable: str, server: str) -> str:
+    """Return a server's URL without a slash at its end.
+
+    Args:
+        text: the URL.
+        variable: that it comes from.
+        server: which is to be there, with an example: `a GitLab server (expected https://gitlab.example.org)`.
+
+    Raises:
+        ConfigError: it is something else, or has a password.
+    """
+    try:
+        parts = urlsplit(text)
+        wrong = parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.password
+    except ValueError:
+        wrong = True
+    if wrong:
+        raise ConfigError(f"{variable} is not the URL of {server}")
+    return text.rstrip("/")
+
+
+@contextmanager
+def errors(url: str, variable: str, authorities: str) -> Iterator[None]:
+    """Turn the errors of requests into ours.
+
+    Args:
+        url: of the server.
+        variable: that names it.
+        authorities: the variable that names a file with the certificates to trust.
+
+    Raises:
+        ConfigError: the URL or the certificate is wrong, or the server redirects.
+        NotNow: it does not answer.
+    """
+    try:
+        yield
+    except requests.exceptions.SSLError as error:
+        raise ConfigError(
+            f"the certificate of {url} is not accepted ({_reason(error)}): name the file of its authority by "
+            f"{authorities}"
+        ) from None
+    except requests.TooManyRedirects:
+        raise ConfigError(f"{url} redirects: {variable} must name the server that answers itself") from None
+    except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
+        raise ConfigError(f"{variable} is {url!r}, which is not a URL") from None
+    except requests.RequestException as error:
+        raise NotNow(f"{url} does not answer ({_reason(error)})") from None
+
+
+def is_passing(status: int) -> bool:
+    """Return whether an answer's status is one of those that pass by themselves."""
+    return status in _LATER or (status >= 500 and status != 501)
+
+
+def seconds(text: str) -> float:
+    """Return the seconds that a header says, `Retry-After` for one; 0 where it says something else."""
+    return float(text) if text.isascii() and text.isdecimal() and len(text) < 12 else 0.0
+
+
+def one_line(text: object) -> str:
+    """Return what a server said, which may be bytes, a mapping or a page."""
+    said = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    return " ".join(said.split())[:_LONGEST_REASON] or "no reason given"
+
+
+def _reason(error: Exception) -> str:
+    """Return the innermost reason: requests wraps layers of libraries in each other."""
+    inner: Any = error
+    for _ in range(6):
+        deeper = getattr(inner, "reason", None) or next((one for one in inner.args if isinstance(one, Exception)), None)
+        if not isinstance(deeper, Exception):
+            break
+        inner = deeper
+    return one_line(str(inner).rsplit(": ", 1)[-1] or type(inner).__name__)
