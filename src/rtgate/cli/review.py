@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from rtgate.report.notices import say, step
 from rtgate.workflow.archive import history_url
 from rtgate.workflow.review import ReviewRequest, review
 
-_FORGES = {"github": GitHub.from_environment, "gitlab": GitLab.from_environment}
+_FORGES: dict[str, Callable[..., Forge]] = {"github": GitHub.from_environment, "gitlab": GitLab.from_environment}
 _DESCRIPTION = """\
 Gate a merge request: merge it into its target branch, build both kernels, screen them on virtual time, judge everything
 together, and answer. What is measured says .rtgate/policy.yaml of the target branch; without one it is the board
