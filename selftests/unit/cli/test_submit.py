@@ -51,7 +51,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LavaServ
         running.devices[0]["device_type"] = BOARD
         for name, text in (("RTGATE_LAVA_URL", running.url), ("RTGATE_LAVA_TOKEN", TOKEN), ("HOME", str(tmp_path))):
             monkeypatch.setenv(name, text)
-        for name in ("XDG_CONFIG_HOME", "GITLAB_CI", "CI_PIPELINE_ID", "RTGATE_LAVA_TOKEN_FILE"):
+        for name in ("XDG_CONFIG_HOME", "GITLAB_CI", "CI_PIPELINE_ID", "GITHUB_RUN_ID", "RTGATE_LAVA_TOKEN_FILE"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setattr(suites, "cases", lambda *_arguments: CASES)
         monkeypatch.setattr("rtgate.lava.client.follow.time.sleep", lambda _s: None)
@@ -105,6 +105,15 @@ def test_the_job_holds_no_secret(server: LavaServer, tmp_path: Path, capsys: pyt
     told = capsys.readouterr()
     written = "".join(path.read_text(errors="replace") for path in (tmp_path / "report").rglob("*") if path.is_file())
     assert TOKEN not in told.out + told.err + server.jobs[1].definition + written
+
+
+@pytest.mark.parametrize("variable", ["CI_PIPELINE_ID", "GITHUB_RUN_ID"])
+def test_a_job_says_which_pipeline_it_is_of(
+    server: LavaServer, variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, "4711")
+    assert main.main([*COMMON, "--dry-run"]) == 0
+    assert strict_yaml.data(capsys.readouterr().out)["metadata"]["pipeline"] == "4711"
 
 
 def test_files_are_served_until_the_job_has_ended(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -119,9 +120,12 @@ def test_a_commit_that_a_shallow_clone_lacks(clone: Clone) -> None:
 
 
 def test_the_environment_is_the_default(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in detached(clone).items():
+    for name, text in {**detached(clone), "RTGATE_GITLAB_TOKEN": TOKEN}.items():
         monkeypatch.setenv(name, text)
-    assert GitLab.from_environment(clone.tree).merge_request().target == "main"
+    reviewed = GitLab.from_environment(clone.tree)
+    assert reviewed.merge_request().target == "main"
+    assert reviewed.token is not None
+    assert TOKEN not in os.environ.values()  # the proposed kernel's Makefiles inherit what is left
 
 
 # --- the token

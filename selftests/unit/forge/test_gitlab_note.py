@@ -5,7 +5,6 @@ import logging
 import socket
 
 import pytest
-import requests
 from selftests.gitlab_server import (
     AUTHOR,
     BOT,
@@ -219,11 +218,3 @@ def test_the_token_is_in_no_message_and_no_log(
             chain = chain.__cause__
     assert TOKEN not in repr(note(server))
     assert TOKEN not in caplog.text
-
-
-def test_every_error_of_requests_is_mapped() -> None:
-    """Those that are somebody else's come first; all others are RequestException, which comes last."""
-    errors = [one for one in vars(requests.exceptions).values() if isinstance(one, type) and issubclass(one, Exception)]
-    own = [one for one in errors if one.__module__ == "requests.exceptions"]
-    assert len(own) > 15
-    assert not [one for one in own if not issubclass(one, requests.RequestException | Warning)]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selftests.gitlab_server import LIMIT, TOKEN, Account, GitLabServer, mentions, quick_actions
 
-from rtgate.forge.note_body import MARK, harmless, has_mark, note_body, pipeline_of
+from rtgate.forge.note_body import GITHUB, MARK, harmless, has_mark, note_body, pipeline_of
 
 # What people write into titles, branch names and kernel logs when they want a note to do something.
 PARTS = (
@@ -99,6 +99,15 @@ def test_a_note_is_never_longer_than_gitlab_takes(size: int, unit: str) -> None:
     assert cut == (size > LIMIT)
     assert quick_actions(body) == []
     assert pipeline_of(body) == 1
+
+
+@pytest.mark.parametrize("unit", ["x", "é", "@", "\N{GRINNING FACE}"])
+def test_github_counts_bytes(unit: str) -> None:
+    body = note_body(unit * 65_535, 1, GITHUB)
+    assert 65_535 - 4 < len(body.encode()) <= 65_535
+    assert "**This note is cut: GitHub takes 65,535 bytes. The whole is `note.md`" in body
+    start = f"{MARK} <!-- pipeline 1 -->\n\n"
+    assert note_body("x" * (65_535 - len(start)), 1, GITHUB) == start + "x" * (65_535 - len(start))
 
 
 @pytest.mark.parametrize(
