@@ -262,6 +262,22 @@ def test_the_token_leaves_the_environment(clone: Clone, monkeypatch: pytest.Monk
     assert reviewed.token is not None
 
 
+def test_what_a_build_writes_to_the_event_does_not_count(clone: Clone, github: GitHubServer) -> None:
+    variables = {**job(clone), "GITHUB_API_URL": github.url, "GITHUB_TOKEN": TOKEN}
+    reviewed = forge(clone, variables)
+    job(clone, event(clone, number=8, head={"ref": "x", "sha": "6" * 40, "repo": {"id": 1}}))
+    reviewed.publish(ANSWER)
+    assert (len(github.checks), len(github.comments)) == (1, 1)
+
+
+def test_a_check_run_whose_answer_gets_lost_is_made_again(clone: Clone, github: GitHubServer) -> None:
+    """GitHub shows the last one of a name."""
+    github.moods = [("POST", "check-runs", "lost")]
+    publish(clone, github)
+    assert [one["conclusion"] for one in github.checks] == ["failure", "failure"]
+    assert len(github.comments) == 1
+
+
 def test_a_token_from_a_file(clone: Clone, github: GitHubServer, tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text(f"{TOKEN}\n")

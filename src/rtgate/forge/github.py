@@ -50,6 +50,7 @@ class GitHub:
     """A pull request on GitHub, reviewed by a job of a workflow. Keeps to `Forge`.
 
     Attributes:
+        event: what started the job. Read once, before the proposed kernel is built: builds can write to its file.
         variables: GitHub's default ones.
         tree: the job's clone.
         token: writes the answer; without one it stays with the job.
@@ -57,6 +58,7 @@ class GitHub:
         patience: how long to wait for GitHub.
     """
 
+    event: PullRequest
     variables: Mapping[str, str] = field(repr=False)
     tree: Path = Path()
     token: Token | None = None
@@ -81,20 +83,20 @@ class GitHub:
             patience: how long to wait for GitHub.
 
         Raises:
-            ConfigError: the token or its file is wrong.
+            ConfigError: no pull request started this job, or the token or its file is wrong.
         """
         present = os.environ if variables is None else dict(variables)
         token = take_token(present, TOKEN, TOKEN_FILE)
-        return cls(variables=dict(present), tree=tree, token=token, say=say, patience=patience or Patience())
+        kept = dict(present)
+        return cls(event=_event(kept), variables=kept, tree=tree, token=token, say=say, patience=patience or Patience())
 
     def merge_request(self) -> MergeRequest:
         """Return what is to be reviewed.
 
         Raises:
-            ConfigError: no pull request started this job, or the clone lacks a commit.
+            ConfigError: the clone lacks a commit.
         """
-        event = self._event()
-        merge = self._merge(event)
+        event, merge = self.event, self._merge()
         return MergeRequest(
             base=self._commit(f"{merge}^1" if merge else event.base),
             head=merge or self._commit(event.head),
@@ -112,16 +114,16 @@ class GitHub:
             ConfigError: GitHub refuses the token or the answer.
             InfrastructureError: GitHub does not answer, or the job's summary cannot be written.
         """
-        event, run = self._event(), self._run()
+        run = self._run()
         self._write_summary(harmless(answer.markdown))
         if self.token is None:
             self.say(f"nothing is written to the pull request: set {TOKEN} to `${{{{ github.token }}}}`; {_ONLY_HERE}")
             return
-        conversation = self._conversation(event, self.token)
+        conversation = self._conversation(self.token)
         try:
-            author = self._repeat(lambda: conversation.check(self._check(event, answer)))
+            author = self._repeat(lambda: conversation.check(self._check(answer)))
         except NotAllowed as error:
-            if event.fork:
+            if self.event.fork:
                 self.say(f"the pull request is from a fork, whose jobs only read: {_ONLY_HERE}")
                 return
             self.say(f"{error}: there is no check run; give the job `permissions: {{checks: write}}`")
@@ -139,44 +141,33 @@ class GitHub:
         # The whole is repeated: a comment whose answer got lost is there when it is looked for again.
         return self.patience.repeat(attempt, self._value("GITHUB_API_URL"), self.say)
 
-    def _event(self) -> PullRequest:
-        name = self._value("GITHUB_EVENT_NAME")
-        if name == "pull_request_target":
-            raise ConfigError(
-                "pull_request_target gives what builds the proposed kernel the repository's token and secrets: use the "
-                "event pull_request"
-            )
-        if name != "pull_request":
-            raise ConfigError(f"GITHUB_EVENT_NAME is {name!r}: `--forge github` needs the event pull_request")
-        return read_event(Path(self._value("GITHUB_EVENT_PATH")))
-
-    def _merge(self, event: PullRequest) -> str:
+    def _merge(self) -> str:
         """Return GitHub's merge of the pull request; empty where the clone does not have it."""
         merge = self._value("GITHUB_SHA")
         try:
-            return merge if self._commit(f"{merge}^2") == event.head else ""
+            return merge if self._commit(f"{merge}^2") == self.event.head else ""
         except ConfigError:
             return ""
 
     def _commit(self, reference: str) -> str:
         return target_branch.require_commit(self.tree, reference, _SHALLOW)
 
-    def _conversation(self, event: PullRequest, token: Token) -> Conversation:
+    def _conversation(self, token: Token) -> Conversation:
         repository = self._value("GITHUB_REPOSITORY")
         if not _REPOSITORY.fullmatch(repository):
             raise ConfigError(f"GITHUB_REPOSITORY is {repository!r}, not owner/name")
         return Conversation(
             url=http.server_url(self._value("GITHUB_API_URL"), "GITHUB_API_URL", _API),
             repository=repository,
-            number=event.number,
+            number=self.event.number,
             token=token,
             answer_s=self.patience.answer,
         )
 
-    def _check(self, event: PullRequest, answer: Answer) -> Check:
+    def _check(self, answer: Answer) -> Check:
         run, server = self.variables.get("GITHUB_RUN_ID", ""), self.variables.get("GITHUB_SERVER_URL", "")
         return Check(
-            head=event.head,
+            head=self.event.head,
             conclusion=_CONCLUSIONS.get(answer.exit_code, _OTHER_CONCLUSION),
             title=harmless(answer.text).partition("\n")[0] or f"exit code {answer.exit_code}",
             summary=note_body(answer.markdown, limit=GITHUB),
@@ -201,7 +192,23 @@ class GitHub:
         return int(text) if text else None
 
     def _value(self, name: str) -> str:
-        text = self.variables.get(name, "")
-        if not text:
-            raise ConfigError(f"{name} is not set: `--forge github` needs a job of GitHub Actions (on: pull_request)")
-        return text
+        return _value(self.variables, name)
+
+
+def _event(variables: Mapping[str, str]) -> PullRequest:
+    name = _value(variables, "GITHUB_EVENT_NAME")
+    if name == "pull_request_target":
+        raise ConfigError(
+            "pull_request_target gives what builds the proposed kernel the repository's token and secrets: use the "
+            "event pull_request"
+        )
+    if name != "pull_request":
+        raise ConfigError(f"GITHUB_EVENT_NAME is {name!r}: `--forge github` needs the event pull_request")
+    return read_event(Path(_value(variables, "GITHUB_EVENT_PATH")))
+
+
+def _value(variables: Mapping[str, str], name: str) -> str:
+    text = variables.get(name, "")
+    if not text:
+        raise ConfigError(f"{name} is not set: `--forge github` needs a job of GitHub Actions (on: pull_request)")
+    return text
