@@ -91,7 +91,7 @@ def _forge(arguments: argparse.Namespace) -> Forge | None:
         return Mail(path=series, tree=arguments.tree, base=base or "", reply=reply)
     if not (base and head):
         raise ConfigError(
-            "name the commits: --base (the tip of the target branch), and --head or --series (what is proposed); or the "
-            "forge (--forge)"
+            "name the commits: --base (the tip of the target branch), and --head or --series (what is proposed); or "
+            "the forge (--forge)"
         )
     return None
