@@ -16,6 +16,7 @@ PACKAGES = {
     "apt-get": "apt",
     "bc": "bc",
     "bison": "bison",
+    "bwrap": "bubblewrap",
     "ccache": "ccache",
     "dpkg-deb": "dpkg",
     "fdtoverlay": "device-tree-compiler",

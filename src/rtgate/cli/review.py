@@ -48,6 +48,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--series", type=Path, metavar="FILE", help="a mailbox with a series of patches, instead of --head"
     )
+    parser.add_argument(
+        "--untrusted", action="store_true", help="nobody has read this code: build it in confinement (needs bubblewrap)"
+    )
     parser.add_argument("--report-url", default="", metavar="URL", help="where people will find the report")
     command_options.history(parser)
     command_options.report(parser)
@@ -62,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         tree=arguments.tree.absolute(),
         output=arguments.output.absolute(),
         history=history_url(arguments.history),
+        trusted=not arguments.untrusted,
         report_url=arguments.report_url,
     )
     answer = review(request)
