@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Which LAVA server, and the token for it: from the environment or a file, never from a command line.
-
-A command line shows in `ps` and in CI logs. No message, log or job ever holds a token: it is a type of its own that
-does not show what it holds.
-"""
+"""Which LAVA server, and the token for it: from the environment or a file, never from a command line."""
 
 from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +12,7 @@ from urllib.parse import urlsplit
 
 from rtgate import files, strict_yaml
 from rtgate.errors import ConfigError
+from rtgate.token import Token, read_token
 
 URL = "RTGATE_LAVA_URL"
 TOKEN = "RTGATE_LAVA_TOKEN"  # noqa: S105 - the name of a variable
@@ -24,30 +20,6 @@ TOKEN_FILE = "RTGATE_LAVA_TOKEN_FILE"  # noqa: S105
 # The lab of ci/lab on this machine; its own page of paths has the same (ci/lab/paths).
 LAB_URL = "http://127.0.0.1:28000"
 LAB_TOKEN = Path("/var/lib/rtgate-lab/token")
-_ALLOWED = re.compile(r"[\x21-\x7e]{8,512}")
-
-
-class Token:
-    """A secret; `secret` is the only way to what it holds.
-
-    Args:
-        source: where it came from, for messages.
-    """
-
-    __slots__ = ("_secret", "source")
-
-    def __init__(self, secret: str, source: str) -> None:
-        if not _ALLOWED.fullmatch(secret):
-            raise ConfigError(f"the token from {source} is empty, or has characters that no token has")
-        self._secret = secret
-        self.source = source
-
-    def secret(self) -> str:
-        """Return the token itself, for the header of a request."""
-        return self._secret
-
-    def __repr__(self) -> str:
-        return f"<token from {self.source}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +77,6 @@ def base(url: str) -> str:
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = re.sub(r"/(RPC2|api(/v0\.\d)?)?/*$", "", parts.path)
     return f"{parts.scheme}://{host}{port}{path}"
-
-
-def read_token(path: Path) -> Token:
-    """Return the token that a file of its owner holds.
-
-    Raises:
-        ConfigError: it is missing, or others may read it.
-    """
-    try:
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            raise ConfigError(f"{path} holds a token and others may read it: chmod 600 {path}")
-        return Token(path.read_text(encoding="ascii").strip(), str(path))
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} holds no token") from None
-    except OSError as error:
-        raise ConfigError(f"the token's file {path} cannot be read: {error.strerror}") from error
 
 
 def _token(variables: Mapping[str, str]) -> Token | None:

@@ -19,7 +19,7 @@ import requests
 from rtgate import __version__
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.lava.client.access import Token
+from rtgate.token import Token
 
 
 class NotSent(InfrastructureError):  # noqa: N818 - what happened, not whose mistake
@@ -75,7 +75,7 @@ class Patience:
 
 
 class _TokenHeader(requests.auth.AuthBase):
-    """LAVA's header. As `auth`, because requests puts what `.netrc` has in place of a header that is merely set."""
+    """A header. As `auth`, because requests puts what `.netrc` has in place of a header that is merely set."""
 
     def __init__(self, token: Token | None, scheme: str) -> None:
         self._token = token
