@@ -11,7 +11,7 @@ from selftests.lava_server import TOKEN, LavaServer, lava_server
 
 from rtgate import http
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.http import Http, NoAnswer, NotSent, Patience
+from rtgate.http import Http, NoAnswer, NotSent, Patience, Refused
 from rtgate.token import Token
 
 SECRET = "s3cr3t-0123456789"
@@ -100,6 +100,18 @@ def test_a_token_that_is_refused_is_not_shown(server: LavaServer) -> None:
         Http(Token(SECRET, "$X"), patience=HASTY).repeat("GET", at(server, "system/whoami/"))
     assert SECRET not in str(caught.value)
     assert len(server.requests) == 1
+
+
+def test_a_user_and_a_password() -> None:
+    assert http.basic("Aladdin", Token("open-sesame", "x")) == "Basic QWxhZGRpbjpvcGVuLXNlc2FtZQ=="
+
+
+def test_a_password_that_is_refused_is_not_shown(server: LavaServer) -> None:
+    asking = Http(Token(SECRET, "$X"), user="bot", patience=HASTY)
+    with pytest.raises(Refused, match=r"refused bot with the password from \$X .HTTP 401") as caught:
+        asking.repeat("GET", at(server, "system/whoami/"))
+    assert SECRET not in str(caught.value)
+    assert caught.value.reply.status == 401
 
 
 def test_no_token_at_all(server: LavaServer) -> None:
