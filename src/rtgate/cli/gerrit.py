@@ -19,9 +19,9 @@ from rtgate.workflow.gerrit_stream import ssh_address
 
 _DESCRIPTION = """\
 Follow a Gerrit server and review each new patch set once, one after the other, until interrupted. A patch set that a
-newer one replaces is taken off the queue, or its review is ended without a vote. Work in progress is left alone. After a
-break the service asks Gerrit for what it has missed. Each review is `rtgate review --forge gerrit`, which writes the
-answer and votes. More: docs/how-to/gate-gerrit-changes.md
+newer one replaces is taken off the queue, or its review is ended without a vote. Work in progress is left alone.
+After a break the service asks Gerrit for what it has missed. Each review is `rtgate review --forge gerrit`, which
+writes the answer and votes. More: docs/how-to/gate-gerrit-changes.md
 
 The server and rtgate's account there: RTGATE_GERRIT_URL, RTGATE_GERRIT_USER, and RTGATE_GERRIT_PASSWORD_FILE, a file
 with the HTTP password that Gerrit made. The same account has the ssh key, and may stream events.
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--tree {arguments.tree}: not a directory: name a git clone of the kernel")
     service = GerritService(
         GerritServer(server, PATIENCE),
-        ssh_address(arguments.ssh or urlsplit(server.url).hostname or "", server.user, arguments.ssh_config),
+        ssh_address(arguments.ssh or _host(server.url), server.user, arguments.ssh_config),
         ServiceSettings(
             projects=tuple(arguments.project),
             branches=tuple(arguments.branch),
@@ -80,3 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     service.run()
     return 0
+
+
+def _host(url: str) -> str:
+    name = urlsplit(url).hostname or ""
+    return f"[{name}]" if ":" in name else name
