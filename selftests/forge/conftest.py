@@ -27,6 +27,12 @@ def gerrit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GerritServer]:
         server.stop()
 
 
+@pytest.fixture(autouse=True)
+def _up(gerrit: GerritServer) -> None:
+    """Start it again after a test that failed while it was away."""
+    gerrit.start()
+
+
 @pytest.fixture
 def author(gerrit: GerritServer, tmp_path: Path) -> Author:
     return Author(gerrit, tmp_path / "clone")

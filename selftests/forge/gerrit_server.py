@@ -101,6 +101,9 @@ class GerritServer:
         return ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", path, source, program, "-d", site, *words]
 
     def start(self) -> None:
+        """Start it, if it is not running."""
+        if self._process is not None and self._process.poll() is None:
+            return
         log = (self.directory / "log").open("ab")
         self._process = subprocess.Popen(
             die_with_parent(self._argv("Daemon", "--console-log")), stdout=log, stderr=log, stdin=subprocess.DEVNULL

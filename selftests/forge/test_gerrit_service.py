@@ -173,7 +173,7 @@ def test_a_server_that_is_killed_costs_nothing(gerrit: GerritServer, author: Aut
 
     # Away while the service works: it tries again and again, and goes on.
     gerrit.stop()
-    service.until_log("cannot be reached", 2)
+    service.until_log("does not answer", 2)
     gerrit.start()
     author.commit("pushed when the server is back")
     last = author.push()
