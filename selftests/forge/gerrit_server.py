@@ -92,6 +92,8 @@ class GerritServer:
             self.ask("PUT", f"projects/{quoted(project)}", {"create_empty_commit": True})
         for project in (PROJECT, NO_VOTE):
             self.ask("PUT", f"projects/{quoted(project)}/labels/Verified", {"values": _VALUES, "commit_message": "x"})
+        narrow = {"values": {" 0": "No score", "+1": "Good"}, "commit_message": "x"}
+        self.ask("PUT", f"projects/{quoted(PROJECT)}/labels/Narrow", narrow)
         self._allow_votes()
 
     def _argv(self, program: str, *words: str) -> list[str]:

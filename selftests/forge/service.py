@@ -139,7 +139,8 @@ def _waits() -> Iterator[float]:
 
 def main() -> None:
     settings = json.loads(Path(sys.argv[1]).read_text())
-    signal.signal(signal.SIGTERM, command._stop)
+    for number in (signal.SIGINT, signal.SIGTERM):  # as the command line does
+        signal.signal(number, command._stop)
     gerrit_service._SETTLE_S = 3.0
     found = access(os.environ)
     stand_in = (sys.executable, "-m", "selftests.forge.stand_in_review", settings["control"])

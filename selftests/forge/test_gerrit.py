@@ -143,6 +143,14 @@ def test_without_a_label_there_is_a_message(
     assert [one["message"] for one in gerrit.messages(change)] == ["Patch Set 1:\n\nthe text"]
 
 
+def test_a_label_that_has_no_such_value(gerrit: GerritServer, author: Author) -> None:
+    author.commit("cannot be voted down")
+    change = author.push()
+    with pytest.raises(ConfigError, match=r"bot may not vote -1 on Narrow.*written without a vote"):
+        forge(gerrit, author, change, RTGATE_GERRIT_LABEL="Narrow").publish(answer(1, "the text"))
+    assert [one["message"] for one in gerrit.messages(change)] == ["Patch Set 1:\n\nthe text"]
+
+
 def test_a_wrong_password(gerrit: GerritServer, author: Author, tree: Path) -> None:
     author.commit("not for everybody")
     change = author.push()

@@ -55,11 +55,11 @@ def test_what_the_service_ends_itself_does_not_count(journal: Journal) -> None:
     assert journal.open(patch_set(7))
 
 
-def test_what_is_too_old_to_come_again_is_forgotten(tmp_path: Path) -> None:
+def test_what_is_older_than_a_year_is_forgotten(tmp_path: Path) -> None:
     moment = [0.0]
     journal = Journal(tmp_path / "reviewed.json", lambda: moment[0])
     journal.start(patch_set(7))
-    moment[0] = 32 * 86400.0
+    moment[0] = 401 * 86400.0
     journal.start(patch_set(8))
     assert list(again(journal)._entries) == [8]
 

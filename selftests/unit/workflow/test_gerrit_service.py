@@ -20,13 +20,11 @@ def settings(*projects: str, branches: tuple[str, ...] = (), query: str = "") ->
 
 def test_what_is_looked_for() -> None:
     search = settings("a", "b/c", branches=("main",), query="ownerin:team OR label:X").search()
-    assert search == (
-        'status:open -is:wip -age:120m (project:"a" OR project:"b/c") (branch:"main") (ownerin:team OR label:X)'
-    )
+    assert search == ('status:open -is:wip (project:"a" OR project:"b/c") (branch:"main") (ownerin:team OR label:X)')
 
 
 def test_of_every_branch() -> None:
-    assert settings("a").search() == 'status:open -is:wip -age:120m (project:"a")'
+    assert settings("a").search() == 'status:open -is:wip (project:"a")'
 
 
 @pytest.mark.parametrize("name", ['a" OR status:merged', "", "a\nb", "{x}"])

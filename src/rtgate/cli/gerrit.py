@@ -45,7 +45,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--branch", action="append", default=[], metavar="NAME", help="of this target branch alone")
     parser.add_argument("--query", default="", metavar="SEARCH", help="and what Gerrit's search finds by these words")
     parser.add_argument(
-        "--since", default="3 d", metavar="TIME", help="leave alone what was pushed before (default: %(default)s)"
+        "--since", default="3 d", metavar="TIME", help="leave alone what nobody touched since (default: %(default)s)"
     )
     parser.add_argument("--tree", type=Path, required=True, metavar="DIR", help="a clone of the kernel, for git fetch")
     parser.add_argument(

@@ -114,7 +114,7 @@ class Gerrit:
             self.server.review(self.patch_set, message, {})
             return
         except Refused as error:
-            if error.reply.status != 403:
+            if error.reply.status == 401:
                 raise
             self.server.review(self.patch_set, message, {})
             raise self._unconfigured(f"{self.server.access.user} may not vote {vote:+d} on {self.label}") from error

@@ -23,7 +23,6 @@ class PatchSet:
         change, number: of the change, and of the patch set within it.
         revision: its commit.
         title: the commit's first line, without control characters.
-        created: when it was pushed, in seconds since 1970; 0 if nobody said so.
     """
 
     project: str
@@ -32,7 +31,6 @@ class PatchSet:
     number: int
     revision: str
     title: str = ""
-    created: float = 0.0
 
     @property
     def name(self) -> str:

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -18,7 +17,7 @@ from urllib.parse import quote, urlsplit
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.gerrit_change import PatchSet, one_line
-from rtgate.http import Http, NoAnswer, NotSent, Patience, Reply, basic, nobody
+from rtgate.http import Http, NoAnswer, NotSent, Patience, Refused, Reply, basic, nobody
 from rtgate.token import Token, read_token
 
 URL, USER = "RTGATE_GERRIT_URL", "RTGATE_GERRIT_USER"
@@ -136,7 +135,6 @@ class GerritServer:
                 number=int(details["_number"]),
                 revision=revision,
                 title=one_line(str(entry.get("subject", ""))),
-                created=_seconds(str(details["created"])),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise NoAnswer(
@@ -149,7 +147,7 @@ class GerritServer:
         Gerrit passes over the vote on a label that a project does not have. When it refuses, nothing is written.
 
         Raises:
-            Refused: we may not vote like this.
+            Refused: we may not vote like this, or the label has no such value.
             ClosedError: the change was submitted or abandoned, and there were votes.
             ConfigError: Gerrit refuses the message.
             InfrastructureError: Gerrit does not answer.
@@ -170,6 +168,8 @@ class GerritServer:
     def _post(self, patch_set: PatchSet, message: str, votes: Mapping[str, int]) -> frozenset[str]:
         url = self._url(f"changes/{_change(patch_set)}/revisions/{patch_set.revision}/review")
         reply = self._http().once("POST", url, json={"message": message, "tag": TAG, "labels": dict(votes)})
+        if reply.status == 400 and votes:
+            raise Refused(f"{self.access.url} refuses the vote: {_words(reply)}", reply)
         if reply.status == 409 and votes:
             raise ClosedError(f"{patch_set.name}: {_words(reply)}")
         if reply.status != 200:
@@ -240,8 +240,3 @@ def _quoted(name: str) -> str:
 
 def _change(patch_set: PatchSet) -> str:
     return f"{_quoted(patch_set.project)}~{patch_set.change}"
-
-
-def _seconds(text: str) -> float:
-    """Return a time of Gerrit's (`2026-11-25 02:24:03.000000000`, UTC) in seconds since 1970."""
-    return datetime.fromisoformat(text[:19]).replace(tzinfo=UTC).timestamp()

@@ -18,8 +18,8 @@ from rtgate.forge.gerrit_change import PatchSet
 FORMAT = 1
 # A review that takes the machine down with it must not do so for ever.
 STARTS = 3
-# Nothing older than 30 days is asked for (`durations.parse`).
-_KEEP_S = 31 * DAY_S
+# A comment on a change whose review is forgotten would have it reviewed again.
+_KEEP_S = 400 * DAY_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

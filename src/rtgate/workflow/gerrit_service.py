@@ -46,7 +46,7 @@ class ServiceSettings:
     Attributes:
         projects: whose changes; branches: of these branches, of all if empty.
         query: what a change must meet besides, in the words of Gerrit's search; empty for nothing.
-        since_s: patch sets that were pushed longer ago are left alone.
+        since_s: changes that nobody has touched for so long are left alone until somebody does.
         output: gets a directory and a log for each patch set, and the service's own file.
         command: reviews the patch set that the environment names; `-o DIR` is added.
     """
@@ -60,8 +60,7 @@ class ServiceSettings:
 
     def search(self) -> str:
         """Return the search for open changes that are ready for review. Raises ConfigError."""
-        parts = ["status:open", "-is:wip", f"-age:{max(1, round(self.since_s / 60))}m"]
-        parts += [_either("project", self.projects), _either("branch", self.branches)]
+        parts = ["status:open", "-is:wip", _either("project", self.projects), _either("branch", self.branches)]
         return " ".join([*filter(None, parts), *([f"({self.query})"] if self.query else [])])
 
 
@@ -189,7 +188,8 @@ class GerritService:
     def _ask_all(self) -> None:
         """Take every change that is open, and look after those that wait or run."""
         self._ask_at = time.monotonic() + _LISTING_S
-        found = list(self.server.patch_sets(self.settings.search()))
+        age = f"-age:{max(1, round(self.settings.since_s / 60))}m"
+        found = list(self.server.patch_sets(f"{self.settings.search()} {age}"))
         for patch_set in found:
             self._offer(patch_set)
         running = (self._review.patch_set.change,) if self._review else ()
@@ -204,8 +204,6 @@ class GerritService:
             self._withdraw(change)
 
     def _offer(self, patch_set: PatchSet) -> None:
-        if patch_set.created < time.time() - self.settings.since_s:
-            return
         running = self._review.patch_set if self._review else None
         if running and running.change == patch_set.change:
             if running.number >= patch_set.number:
