@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A relay in front of a server that carries requests out and loses answers."""
+"""A relay in front of a server that loses answers, or refuses what it should carry out."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @contextmanager
-def losing(url: str, count: int) -> Iterator[str]:
-    """Yield the URL of a relay that loses the answers to the first `count` POSTs."""
+def spoiling(url: str, count: int, status: int = 0) -> Iterator[str]:
+    """Yield the URL of a relay that spoils the first `count` POSTs.
+
+    It carries them out and loses the answers; with a status it answers that, and carries nothing out.
+    """
     left = [count]
 
     class Handler(BaseHTTPRequestHandler):
@@ -20,8 +23,12 @@ def losing(url: str, count: int) -> Iterator[str]:
             self._relay(None)
 
         def do_POST(self) -> None:
-            answer = self.rfile.read(int(self.headers["Content-Length"]))
-            self._relay(answer)
+            data = self.rfile.read(int(self.headers["Content-Length"]))
+            if status and left[0]:
+                left[0] -= 1
+                self._answer(status, b"spoiled")
+            else:
+                self._relay(data)
 
         def _relay(self, data: bytes | None) -> None:
             request = urllib.request.Request(f"{url}{self.path}", data, method=self.command)
@@ -34,7 +41,10 @@ def losing(url: str, count: int) -> Iterator[str]:
                 left[0] -= 1
                 self.close_connection = True
                 return
-            self.send_response(200)
+            self._answer(200, body)
+
+        def _answer(self, code: int, body: bytes) -> None:
+            self.send_response(code)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

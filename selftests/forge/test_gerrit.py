@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from selftests.forge.conftest import forge
 from selftests.forge.gerrit_server import NO_LABEL, NO_VOTE, PASSWORDS, Author, GerritServer
-from selftests.forge.relay import losing
+from selftests.forge.relay import spoiling
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.merge_request import Answer
@@ -146,7 +146,7 @@ def test_without_a_label_there_is_a_message(
 def test_a_label_that_has_no_such_value(gerrit: GerritServer, author: Author) -> None:
     author.commit("cannot be voted down")
     change = author.push()
-    with pytest.raises(ConfigError, match=r"bot may not vote -1 on Narrow.*written without a vote"):
+    with pytest.raises(ConfigError, match=r"has no label Narrow with a vote of -1.*written without a vote"):
         forge(gerrit, author, change, RTGATE_GERRIT_LABEL="Narrow").publish(answer(1, "the text"))
     assert [one["message"] for one in gerrit.messages(change)] == ["Patch Set 1:\n\nthe text"]
 
@@ -228,8 +228,27 @@ def test_a_text_that_is_too_long_for_gerrit_is_cut(gerrit: GerritServer, author:
 def test_an_answer_whose_receipt_is_lost_is_written_once(gerrit: GerritServer, author: Author, lost: int) -> None:
     author.commit("far away")
     change = author.push()
-    with losing(gerrit.url, lost) as url:
+    with spoiling(gerrit.url, lost) as url:
         one = forge(gerrit, author, change, RTGATE_GERRIT_URL=url)
         replace(one, server=replace(one.server, patience=HASTY)).publish(answer(1))
     assert len(gerrit.messages(change)) == 1
     assert gerrit.votes(change) == {"bot": -1}
+
+
+def test_a_vote_that_is_refused_as_wrong(gerrit: GerritServer, author: Author) -> None:
+    author.commit("on another server")
+    change = author.push()
+    with spoiling(gerrit.url, 1, 400) as url:
+        one = forge(gerrit, author, change, RTGATE_GERRIT_URL=url)
+        with pytest.raises(ConfigError, match=r"bot may not vote \+1 on Verified.*without a vote"):
+            one.publish(answer(0, "the text"))
+    assert [one["message"] for one in gerrit.messages(change)] == ["Patch Set 1:\n\nthe text"]
+
+
+def test_a_server_in_trouble_is_asked_again(gerrit: GerritServer, author: Author) -> None:
+    author.commit("on a busy server")
+    change = author.push()
+    with spoiling(gerrit.url, 2, 503) as url:
+        one = forge(gerrit, author, change, RTGATE_GERRIT_URL=url)
+        replace(one, server=replace(one.server, patience=HASTY)).publish(answer(0))
+    assert (len(gerrit.messages(change)), gerrit.votes(change)) == (1, {"bot": 1})

@@ -119,7 +119,7 @@ class Gerrit:
             self.server.review(self.patch_set, message, {})
             raise self._unconfigured(f"{self.server.access.user} may not vote {vote:+d} on {self.label}") from error
         if self.label not in labels:
-            raise self._unconfigured(f"{self.patch_set.project} has no label {self.label}")
+            raise self._unconfigured(f"{self.patch_set.project} has no label {self.label} with a vote of {vote:+d}")
 
     def _unconfigured(self, what: str) -> ConfigError:
         return ConfigError(

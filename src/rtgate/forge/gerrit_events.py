@@ -48,7 +48,7 @@ def event(line: bytes) -> Event | None:
     if not isinstance(change, dict) or not isinstance(change.get("project"), str):
         return None
     try:
-        number = int(change.get("number", 0))  # a text before Gerrit 3.0
+        number = int(change.get("number", 0))  # a text in old releases
     except (TypeError, ValueError, OverflowError):
         return None
     return Event(kind=data["type"], project=change["project"], change=number) if number > 0 else None

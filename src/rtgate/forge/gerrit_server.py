@@ -144,7 +144,8 @@ class GerritServer:
     def review(self, patch_set: PatchSet, message: str, votes: Mapping[str, int]) -> frozenset[str]:
         """Write a message to a patch set once, whatever happens to the answer; return the labels that took their votes.
 
-        Gerrit passes over the vote on a label that a project does not have. When it refuses, nothing is written.
+        Gerrit 3.9 passes over a vote on a label that a project does not have, or not with this value. When it refuses,
+        nothing is written.
 
         Raises:
             Refused: we may not vote like this, or the label has no such value.

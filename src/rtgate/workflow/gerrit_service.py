@@ -155,7 +155,7 @@ class GerritService:
                 waits = self.waits()
             wait = next(waits)
             self.say(f"{reason}; connecting again in {wait:.0f} s")
-            self._work_until(time.monotonic() + wait)
+            self._pause(wait)
 
     def _follow(self) -> str:
         """Follow the events of one connection, and return why it ended. Raises ConfigError if the first one fails."""
@@ -167,7 +167,9 @@ class GerritService:
                 self.say(f"following {self.server.access.url}")
                 while stream.open:
                     self._notice(stream.read(_TICK_S))
-                    self._work()
+                    self._look_after_review()
+                    if stream.open:
+                        self._begin_review()
             except (InfrastructureError, ConfigError) as error:
                 if isinstance(error, ConfigError) and not self._worked:
                     raise
@@ -218,20 +220,21 @@ class GerritService:
         if self._queue.withdraw(change):
             self.say(f"change {change}: taken off the queue, it is not open any more or not ready for review")
 
-    def _work_until(self, end: float) -> None:
+    def _pause(self, seconds: float) -> None:
+        """Wait while Gerrit is away: what runs may go on, and nothing new begins."""
+        end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            self._work()
+            self._look_after_review()
             time.sleep(min(_TICK_S, left))
 
-    def _work(self) -> None:
-        """Look after the review that runs, and start the next one."""
-        if self._review is not None:
-            code = self._review.child.poll()
-            if code is None:
-                return
+    def _look_after_review(self) -> None:
+        if self._review is not None and (code := self._review.child.poll()) is not None:
             self._note_end(self._review.patch_set, code)
             self._review = None
-        patch_set = self._queue.take()
+
+    def _begin_review(self) -> None:
+        """Start the next review, unless one runs."""
+        patch_set = self._queue.take() if self._review is None else None
         if patch_set is not None:
             self.say(f"{patch_set.name}: review begins")
             self._queue.journal.start(patch_set)
