@@ -80,6 +80,8 @@ COMMANDS = {
     "lab-check": "lab-check",
     "in-job": f"in-job --board {BOARD} --suite latency --profile smoke",
     "board-health": f"board-health --board {BOARD}",
+    # Nobody listens there: it tries again and again.
+    "gerrit": "gerrit --project rt/kernel --tree TREE -o reviews --url http://127.0.0.1:9 --ssh 127.0.0.1:9",
     "hub": "hub --raw 0 /dev/null",
 }
 LAVA_COMMANDS = {
@@ -190,6 +192,8 @@ class Interrupted:
             "RTGATE_ALLURE": str(directory / "bin" / "allure"),
             "RTGATE_LAVA_URL": self.server.url,
             "RTGATE_LAVA_TOKEN": TOKEN,
+            "RTGATE_GERRIT_USER": "bot",
+            "RTGATE_GERRIT_PASSWORD": TOKEN,
             "HOME": str(directory),
         }
         return {**self.world.environment, **own}

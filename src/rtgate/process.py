@@ -26,6 +26,7 @@ PACKAGES = {
     "make": "make",
     "patch": "patch",
     "rsync": "rsync",
+    "ssh": "openssh-client",
     "tar": "tar",
     "x86_64-linux-gnu-gcc": "gcc-x86-64-linux-gnu",
     "xz": "xz-utils",
