@@ -9,6 +9,7 @@ from typing import Any
 
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge.gerrit import Gerrit
 from rtgate.forge.gitlab import GitLab
 from rtgate.forge.mail import Mail
 from rtgate.forge.merge_request import Forge, MergeRequest
@@ -28,6 +29,7 @@ examples:
   rtgate review --base origin/main --head HEAD        two commits of the clone in this directory
   rtgate review --tree ~/linux --base v6.12 --head my-branch -o review
   rtgate review --forge gitlab                        in a pipeline of GitLab (ci/gitlab/rtgate.yml)
+  rtgate review --forge gerrit --tree ~/linux         what Jenkins' Gerrit Trigger names; `rtgate gerrit` is a service
   rtgate review --tree ~/linux --base v6.12 --series v2.mbox -o review     the reply is review/reply.eml
 """
 
@@ -41,7 +43,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--tree", type=Path, default=Path(), metavar="DIR", help="the clone (default: this directory)")
     parser.add_argument(
-        "--forge", choices=("gitlab",), help="take the merge request from its pipeline's variables, and answer there"
+        "--forge",
+        choices=("gitlab", "gerrit"),
+        help="take the merge request from its pipeline's variables, and answer there",
     )
     parser.add_argument("--base", metavar="REF", help="the tip of the target branch")
     parser.add_argument("--head", metavar="REF", help="the last commit of what is proposed")
@@ -60,6 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     forge = _forge(arguments)
     asked = forge.merge_request() if forge else MergeRequest(base=arguments.base, head=arguments.head)
+    if forge:
+        with step("fetching the commits"):
+            forge.fetch(arguments.tree, asked)
     request = ReviewRequest(
         merge_request=asked,
         tree=arguments.tree.absolute(),
@@ -87,7 +94,11 @@ def _forge(arguments: argparse.Namespace) -> Forge | None:
     if arguments.forge:
         if base or head or series:
             raise ConfigError(f"--forge {arguments.forge} says what is proposed: leave out --base, --head and --series")
-        return GitLab.from_environment(arguments.tree, say=say)
+        return (
+            GitLab.from_environment(arguments.tree, say=say)
+            if arguments.forge == "gitlab"
+            else Gerrit.from_environment()
+        )
     if series and head:
         raise ConfigError("--series and --head both say what is proposed: name one of them")
     if series:
