@@ -29,7 +29,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rtgate.cli.build import build_kernel
 from rtgate.console.frames import encode
 from rtgate.kernel.source import default_tree, open_tree
 from rtgate.lava.results import log, records
@@ -39,6 +38,7 @@ from rtgate.tools import Output, Setting
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.pcie_bar import PcieBar
 from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.kernels import build_kernel
 
 ROOT = Path(__file__).resolve().parents[1]
 CAPTURES = ROOT / "selftests" / "data" / "rt-tests" / "2.10"

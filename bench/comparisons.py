@@ -41,7 +41,6 @@ from selftests.comparisons import (  # noqa: E402
 )
 from selftests.kernels import first_seeds, gate_profile  # noqa: E402
 
-from rtgate.cli.build import build_kernel, find_description  # noqa: E402
 from rtgate.errors import Interrupted, RtgateError  # noqa: E402
 from rtgate.kernel.build import Listener, Options, build  # noqa: E402
 from rtgate.kernel.configuration import BuildDescription  # noqa: E402
@@ -56,6 +55,7 @@ from rtgate.tools.case_name import CaseName  # noqa: E402
 from rtgate.tools.measurement import Histogram  # noqa: E402
 from rtgate.tools.registry import TOOLS  # noqa: E402
 from rtgate.workflow.harmless_boots import Boot, ChangedKernels  # noqa: E402
+from rtgate.workflow.kernels import build_kernel, find_description  # noqa: E402
 
 SEEDS = range(1, 13)
 BEYOND = range(13, 25)  # idle: other phases, for the second look and for one that taught nothing

@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 from rtgate.board import boards
-from rtgate.cli.build import build_kernel
 from rtgate.measure.case import Case, measure
 from rtgate.records.record import Record
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.validity.check import CheckResult
 from rtgate.validity.registry import checks
 from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.kernels import build_kernel
 
 ROOT = Path(__file__).resolve().parents[1]
 BOARDS = ("virt-arm64-smp2", "virt-x86_64-smp2")

@@ -25,8 +25,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rtgate.board import boards
-from rtgate.cli.build import build_kernel
 from rtgate.judge.verdict import Status
+from rtgate.workflow.kernels import build_kernel
 
 ROOT = Path(__file__).resolve().parents[1]
 BOARDS = ("virt-arm64", "virt-arm64-smp2", "virt-x86_64")

@@ -38,6 +38,7 @@ visibility: public
 timeouts: {job: {minutes: 5}}
 actions: []
 """
+_POLICY = "screen: [{board: virt-arm64, build: fake, profile: smoke, select: idle}]\n"
 # In the world's directory `here`. REPORT is what a gate left there, KERNEL a build, LINE a command as a console.
 _GATE = "gate --board virt-arm64 --profile smoke -k idle --build fake --no-explain --tree TREE --thresholds LIMITS"
 _SUBMIT = f"submit --board {BOARD} --kernel KERNEL --ramdisk ramdisk.cpio.gz --profile smoke"
@@ -45,6 +46,7 @@ COMMANDS = {
     "help": "--help",
     "gate": f"{_GATE} --candidate fast -o out",
     "gate of two": f"{_GATE} --candidate slow --base fast -o out2",
+    "review": "review --tree TREE --base fast --head slow -o reviewed",
     "measure": "measure --board virt-arm64 --profile smoke -k idle --kernel KERNEL -o measured",
     "judge": "judge REPORT/records --thresholds LIMITS --verdict judged.json",
     "demo": "demo -o demo",
@@ -78,6 +80,8 @@ COMMANDS = {
     "lab-check": "lab-check",
     "in-job": f"in-job --board {BOARD} --suite latency --profile smoke",
     "board-health": f"board-health --board {BOARD}",
+    # Nobody listens there: it tries again and again.
+    "gerrit": "gerrit --project rt/kernel --tree TREE -o reviews --url http://127.0.0.1:9 --ssh 127.0.0.1:9",
     "hub": "hub --raw 0 /dev/null",
 }
 LAVA_COMMANDS = {
@@ -188,6 +192,8 @@ class Interrupted:
             "RTGATE_ALLURE": str(directory / "bin" / "allure"),
             "RTGATE_LAVA_URL": self.server.url,
             "RTGATE_LAVA_TOKEN": TOKEN,
+            "RTGATE_GERRIT_USER": "bot",
+            "RTGATE_GERRIT_PASSWORD": TOKEN,
             "HOME": str(directory),
         }
         return {**self.world.environment, **own}
@@ -241,6 +247,7 @@ def interrupted(directory: Path, seed: int, *, exact: bool = True) -> Iterator[I
     allure.chmod(0o755)
     (directory / "site" / "boards").mkdir()
     (directory / "site" / "boards" / f"{BOARD}.yaml").write_text(SITE_BOARD)
+    (directory / "site" / "policy.yaml").write_text(_POLICY)
     kernel = directory / "kernel"
     kernel.mkdir()
     (kernel / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(8))

@@ -93,7 +93,8 @@ def wrong_command(line: str) -> str:
             continue
         if words[1] not in commands():
             return f"no command {words[1]!r}: {line}"
-        unknown = [word for word in words[2:] if re.match(r"--[a-z]", word)]
+        own = words[2 : words.index("--")] if "--" in words else words[2:]  # the rest is another command's
+        unknown = [word for word in own if re.match(r"--[a-z]", word)]
         unknown = [word for word in unknown if word.partition("=")[0].rstrip(",.)") not in commands()[words[1]]]
         if unknown:
             return f"rtgate {words[1]} has no {', '.join(unknown)}: {line}"

@@ -14,8 +14,8 @@ from selftests.unit.lava.client.test_server import job
 
 from rtgate import strict_yaml
 from rtgate.cli import lava_tool, main
+from rtgate.http import Patience
 from rtgate.lava.client.access import Access
-from rtgate.lava.client.http import Patience
 from rtgate.lava.client.server import Lava
 from rtgate.lava.job import request as orders
 from rtgate.secret import Token

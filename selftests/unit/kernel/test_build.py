@@ -51,6 +51,17 @@ def stored(output: Path) -> dict[str, object]:
 _LONG = pytest.mark.long("one more build by a stand-in of make; others are in make test")
 
 
+def test_a_build_that_is_not_trusted_leaves_nothing_for_the_next_one(
+    describe: Describe, fake_tree: Path, tmp_path: Path, cache: Path
+) -> None:
+    made = build(describe(), open_tree(fake_tree), tmp_path / "out", Options(trusted=False))
+    assert made.image.is_file()
+    assert not [path for path in (cache / "builds").glob("*") if path.is_dir() and not path.name.endswith(".log")]
+    assert not [path for path in (cache / "ccache").rglob("*") if path.is_file()]
+    build(describe(), open_tree(fake_tree), tmp_path / "other", Options())  # what it is compared with keeps its own
+    assert [path for path in (cache / "builds").glob("*") if path.is_dir() and not path.name.endswith(".log")]
+
+
 def test_build(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     before = state(fake_tree)
     seen = Recorder()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import BuildError, ConfigError
-from rtgate.kernel.merge import ConflictError, changed_files, commit_of, export, merged
+from rtgate.kernel.merge import ConflictError, changed_files, commit_of, export, merged, merged_by_forge, series
 
 
 class Repository:
@@ -120,3 +120,25 @@ def test_files_that_a_merge_request_changes_are_found_by_their_directory(reposit
     repository.commit("mine", **{".rtgate/a\nb": "x", ".rtgate/policy.yaml": "x", "kernel/time.c": "two\n"})
     commits = merged(repository.place, "main", "mine")
     assert changed_files(repository.place, commits, ".rtgate") == [".rtgate/a\nb", ".rtgate/policy.yaml"]
+
+
+def test_of_a_merge_that_the_forge_made_the_proposed_commits_are_known(repository: Repository) -> None:
+    repository.branch("mine")
+    proposed = [repository.commit(f"mine {number}", **{"kernel/time.c": f"{number}\n"}) for number in range(3)]
+    repository.git("checkout", "--quiet", "main")
+    base = repository.commit("theirs", Makefile="VERSION = 7\n")
+    repository.git("merge", "--quiet", "--no-ff", "-m", "Merge branch mine", "mine")
+    merge = repository.git("rev-parse", "HEAD")
+    found = merged_by_forge(repository.place, base, merge)
+    assert (found.candidate, found.head, found.subject) == (merge, proposed[-1], "mine 2")
+    assert series(repository.place, found) == tuple(proposed)
+
+
+def test_after_a_rebase_by_the_forge_the_last_commit_is_the_candidate(repository: Repository) -> None:
+    base = repository.git("rev-parse", "main")
+    repository.branch("mine")
+    head = repository.commit("mine", **{"kernel/time.c": "two\n"})
+    found = merged_by_forge(repository.place, base, head)
+    assert (found.candidate, found.head) == (head, head)
+    with pytest.raises(ConfigError, match="nothing to review"):
+        merged_by_forge(repository.place, head, base)

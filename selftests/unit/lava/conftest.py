@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from selftests.lava_server import TOKEN, LavaServer, lava_server
 
+from rtgate.http import Patience
 from rtgate.lava.client.access import Access
-from rtgate.lava.client.http import Patience
 from rtgate.lava.client.server import Lava
 from rtgate.secret import Token
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -147,3 +148,26 @@ def test_a_note_stays_short_and_says_what_it_leaves_out() -> None:
     (section,) = shown.sections
     assert len(section.lines) == 61
     assert section.lines[-1] == "(141 further lines are in the report)"
+
+
+def test_what_many_boots_say_alike_is_said_once() -> None:
+    silent = "the machine stopped while booting without a word; its console stayed silent"
+    verdicts = [
+        replace(_verdict(Status.FAIL, Kind.BOOT, f"seed {seed}: {silent}", case), boot=f"seed {seed}")
+        for case in ("latency/cyclictest:idle", "latency/cyclictest:hackbench")
+        for seed in range(1, 9)
+    ]
+    (section,) = note(About(base=BASE, candidate=CANDIDATE), [], verdicts, 1).sections
+    assert section.lines == (
+        f"FAIL virt-arm64 latency/cyclictest:hackbench: seed 1: {silent}",
+        "  the same 16 times, in 2 cases",
+    )
+
+
+def test_a_sentence_that_only_ends_alike_is_said_for_itself() -> None:
+    verdicts = [
+        replace(_verdict(Status.FAIL, Kind.FAULT, f"seed {seed}: the kernel died: BUG {seed}"), boot=f"seed {seed}")
+        for seed in (1, 2)
+    ]
+    (section,) = note(About(base=BASE, candidate=CANDIDATE), [], verdicts, 1).sections
+    assert len(section.lines) == 2

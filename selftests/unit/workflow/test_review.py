@@ -36,11 +36,13 @@ class Builds:
 
     def __init__(self, lab: Lab, repository: Repository) -> None:
         self.made: list[tuple[str, str]] = []
+        self.trusted: list[bool] = []
         self._lab = lab
         self._repository = repository
 
-    def __call__(self, build: str, repository: Path, commit: str, label: str) -> Path:
+    def __call__(self, build: str, repository: Path, commit: str, label: str, *, trusted: bool = True) -> Path:
         self.made.append((build, label))
+        self.trusted.append(trusted)
         text = self._repository.git("show", f"{commit}:kernel/time.c")
         if text in ("broken", f"broken in {build}"):
             raise BuildError("kernel/time.c:12: error: expected ';'\n  make: *** /merge")
@@ -83,6 +85,7 @@ def test_a_harmless_change_passes_and_leaves_report_and_note(repository: Reposit
     verdict, markdown, text = _left()
     assert verdict["exit_code"] == 0
     assert builds.made == [("virt-arm64-preempt_rt", "base"), ("virt-arm64-preempt_rt", "candidate")]
+    assert builds.trusted == [True, True]
     assert markdown.startswith("**")
     assert "`timers: be tidy`" in markdown
     assert "| virt-arm64 | latency/cyclictest:idle | mean |" in markdown
@@ -243,3 +246,12 @@ def test_the_first_commit_that_is_slow_is_named(repository: Repository, builds: 
     assert _review() == 1
     _, _, text = _left()
     assert f"The first commit that fails:\n  {guilty[:12]} be late (commit 3 of 3, found by 2 further gates)\n" in text
+
+
+def test_what_nobody_has_read_is_built_in_confinement_but_not_the_target_branch(
+    repository: Repository, builds: Builds
+) -> None:
+    repository.branch("mine")
+    repository.commit("be broken", **{"kernel/time.c": "broken"})
+    assert _review("--untrusted") == 1
+    assert builds.trusted == [True, False]

@@ -36,6 +36,9 @@ _GROUPS = {
         "console": "a shell on a virtual board",
         "hub": "share a console among clients",
     },
+    "forges": {
+        "gerrit": "review each new patch set in Gerrit once",
+    },
     "judge": {
         "judge": "judge stored records, by any limits",
         "report": "make the report of stored and judged records",
@@ -180,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 # What is a person's console, is read afterwards in a job's log, or lasts for hours and tells of each boot.
-_SPEAKING = frozenset({"console", "hub", "in-job", "board-health", "soak", "placebos"})
+_SPEAKING = frozenset({"console", "hub", "in-job", "board-health", "soak", "placebos", "gerrit"})
 
 
 def _run(command: str, arguments: argparse.Namespace) -> int:

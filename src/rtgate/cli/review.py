@@ -10,6 +10,7 @@ from typing import Any
 
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge.gerrit import Gerrit
 from rtgate.forge.github import GitHub
 from rtgate.forge.gitlab import GitLab
 from rtgate.forge.mail import Mail
@@ -18,7 +19,11 @@ from rtgate.report.notices import say, step
 from rtgate.workflow.archive import history_url
 from rtgate.workflow.review import ReviewRequest, review
 
-_FORGES: dict[str, Callable[..., Forge]] = {"github": GitHub.from_environment, "gitlab": GitLab.from_environment}
+_FORGES: dict[str, Callable[[Path], Forge]] = {
+    "gerrit": lambda _: Gerrit.from_environment(),
+    "github": lambda tree: GitHub.from_environment(tree, say=say),
+    "gitlab": lambda tree: GitLab.from_environment(tree, say=say),
+}
 _DESCRIPTION = """\
 Gate a merge request: merge it into its target branch, build both kernels, screen them on virtual time, judge everything
 together, and answer. What is measured says .rtgate/policy.yaml of the target branch; without one it is the board
@@ -32,6 +37,7 @@ examples:
   rtgate review --tree ~/linux --base v6.12 --head my-branch -o review
   rtgate review --forge gitlab                        in a pipeline of GitLab (ci/gitlab/rtgate.yml)
   rtgate review --forge github                        in a workflow of GitHub (ci/github/rtgate.yml)
+  rtgate review --forge gerrit --tree ~/linux         what Jenkins' Gerrit Trigger names; `rtgate gerrit` is a service
   rtgate review --tree ~/linux --base v6.12 --series v2.mbox -o review     the reply is review/reply.eml
 """
 
@@ -54,6 +60,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--series", type=Path, metavar="FILE", help="a mailbox with a series of patches, instead of --head"
     )
+    parser.add_argument(
+        "--untrusted", action="store_true", help="nobody has read this code: build it in confinement (needs bubblewrap)"
+    )
     parser.add_argument("--report-url", default="", metavar="URL", help="where people will find the report")
     command_options.history(parser)
     command_options.report(parser)
@@ -63,11 +72,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     forge = _forge(arguments)
     asked = forge.merge_request() if forge else MergeRequest(base=arguments.base, head=arguments.head)
+    if forge:
+        with step("fetching the commits"):
+            forge.fetch(arguments.tree, asked)
     request = ReviewRequest(
         merge_request=asked,
         tree=arguments.tree.absolute(),
         output=arguments.output.absolute(),
         history=history_url(arguments.history),
+        trusted=not arguments.untrusted,
         report_url=arguments.report_url,
     )
     answer = review(request)
@@ -89,7 +102,7 @@ def _forge(arguments: argparse.Namespace) -> Forge | None:
     if arguments.forge:
         if base or head or series:
             raise ConfigError(f"--forge {arguments.forge} says what is proposed: leave out --base, --head and --series")
-        return _FORGES[arguments.forge](arguments.tree, say=say)
+        return _FORGES[arguments.forge](arguments.tree)
     if series and head:
         raise ConfigError("--series and --head both say what is proposed: name one of them")
     if series:

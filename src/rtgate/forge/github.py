@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.forge import http, target_branch
+from rtgate.forge import target_branch, web
 from rtgate.forge.github_answer import ACTIONS, Check, Conversation, NotAllowed
 from rtgate.forge.github_event import PullRequest, read_event
 from rtgate.forge.merge_request import Answer, MergeRequest
@@ -107,6 +107,9 @@ class GitHub:
             merged=bool(merge),
         )
 
+    def fetch(self, tree: Path, request: MergeRequest) -> None:
+        """Do nothing: `merge_request` has seen to it that the commits are there."""
+
     def publish(self, answer: Answer) -> None:
         """Write the check run `rtgate` and our comment; what the token may not do is said once, also for a fork.
 
@@ -157,7 +160,7 @@ class GitHub:
         if not _REPOSITORY.fullmatch(repository):
             raise ConfigError(f"GITHUB_REPOSITORY is {repository!r}, not owner/name")
         return Conversation(
-            url=http.server_url(self._value("GITHUB_API_URL"), "GITHUB_API_URL", _API),
+            url=web.server_url(self._value("GITHUB_API_URL"), "GITHUB_API_URL", _API),
             repository=repository,
             number=self.event.number,
             token=token,

@@ -16,7 +16,7 @@ import requests
 
 from rtgate import __version__
 from rtgate.errors import ConfigError
-from rtgate.forge import http
+from rtgate.forge import web
 from rtgate.forge.note_body import has_mark, pipeline_of
 from rtgate.forge.patience import NotNow
 from rtgate.secret import Token
@@ -138,7 +138,7 @@ class Conversation:
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, missing: bool = False
     ) -> requests.Response:
         """Return the answer to a request, which is made once; 404 only if what it is about may be missing."""
-        with http.errors(self.url, "GITHUB_API_URL", "REQUESTS_CA_BUNDLE"), requests.Session() as session:
+        with web.errors(self.url, "GITHUB_API_URL", "REQUESTS_CA_BUNDLE"), requests.Session() as session:
             # requests would send the token along to wherever a redirect points.
             session.max_redirects = 0
             # As `auth`, because requests puts what `.netrc` has in place of a header that is merely set.
@@ -156,7 +156,7 @@ class Conversation:
     def _refusal(self, response: requests.Response) -> ConfigError | NotNow:
         status, reason = response.status_code, _said(response)
         wait = _limit(response, reason)
-        if wait is not None or http.is_passing(status):
+        if wait is not None or web.is_passing(status):
             return NotNow(f"{self.url} answers HTTP {status} ({reason})", wait or 0.0)
         token = f"the token from {self.token.source}"
         if status == 401:
@@ -182,10 +182,10 @@ def _limit(response: requests.Response, reason: str) -> float | None:
     """
     if response.status_code not in {403, 429}:
         return None
-    if after := http.seconds(response.headers.get("Retry-After", "")):
+    if after := web.seconds(response.headers.get("Retry-After", "")):
         return after
     if response.headers.get("x-ratelimit-remaining") == "0":
-        reset = http.seconds(response.headers.get("x-ratelimit-reset", ""))
+        reset = web.seconds(response.headers.get("x-ratelimit-reset", ""))
         return max(1.0, reset - time.time())
     return _LIMITED_S if response.status_code == 429 or "rate limit" in reason.lower() else None
 
@@ -195,10 +195,10 @@ def _said(response: requests.Response) -> str:
     try:
         said = _json(response)
     except NotNow:
-        return http.one_line(response.text)
+        return web.one_line(response.text)
     if not isinstance(said, dict):
-        return http.one_line(said)
-    return http.one_line(" ".join(str(said[key]) for key in ("message", "errors") if said.get(key)))
+        return web.one_line(said)
+    return web.one_line(" ".join(str(said[key]) for key in ("message", "errors") if said.get(key)))
 
 
 def _json(response: requests.Response) -> Any:

@@ -30,7 +30,7 @@ from enum import Enum
 from pathlib import Path
 
 from rtgate.errors import ConfigError
-from rtgate.forge import http, note_body, target_branch
+from rtgate.forge import note_body, target_branch, web
 from rtgate.forge.gitlab_note import TOKEN_ADVICE, Note
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.forge.patience import Patience
@@ -119,6 +119,9 @@ class GitLab:
             merged=merged,
         )
 
+    def fetch(self, tree: Path, request: MergeRequest) -> None:
+        """Do nothing: `merge_request` has seen to it that the commits are there."""
+
     def publish(self, answer: Answer) -> None:
         """Write our note to the merge request, in place of the one that is there; without a token say what to set.
 
@@ -134,7 +137,7 @@ class GitLab:
             return
         pipeline = self._number("CI_PIPELINE_ID") if self.variables.get("CI_PIPELINE_ID") else None
         note = Note(
-            url=http.server_url(self._value("CI_SERVER_URL"), "CI_SERVER_URL", _SERVER),
+            url=web.server_url(self._value("CI_SERVER_URL"), "CI_SERVER_URL", _SERVER),
             project=self._project(),
             merge_request=self._number("CI_MERGE_REQUEST_IID"),
             token=self.token,

@@ -73,6 +73,9 @@ class Mail:
             head = apply_patches(self.tree, base, mails)
         return MergeRequest(base=base, head=head, title=_subject(self._first))
 
+    def fetch(self, tree: Path, request: MergeRequest) -> None:
+        """Do nothing: `merge_request` has seen to it that the commits are there."""
+
     def publish(self, answer: Answer) -> None:
         """Write the reply: to the author, with everybody who had the series, below its first mail."""
         first = self._first

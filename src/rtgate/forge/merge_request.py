@@ -8,6 +8,7 @@ request, Gerrit a patch set of a change, a mailing list a version of a series: h
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 
@@ -57,6 +58,14 @@ class Forge(Protocol):
 
         Raises:
             ConfigError: the environment does not say which it is.
+            InfrastructureError: the forge does not answer.
+        """
+
+    def fetch(self, tree: Path, request: MergeRequest) -> None:
+        """Get the commits of a merge request into a clone; nothing where `merge_request` found them there.
+
+        Raises:
+            ConfigError: the forge refuses.
             InfrastructureError: the forge does not answer.
         """
 

@@ -71,9 +71,22 @@ def _published(work: Work, output: Path, listener: Listener) -> KernelBuild:
         if existing is not None:
             listener.notice("nothing changed: this build exists already")
             return existing
-        with _held(work.job.build_directory, listener):
+        with _held(work.job.build_directory, listener), _fresh(work):
             made = _make(work, listener)
             return publish.publish(work, made, output)
+
+
+@contextmanager
+def _fresh(work: Work) -> Iterator[None]:
+    """Keep nothing of a build that is not trusted: the next one would take its objects for its own."""
+    if work.job.trusted:
+        yield
+        return
+    shutil.rmtree(work.job.build_directory, ignore_errors=True)
+    try:
+        yield
+    finally:
+        shutil.rmtree(work.job.build_directory, ignore_errors=True)
 
 
 @contextmanager

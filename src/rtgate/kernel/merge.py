@@ -88,6 +88,23 @@ def merged(tree: Path, base: str, head: str) -> Commits:
     return Commits(base=base, head=head, candidate=candidate, subject=subject)
 
 
+def merged_by_forge(tree: Path, base: str, merge: str) -> Commits:
+    """Return the commits to compare where a forge has merged already, into `base`.
+
+    Of a merge the other parent is what was proposed; of anything else, as after a rebase, it is that itself.
+
+    Raises:
+        ConfigError: a commit is not there, or there is nothing to review.
+        InfrastructureError: git fails.
+    """
+    base, candidate = commit_of(tree, base), commit_of(tree, merge)
+    if _is_ancestor(tree, candidate, base):
+        raise ConfigError(f"{candidate[:12]} is in {base[:12]} already: there is nothing to review")
+    parents = process.output([*git(tree), "log", "-1", "--format=%P", candidate]).split()
+    head = parents[1] if len(parents) == 2 and parents[0] == base else candidate
+    return Commits(base=base, head=head, candidate=candidate, subject=subject_of(tree, head))
+
+
 def subject_of(tree: Path, commit: str) -> str:
     """Return the first line of a commit's message."""
     return process.output([*git(tree), "log", "-1", "--format=%s", commit]).strip()

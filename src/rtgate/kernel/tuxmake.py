@@ -17,14 +17,15 @@ import sys
 import tempfile
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtgate import process
 from rtgate.errors import Interrupted
+from rtgate.kernel import confinement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from types import FrameType
 
 IMAGES = {"arm64": "Image", "x86_64": "bzImage"}
@@ -54,6 +55,7 @@ class Job:
     Attributes:
         log_directory: gets logs, and what tuxmake packs (modules, device trees).
         fragment: the resolved options.
+        trusted: whether its code may do what this user may; else it is confined.
     """
 
     tree: Path
@@ -64,6 +66,7 @@ class Job:
     fragment: Path
     jobs: int
     ccache_directory: Path
+    trusted: bool = True
 
     @property
     def packed(self) -> Path:
@@ -155,10 +158,11 @@ def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None
         # What is killed leaves its temporary files, tuxmake's metadata scripts for example.
         tempfile.TemporaryDirectory(prefix="rtgate-build-", ignore_cleanup_errors=True) as scratch,
     ):
+        variables = {**_environment(job), "TMPDIR": scratch}
         process = subprocess.Popen(
-            command,
+            command if job.trusted else _confined(command, job, Path(scratch)),
             cwd=job.log_directory,
-            env={**_environment(job), "TMPDIR": scratch},
+            env=variables if job.trusted else confinement.environment(variables),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -176,6 +180,16 @@ def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None
             raise Interrupted("the build was interrupted; nothing was written to the output directory") from None
         finally:
             _end(process)
+
+
+def _confined(command: list[str], job: Job, scratch: Path) -> list[str]:
+    job.ccache_log.touch()
+    return confinement.confined(
+        command,
+        readable=(job.tree, job.ccache_directory, job.fragment),
+        writable=(job.build_directory, job.log_directory, scratch),
+        directory=job.log_directory,
+    )
 
 
 def _command(job: Job, targets: tuple[str, ...]) -> list[str]:

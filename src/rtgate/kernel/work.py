@@ -49,10 +49,12 @@ class Options:
     Attributes:
         jobs: compilers at the same time; None for one per CPU.
         patches: a directory with a patch series, instead of the description's.
+        trusted: whether the code that is built may do what this user may; else it is confined, and begins anew.
     """
 
     jobs: int | None = None
     patches: Path | None = None
+    trusted: bool = True
     listener: Listener = field(default_factory=Listener)
 
 
@@ -113,7 +115,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
     check_buildable(tree.path, description.arch)
     toolchain = tuxmake.toolchain(description.arch)
     asked = description.asked(tree.version)
-    place = _build_directory(description, tree)
+    place = _build_directory(description, tree, trusted=options.trusted)
     log_directory = place.with_name(f"{place.name}.log")
     return Work(
         description=description,
@@ -130,19 +132,21 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             fragment=log_directory / "requested.config",
             jobs=options.jobs or len(os.sched_getaffinity(0)),
             ccache_directory=site.cache().absolute() / "ccache",
+            trusted=options.trusted,
         ),
         toolchain=toolchain,
         inputs=_inputs(description, tree, asked, toolchain),
     )
 
 
-def _build_directory(description: BuildDescription, tree: Tree) -> Path:
+def _build_directory(description: BuildDescription, tree: Tree, *, trusted: bool) -> Path:
     """Return where make works. It is kept, so that the next build is incremental.
 
     Below a tree of its own Kbuild uses relative paths, and ccache's results serve every such tree: a patched copy, or
     the other commit of a comparison, compiles only what differs. Nothing is ever written into a user's tree.
+    What is not trusted has a place of its own, where nothing is kept.
     """
-    name = f"{description.name}-{description.arch}"
+    name = f"{description.name}-{description.arch}" + ("" if trusted else "-untrusted")
     if tree.owned:
         return tree.path / f"{BUILD_DIRECTORY_PREFIX}{name}"
     return site.cache().absolute() / "builds" / f"{name}-{short_hash(str(tree.path))}"

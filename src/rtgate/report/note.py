@@ -120,13 +120,31 @@ def _all(about: About, found: Sequence[CaseReport]) -> Iterator[Section]:
 
 def _sections(found: Sequence[CaseReport]) -> Iterator[Section]:
     """Yield what is to be read, each line with its board and case: the kernel's part first, then the lab's."""
-    causes = [(_heading(verdict), case, verdict) for case in found for verdict in case.causes]
+    causes = [(case, verdict) for case in found for verdict in case.causes]
     for heading in _HEADINGS:
-        lines = [line for under, case, one in causes if under == heading for line in _lines(case, one)]
+        lines = list(_listed([(case, one) for case, one in causes if _heading(one) == heading]))
         more = len(lines) - _MOST_LINES
         if lines:
             rest = [f"({more} further lines are in the report)"] if more > 0 else []
             yield Section(heading, (*lines[:_MOST_LINES], *rest))
+
+
+def _listed(causes: Sequence[tuple[CaseReport, Verdict]]) -> Iterator[str]:
+    """Yield lines on verdicts; what many boots of many cases say alike is said once."""
+    alike: dict[tuple[Status, str], list[tuple[CaseReport, Verdict]]] = {}
+    for case, one in causes:
+        sentence = plain(one.sentence).removeprefix(f"{one.boot}: " if one.boot else "")
+        alike.setdefault((one.status, sentence), []).append((case, one))
+    for (status, sentence), owners in alike.items():
+        case, one = owners[0]
+        where = " ".join(part for part in (case.board, case.case) if part)
+        boot = f"{one.boot}: " if one.boot and plain(one.sentence).startswith(f"{one.boot}: ") else ""
+        first, *more = sentence.split("\n")
+        yield f"{status.value} {where}: {boot}{first}" if where else f"{status.value}: {boot}{first}"
+        yield from (f"  {line.strip()}" for line in more)
+        if len(owners) > 1:
+            cases = len({(other.board, other.case) for other, _ in owners})
+            yield f"  the same {len(owners)} times" + (f", in {cases} cases" if cases > 1 else "")
 
 
 def _heading(verdict: Verdict) -> str:
@@ -138,10 +156,3 @@ def _heading(verdict: Verdict) -> str:
     if is_open(verdict):
         return _UNDECIDED
     return {Kind.WAIVED: _WAIVED, Kind.SLOWER: _SLOWER, Kind.NO_WORSE: _RULED_OUT}.get(verdict.kind, "")
-
-
-def _lines(case: CaseReport, verdict: Verdict) -> Iterator[str]:
-    where = " ".join(part for part in (case.board, case.case) if part)
-    first, *more = plain(verdict.sentence).split("\n")
-    yield f"{verdict.status.value} {where}: {first}" if where else f"{verdict.status.value}: {first}"
-    yield from (f"  {line.strip()}" for line in more)

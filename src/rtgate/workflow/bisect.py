@@ -11,7 +11,7 @@ from rtgate.errors import BuildError, InfrastructureError
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.merge import Commits, merged, series, subject_of
 from rtgate.report.notices import say, step
-from rtgate.workflow import kernels
+from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.policy import Policy, Screen
 from rtgate.workflow.suite_process import Batch, SuiteOptions, prepared
 
@@ -54,17 +54,19 @@ def first_bad(count: int, is_bad: Callable[[int], bool]) -> tuple[int, int]:
     return bad, tried
 
 
-def bisect(tree: Path, commits: Commits, policy: Policy, verdicts: Sequence[Verdict], output: Path) -> FirstBad | None:
+def bisect(
+    builds: CommitBuilds, commits: Commits, policy: Policy, verdicts: Sequence[Verdict], output: Path
+) -> FirstBad | None:
     """Return the first commit that fails as the whole merge request does.
 
     None where it has one commit or very many, where nothing of it failed, or where the lab fails on the way.
     """
-    found = series(tree, commits)
+    found = series(builds.tree, commits)
     failed = _failed(policy, verdicts)
     if failed is None or not 1 < len(found) <= MOST_COMMITS:
         return None
     screen, verdict = failed
-    attempt = _Attempt(tree, commits.base, screen, verdict, output / DIRECTORY)
+    attempt = _Attempt(builds, commits.base, screen, verdict, output / DIRECTORY)
     say(f"bisecting {len(found)} commits for {verdict.case or 'the build'} on {screen.board}")
     try:
         number, gates = first_bad(len(found), lambda index: attempt.fails(found[index]))
@@ -72,7 +74,9 @@ def bisect(tree: Path, commits: Commits, policy: Policy, verdicts: Sequence[Verd
         say(f"not bisected: {error}")
         return None
     commit = found[number]
-    return FirstBad(commit=commit, subject=subject_of(tree, commit), number=number + 1, count=len(found), gates=gates)
+    return FirstBad(
+        commit=commit, subject=subject_of(builds.tree, commit), number=number + 1, count=len(found), gates=gates
+    )
 
 
 def _failed(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Screen, Verdict] | None:
@@ -87,7 +91,7 @@ def _failed(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Screen, Verdic
 class _Attempt:
     """Gates of single commits against the same baseline, for one failure."""
 
-    tree: Path
+    builds: CommitBuilds
     base: str
     screen: Screen
     verdict: Verdict
@@ -97,8 +101,8 @@ class _Attempt:
         """Return whether a commit fails: it cannot be built, or the case fails in it. Raises InfrastructureError."""
         with step(f"is {commit[:12]} good"):
             try:
-                candidate = merged(self.tree, self.base, commit).candidate
-                kernel = kernels.build_commit(self.screen.build, self.tree, candidate, "candidate")
+                candidate = merged(self.builds.tree, self.base, commit).candidate
+                kernel = self.builds.candidate(self.screen.build, candidate)
             except BuildError:
                 return True
             return self.verdict.kind is not Kind.BUILD and self._is_worse(commit, kernel)
@@ -107,7 +111,7 @@ class _Attempt:
         output = self.output / commit[:12]
         output.mkdir(parents=True, exist_ok=True)
         options = SuiteOptions(board=self.screen.board, profile=self.screen.profile)
-        arms = {"baseline": kernels.build_commit(self.screen.build, self.tree, self.base, "base"), "candidate": kernel}
+        arms = {"baseline": self.builds.base(self.screen.build, self.base), "candidate": kernel}
         suites = prepared(options, arms, output)
         suites.measure(Batch(board=self.verdict.board, cases=(self.verdict.case,)), "measure.log")
         return any(one.status is Status.FAIL for one in suites.judge().verdicts)

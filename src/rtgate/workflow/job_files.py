@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 from rtgate.board.boards import Board
 from rtgate.board.families import FAMILIES
 from rtgate.errors import ConfigError
+from rtgate.http import Http, Patience
 from rtgate.kernel import artefacts, device_tree
 from rtgate.kernel.artefacts import KernelBuild, sha256
-from rtgate.lava.client.http import Http, Patience
 from rtgate.lava.job import template
 from rtgate.lava.job.artefacts import Storage, Store, check, given, is_url, serving, storage
 from rtgate.lava.job.definition import Files, console_device, family_of, lava_of, one_console

@@ -64,17 +64,41 @@ def candidate_of(sources: Sources, board: Board) -> Path:
     return _built(sources, board, ArmName.CANDIDATE)
 
 
-def build_commit(build: str, repository: Path, commit: str, label: str) -> Path:
+def build_commit(build: str, repository: Path, commit: str, label: str, *, trusted: bool = True) -> Path:
     """Build a commit of a repository; return the build's directory, which is named by its content.
 
-    Kernels with one `label` share a place for their sources, so a change builds only what it touches.
+    Kernels with one `label` share a place for their sources, so a change builds only what it touches. What is not
+    `trusted` is built in confinement, and from the beginning.
 
     Raises:
         BuildError, ConfigError, InfrastructureError: as `kernel.build.build` and `checkout`.
     """
     name = find_description(build).name
     with step(f"building {name} ({label})"), checkout(repository, commit, label, say) as tree:
-        return build_kernel(build, tree, Path("build") / name, by_content=True).directory
+        description, directory = find_description(build), Path("build") / name
+        with shown(name, quiet=False) as listener:
+            options = kernel_build.Options(trusted=trusted, listener=listener)
+            return kernel_build.build_by_content(description, tree, directory, options).directory
+
+
+@dataclass(frozen=True, slots=True)
+class CommitBuilds:
+    """Builds of a clone's commits.
+
+    Attributes:
+        trusted: whether somebody has read what is proposed; the target branch always is.
+    """
+
+    tree: Path
+    trusted: bool = True
+
+    def base(self, build: str, commit: str) -> Path:
+        """Build a commit of the target branch. Raises as `build_commit`."""
+        return build_commit(build, self.tree, commit, "base")
+
+    def candidate(self, build: str, commit: str) -> Path:
+        """Build what is proposed. Raises as `build_commit`."""
+        return build_commit(build, self.tree, commit, "candidate", trusted=self.trusted)
 
 
 def _built(sources: Sources, board: Board, arm: ArmName) -> Path:

@@ -14,18 +14,18 @@ from rtgate import files
 from rtgate.errors import BuildError, InfrastructureError
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.kernel.merge import Commits, ConflictError, changed_files, export, merged
+from rtgate.kernel.merge import Commits, ConflictError, changed_files, export, merged, merged_by_forge
 from rtgate.records import record as records_file
 from rtgate.report.note import About, note
 from rtgate.report.note_markdown import as_markdown
 from rtgate.report.note_text import as_text
 from rtgate.report.notices import say
-from rtgate.workflow import kernels
 from rtgate.workflow.bisect import bisect
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate, tell_placebos
 from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
+from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.policy import Policy, Screen, read_policy
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.review_boards import OnBoards, check_lab, measure_on_boards
@@ -45,6 +45,7 @@ class ReviewRequest:
         tree: a clone that has the commits of the merge request.
         output: directory of the report.
         history: URL of the history that gets the records; None for none.
+        trusted: whether somebody has read the code, so that its Makefiles may do what this user may.
         report_url: where people will find the report; empty for nowhere.
     """
 
@@ -52,7 +53,13 @@ class ReviewRequest:
     tree: Path
     output: Path
     history: str | None = None
+    trusted: bool = True
     report_url: str = ""
+
+    @property
+    def builds(self) -> CommitBuilds:
+        """What builds the commits."""
+        return CommitBuilds(self.tree, self.trusted)
 
 
 def review(request: ReviewRequest) -> Answer:
@@ -75,14 +82,15 @@ def review(request: ReviewRequest) -> Answer:
                 return _conflict(request, str(error))
         with _policy(request.tree, commits) as policy, replacing(output):
             check_lab(policy.boards)
-            others = [*_screened(request, commits, policy), *_built(request.tree, commits, policy)]
+            others = [*_screened(request, commits, policy), *_built(request.builds, commits, policy)]
             on_boards = _on_boards(request, commits, policy, others)
             return _concluded(request, commits, policy, on_boards)
 
 
 def _commits(request: ReviewRequest) -> Commits:
     asked = request.merge_request
-    commits = merged(request.tree, asked.base, asked.head)
+    merge = merged_by_forge if asked.merged else merged
+    commits = merge(request.tree, asked.base, asked.head)
     say(f"baseline {commits.base[:12]}, candidate {commits.candidate[:12]}: {commits.subject}")
     return commits
 
@@ -110,12 +118,12 @@ def _screened(request: ReviewRequest, commits: Commits, policy: Policy) -> Itera
     """Measure on every board on virtual time; yield what is said of a board that has no verdicts of its own."""
     for screen in policy.screens:
         try:
-            baseline = kernels.build_commit(screen.build, request.tree, commits.base, "base")
+            baseline = request.builds.base(screen.build, commits.base)
         except BuildError as error:
             yield _verdict(screen.board, Status.MISS, Kind.BUILD, f"the baseline cannot be built: {error}")
             continue
         try:
-            candidate = kernels.build_commit(screen.build, request.tree, commits.candidate, "candidate")
+            candidate = request.builds.candidate(screen.build, commits.candidate)
         except BuildError as error:
             yield _verdict(screen.board, Status.FAIL, Kind.BUILD, str(error))
             continue
@@ -136,18 +144,18 @@ def _measured(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -
             yield _verdict(screen.board, Status.MISS, Kind.LAB, sentence)
 
 
-def _built(tree: Path, commits: Commits, policy: Policy) -> Iterator[Verdict]:
+def _built(builds: CommitBuilds, commits: Commits, policy: Policy) -> Iterator[Verdict]:
     """Build what is not booted; yield what does not build, unless the baseline does not either."""
     for name in policy.builds:
         try:
-            kernels.build_commit(name, tree, commits.candidate, "candidate")
+            builds.candidate(name, commits.candidate)
         except BuildError as error:
-            yield from _blamed(name, tree, commits, error)
+            yield from _blamed(name, builds, commits, error)
 
 
-def _blamed(name: str, tree: Path, commits: Commits, error: BuildError) -> Iterator[Verdict]:
+def _blamed(name: str, builds: CommitBuilds, commits: Commits, error: BuildError) -> Iterator[Verdict]:
     try:
-        kernels.build_commit(name, tree, commits.base, "base")
+        builds.base(name, commits.base)
     except BuildError:
         yield _verdict("", Status.MISS, Kind.BUILD, f"{name} can be built neither before nor after: {error}")
     else:
@@ -160,7 +168,7 @@ def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others:
     screened = [*judge_run(JudgingRequest(records=request.output / "records")).verdicts, *others]
     if any(one.kind is Kind.BUILD for one in others):
         return OnBoards(verdicts=[*others])
-    done = measure_on_boards(policy.boards, request.tree, commits, screened, request.output)
+    done = measure_on_boards(policy.boards, request.builds, commits, screened, request.output)
     done.verdicts += others
     return done
 
@@ -174,7 +182,7 @@ def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boar
     ending = Ending(whole=judging.whole, allow_unjudged=policy.unproven, history=request.history)
     code = finish(output, judging.verdicts, ending)
     verdicts, _ = read_verdicts(output / "verdict.json", records)  # with what went wrong while reporting
-    guilty = bisect(request.tree, commits, policy, verdicts, output) if code == 1 else None
+    guilty = bisect(request.builds, commits, policy, verdicts, output) if code == 1 else None
     about = replace(
         _about(request, commits),
         first_bad=guilty.sentence if guilty else "",

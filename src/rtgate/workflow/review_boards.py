@@ -16,7 +16,7 @@ from rtgate.kernel.merge import Commits
 from rtgate.lava.client.access import TOKEN_FILE, URL, access
 from rtgate.measure.case import Case
 from rtgate.report.notices import say, step
-from rtgate.workflow import kernels, suites
+from rtgate.workflow import suites
 from rtgate.workflow.budget import Budget
 from rtgate.workflow.case_selection import Wish, select_cases
 from rtgate.workflow.job_files import Named
@@ -24,6 +24,7 @@ from rtgate.workflow.job_results import of_jobs
 from rtgate.workflow.job_series import JobOptions, carry_out
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.judging import Criteria
+from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.policy import LabBoard
 from rtgate.workflow.sequential import looks_of
 from rtgate.workflow.submission import Submission, prepared
@@ -56,13 +57,13 @@ def check_lab(entries: Sequence[LabBoard]) -> None:
 
 
 def measure_on_boards(
-    entries: Sequence[LabBoard], tree: Path, commits: Commits, screened: Sequence[Verdict], output: Path
+    entries: Sequence[LabBoard], builds: CommitBuilds, commits: Commits, screened: Sequence[Verdict], output: Path
 ) -> OnBoards:
     """Measure both kernels on each board, one board after the other; records and logs of jobs are kept in `output`.
 
     Args:
         entries: of the policy.
-        tree: a clone that has the commits.
+        builds: makes their kernels.
         commits: what is compared.
         screened: what the screen on virtual time said. A kernel that dies there is not sent to any board.
         output: the report's directory.
@@ -83,7 +84,7 @@ def measure_on_boards(
             continue
         done.cases[entry.board] = [case.name for case in cases]
         try:
-            done.verdicts += _measured(entry, cases, tree, commits, output)
+            done.verdicts += _measured(entry, cases, builds, commits, output)
         except InfrastructureError as error:
             done.verdicts.append(_lab(entry.board, f"not measured: {error}"))
     return done
@@ -101,10 +102,12 @@ def _cases(entry: LabBoard, screened: Sequence[Verdict]) -> tuple[Case, ...]:
     return selection.cases
 
 
-def _measured(entry: LabBoard, cases: tuple[Case, ...], tree: Path, commits: Commits, output: Path) -> list[Verdict]:
+def _measured(
+    entry: LabBoard, cases: tuple[Case, ...], builds: CommitBuilds, commits: Commits, output: Path
+) -> list[Verdict]:
     directories = {
-        arm: kernels.build_commit(entry.build, tree, commit, label)
-        for arm, commit, label in zip(_ARMS, (commits.base, commits.candidate), ("base", "candidate"), strict=True)
+        "baseline": builds.base(entry.build, commits.base),
+        "candidate": builds.candidate(entry.build, commits.candidate),
     }
     submission = Submission(
         board=boards.board(entry.board),

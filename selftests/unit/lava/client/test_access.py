@@ -8,7 +8,6 @@ import pytest
 
 from rtgate.errors import ConfigError
 from rtgate.lava.client.access import LAB_TOKEN, LAB_URL, access, base
-from rtgate.secret import Token
 
 SECRET = "s3cr3t-0123456789"
 
@@ -112,8 +111,3 @@ def test_urls_that_are_refused(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
         base(url)
     assert SECRET not in str(caught.value)
-
-
-def test_a_token_has_no_characters_that_end_a_header() -> None:
-    with pytest.raises(ConfigError, match="a test"):
-        Token("abc\r\nX-Header: 1", "a test")

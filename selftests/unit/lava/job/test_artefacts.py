@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from selftests.unit.lava.conftest import HASTY
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.lava.client.http import Http
+from rtgate.http import Http
 from rtgate.lava.job import artefacts
 from rtgate.lava.job.artefacts import FileServer, Storage, check, serving
 from rtgate.secret import Token

@@ -16,8 +16,8 @@ from typing import Any
 from rtgate import strict_yaml
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.http import Http, NoAnswer, NotSent, Patience, Reply, nobody
 from rtgate.lava.client.access import Access
-from rtgate.lava.client.http import Http, NoAnswer, NotSent, Patience, Reply, nobody
 
 FINISHED = "Finished"
 QUEUED = frozenset({"Submitted", "Scheduling", "Scheduled"})

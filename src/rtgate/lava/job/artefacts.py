@@ -24,7 +24,7 @@ from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.lava.client.http import Http
+from rtgate.http import Http
 
 _LOG = logging.getLogger(__name__)
 _BLOCK = 1 << 18

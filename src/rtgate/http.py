@@ -7,6 +7,7 @@ carried out twice is simply repeated; for the rest the caller has to look.
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import time
@@ -74,17 +75,28 @@ class Patience:
             wait = min(wait * 2, self.longest)
 
 
-class _TokenHeader(requests.auth.AuthBase):
-    """LAVA's header. As `auth`, because requests puts what `.netrc` has in place of a header that is merely set."""
+class Refused(ConfigError):  # noqa: N818 - what happened
+    """We may not (401, 403); `reply` is what the server said."""
 
-    def __init__(self, token: Token | None, scheme: str) -> None:
-        self._token = token
-        self._scheme = scheme
+    def __init__(self, message: str, reply: Reply) -> None:
+        super().__init__(message)
+        self.reply = reply
+
+
+class _Header(requests.auth.AuthBase):
+    """A header. As `auth`, because requests puts what `.netrc` has in place of a header that is merely set."""
+
+    def __init__(self, value: str) -> None:
+        self._value = value
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        if self._token is not None:
-            request.headers["Authorization"] = f"{self._scheme} {self._token.secret()}"
+        request.headers["Authorization"] = self._value
         return request
+
+
+def basic(user: str, password: Token) -> str:
+    """Return the value of the header `Authorization` for a user and a password."""
+    return f"Basic {base64.b64encode(f'{user}:{password.secret()}'.encode()).decode()}"
 
 
 def nobody(_: str) -> None:
@@ -97,6 +109,7 @@ class Http:
 
     Attributes:
         scheme: of the header `Authorization`.
+        user: whose password the token is, for basic authentication; empty where the token says who we are.
         told: is told once when nobody answers, and once when somebody does again: minutes of silence help no one.
     """
 
@@ -104,6 +117,7 @@ class Http:
     scheme: str = "Token"
     patience: Patience = field(default_factory=Patience)
     told: Callable[[str], None] = nobody
+    user: str = ""
     _away: bool = False
 
     def repeat(self, method: str, url: str, **more: Any) -> Reply:
@@ -111,7 +125,8 @@ class Http:
 
         Raises:
             InfrastructureError: nobody answered in time.
-            ConfigError: the answer is that we may not, or that the URL is another.
+            Refused: we may not.
+        ConfigError: the answer is that the URL is another.
         """
         deadline = Deadline.after(self.patience.total)
         for wait in self.patience.waits():
@@ -147,10 +162,11 @@ class Http:
         Raises:
             NotSent: it cannot have arrived.
             NoAnswer: nobody knows.
-            ConfigError: a redirect, or the token was refused.
+            Refused: we may not.
+            ConfigError: a redirect.
         """
         timeout = (self.patience.connect, self.patience.answer)
-        auth = _TokenHeader(self.token, self.scheme) if self.token else None
+        auth = _Header(self._authorization(self.token)) if self.token else None
         more["headers"] = {"User-Agent": f"rtgate {__version__}", **more.get("headers", {})}
         try:
             with requests.Session() as session:
@@ -171,10 +187,21 @@ class Http:
             raise NoAnswer(f"{_host(url)}: {_reason(error)}") from None
         return self._checked(url, reply)
 
+    def _authorization(self, token: Token) -> str:
+        return basic(self.user, token) if self.user else f"{self.scheme} {token.secret()}"
+
+    def _who(self) -> str:
+        if self.token is None:
+            return "a request without a token"
+        return (
+            f"{self.user} with the password from {self.token.source}"
+            if self.user
+            else f"the token from {self.token.source}"
+        )
+
     def _checked(self, url: str, reply: Reply) -> Reply:
         if reply.status in {401, 403}:
-            who = f"the {self.token!r}".replace("<", "").replace(">", "") if self.token else "a request without a token"
-            raise ConfigError(f"{_host(url)} refused {who} (HTTP {reply.status}: {_said(reply)})")
+            raise Refused(f"{_host(url)} refused {self._who()} (HTTP {reply.status}: {_said(reply)})", reply)
         if 300 <= reply.status < 400:
             raise ConfigError(f"{url} sends us to {reply.headers.get('location', 'nowhere')}: name that server instead")
         # 501 is an answer: a server that does not know the method will not learn it.

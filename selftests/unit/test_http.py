@@ -2,19 +2,36 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import requests
-from selftests.lava_server import TOKEN, LavaServer
-from selftests.unit.lava.conftest import HASTY
+from selftests.lava_server import TOKEN, LavaServer, lava_server
 
+from rtgate import http
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.lava.client import http
-from rtgate.lava.client.http import Http, NoAnswer, NotSent
+from rtgate.http import Http, NoAnswer, NotSent, Patience, Refused
 from rtgate.secret import Token
 
 SECRET = "s3cr3t-0123456789"
+HASTY = Patience(connect=2.0, answer=1.0, total=3.0, first=0.01, longest=0.05)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody's proxies or .netrc take part."""
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.fixture
+def server() -> Iterator[LavaServer]:
+    """Any server will do; LAVA's stand-in has all the ways to be in trouble."""
+    with lava_server() as running:
+        yield running
 
 
 def at(server: LavaServer, path: str) -> str:
@@ -83,6 +100,18 @@ def test_a_token_that_is_refused_is_not_shown(server: LavaServer) -> None:
         Http(Token(SECRET, "$X"), patience=HASTY).repeat("GET", at(server, "system/whoami/"))
     assert SECRET not in str(caught.value)
     assert len(server.requests) == 1
+
+
+def test_a_user_and_a_password() -> None:
+    assert http.basic("Aladdin", Token("open-sesame", "x")) == "Basic QWxhZGRpbjpvcGVuLXNlc2FtZQ=="
+
+
+def test_a_password_that_is_refused_is_not_shown(server: LavaServer) -> None:
+    asking = Http(Token(SECRET, "$X"), user="bot", patience=HASTY)
+    with pytest.raises(Refused, match=r"refused bot with the password from \$X .HTTP 401") as caught:
+        asking.repeat("GET", at(server, "system/whoami/"))
+    assert SECRET not in str(caught.value)
+    assert caught.value.reply.status == 401
 
 
 def test_no_token_at_all(server: LavaServer) -> None:

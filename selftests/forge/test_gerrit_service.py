@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""The service before a real Gerrit server; reviews are a stand-in's, and their votes are real."""
+
+from __future__ import annotations
+
+import base64
+import signal
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selftests.forge.gerrit_server import PASSWORDS, PROJECT, Author, GerritServer
+from selftests.forge.service import Service
+
+
+@pytest.fixture
+def branch(gerrit: GerritServer) -> str:
+    """Return a branch of this test alone, so that no other test's changes are reviewed."""
+    name = f"branch-{uuid.uuid4().hex[:8]}"
+    gerrit.make_branch(name)
+    return name
+
+
+@pytest.fixture
+def author(gerrit: GerritServer, tmp_path: Path, branch: str) -> Author:
+    return Author(gerrit, tmp_path / "clone", PROJECT, branch)
+
+
+@pytest.fixture
+def service(gerrit: GerritServer, tmp_path: Path, branch: str) -> Iterator[Service]:
+    made = Service(gerrit, tmp_path, branch)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_each_patch_set_is_reviewed_once(gerrit: GerritServer, author: Author, service: Service) -> None:
+    author.commit("pushed before the service was there")
+    before = author.push()
+    service.start()
+    service.until_review(f"begins {before}-1")
+    author.commit("pushed while a review runs")
+    after = author.push()
+    service.until_log(f"change {after}, patch set 1: waits for its review")
+    assert service.reviews == [f"begins {before}-1"]
+    service.let(f"{before}-1", 0)
+    service.until_review(f"begins {after}-1")
+    # Lab trouble is an answer too: it is not tried over and over.
+    service.let(f"{after}-1", 3)
+    service.until_log(f"change {after}, patch set 1: review ended with exit code 3")
+    assert (gerrit.votes(before), gerrit.votes(after)) == ({"bot": 1}, {})
+    assert [len(gerrit.messages(change)) for change in (before, after)] == [1, 1]
+
+    assert service.end(signal.SIGKILL) == -signal.SIGKILL
+    service.start()
+    service.until_log("following", 2)
+    identity = author.commit("pushed after the service was killed")
+    last = author.push()
+    service.until_review(f"begins {last}-1")
+    service.let(f"{last}-1", 1)
+    service.until_log(f"change {last}, patch set 1: review ended with exit code 1")
+    author.commit("another patch set", identity, amend=True)
+    author.push()
+    service.until_review(f"begins {last}-2")
+    assert service.end() == 130
+    begun = [line for line in service.reviews if line.startswith("begins")]
+    assert begun == [f"begins {name}" for name in (f"{before}-1", f"{after}-1", f"{last}-1", f"{last}-2")]
+
+
+def test_a_patch_set_that_is_replaced_gets_no_vote(gerrit: GerritServer, author: Author, service: Service) -> None:
+    service.start()
+    service.until_log("following")
+    identity = author.commit("first patch set")
+    change = author.push()
+    service.until_review(f"begins {change}-1")
+    author.commit("second patch set", identity, amend=True)
+    author.push()
+    service.until_review(f"begins {change}-2")
+    assert service.reviews == [f"begins {change}-1", f"ended {change}-1", f"begins {change}-2"]
+    service.let(f"{change}-2", 1)
+    service.until_log(f"change {change}, patch set 2: review ended with exit code 1")
+    assert [one["_revision_number"] for one in gerrit.messages(change)] == [2]
+    assert gerrit.votes(change) == {"bot": -1}
+    assert service.end() == 130
+
+
+def test_of_a_queue_only_the_newest_patch_sets_are_reviewed(
+    gerrit: GerritServer, author: Author, service: Service
+) -> None:
+    service.start()
+    author.commit("runs")
+    first = author.push()
+    service.until_review(f"begins {first}-1")
+    identity = author.commit("waits")
+    waiting = author.push()
+    service.until_log(f"change {waiting}, patch set 1: waits")
+    author.commit("waits, corrected", identity, amend=True)
+    author.push()
+    service.until_log(f"change {waiting}, patch set 2: waits")
+    author.commit("is abandoned")
+    given_up = author.push()
+    service.until_log(f"change {given_up}, patch set 1: waits")
+    gerrit.ask("POST", f"changes/{given_up}/abandon", {}, user="author")
+    service.until_log(f"change {given_up}: taken off the queue")
+    service.let(f"{first}-1", 0)
+    service.until_review(f"begins {waiting}-2")
+    service.let(f"{waiting}-2", 0)
+    service.until_log(f"change {waiting}, patch set 2: review ended")
+    begun = [line for line in service.reviews if line.startswith("begins")]
+    assert begun == [f"begins {first}-1", f"begins {waiting}-2"]
+
+
+def test_work_in_progress_is_left_alone(gerrit: GerritServer, author: Author, service: Service) -> None:
+    service.start()
+    service.until_log("following")
+    author.commit("not ready")
+    change = author.push("wip")
+    author.git("checkout", "--quiet", "--detach", "HEAD~")
+    author.commit("ready")
+    other = author.push()
+    service.until_review(f"begins {other}-1")
+    service.let(f"{other}-1", 0)
+    service.until_log(f"change {other}, patch set 1: review ended")
+    assert service.reviews == [f"begins {other}-1", f"published {other}-1"]
+    gerrit.ask("POST", f"changes/{change}/ready", {}, user="author")
+    service.until_review(f"begins {change}-1")
+
+
+def test_a_search_says_whose_changes_are_reviewed(gerrit: GerritServer, author: Author, service: Service) -> None:
+    service.query = "label:Code-Review>=1 OR owner:nobody"
+    service.start()
+    service.until_log("following")
+    author.commit("not trusted yet")
+    change = author.push()
+    author.git("checkout", "--quiet", "--detach", "HEAD~")
+    author.commit("trusted at once")
+    other = author.push()
+    for number in (other, change):
+        assert f"begins {number}-1" not in service.reviews
+        gerrit.ask("POST", f"changes/{number}/revisions/current/review", {"labels": {"Code-Review": 1}}, user="reader")
+        service.until_review(f"begins {number}-1")
+        service.let(f"{number}-1", 0)
+
+
+def test_a_server_that_is_killed_costs_nothing(gerrit: GerritServer, author: Author, service: Service) -> None:
+    """The service is stopped while changes are pushed, so that it hears of none of them by an event."""
+    service.start()
+    author.commit("reviewed while the server is away")
+    first = author.push()
+    service.until_review(f"begins {first}-1")
+    identity = author.commit("replaced while nobody listens")
+    second = author.push()
+    service.until_log(f"change {second}, patch set 1: waits")
+    service.send(signal.SIGSTOP)
+    gerrit.stop(signal.SIGKILL)
+    service.let(f"{first}-1", 1)
+    gerrit.start()
+    author.commit("replaces it", identity, amend=True)
+    author.push()
+    author.commit("pushed while nobody listens")
+    third = author.push()
+    service.send(signal.SIGCONT)
+    service.until_log("connecting again")
+    for name in (f"{second}-2", f"{third}-1"):  # in either order: who pushes again goes to the end
+        service.let(name, 0)
+    for name in (f"{second}-2", f"{third}-1"):
+        service.until_log(f"change {name.replace('-', ', patch set ')}: review ended with exit code 0")
+    assert [gerrit.votes(change) for change in (first, second, third)] == [{"bot": -1}, {"bot": 1}, {"bot": 1}]
+    assert [len(gerrit.messages(change)) for change in (first, second, third)] == [1, 1, 1]
+    assert [one["_revision_number"] for one in gerrit.messages(second)] == [2]
+
+    # Away while the service works: it tries again and again, and goes on.
+    gerrit.stop()
+    service.until_log("does not answer", 2)
+    gerrit.start()
+    author.commit("pushed when the server is back")
+    last = author.push()
+    service.until_review(f"begins {last}-1")
+    assert service.end() == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_service_that_ends_leaves_nothing_behind(
+    gerrit: GerritServer, author: Author, service: Service, number: signal.Signals
+) -> None:
+    service.start()
+    author.commit("reviewed when the service ends")
+    change = author.push()
+    service.until_review(f"begins {change}-1")
+    assert len(service.left()) >= 3  # the service, ssh, the review
+    secret = PASSWORDS["bot"]
+    for pid in service.left():
+        argv = Path(f"/proc/{pid}/cmdline").read_bytes().decode()
+        assert secret not in argv
+        assert base64.b64encode(f"bot:{secret}".encode()).decode() not in argv
+    assert service.end(number) == (-number if number == signal.SIGKILL else 130)
+    service.until_review(f"ended {change}-1")
+    assert gerrit.messages(change) == []
+
+    service.start()
+    service.until(lambda: service.reviews.count(f"begins {change}-1") == 2, "the review begins once more")
+    service.let(f"{change}-1", 0)
+    service.until_log(f"change {change}, patch set 1: review ended with exit code 0")
+    assert service.end() == 130
+    assert gerrit.votes(change) == {"bot": 1}
+    assert secret not in service.log
+    assert "Traceback" not in service.log
+
+
+def test_two_services_do_not_share_a_directory(
+    gerrit: GerritServer, tmp_path: Path, branch: str, service: Service
+) -> None:
+    service.start()
+    service.until_log("following")
+    other = Service(gerrit, tmp_path, branch)
+    other.start()
+    other.until_log("is in use by another rtgate")
+    other.close()
+
+
+def test_a_key_that_gerrit_does_not_know(gerrit: GerritServer, service: Service) -> None:
+    text = gerrit.ssh_config.read_text()
+    gerrit.ssh_config.write_text(text.replace("IdentityFile", "PubkeyAuthentication no\n\tIdentityFile"))
+    try:
+        service.start()
+        service.until_log("ConfigError: ssh to bot@127.0.0.1")
+    finally:
+        gerrit.ssh_config.write_text(text)
+    assert "Permission denied" in service.log

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rtgate.errors import ConfigError
+from rtgate.forge.gerrit_change import PatchSet, one_line, patch_set
+
+ONE = PatchSet(project="rt/kernel", branch="master", change=4711, number=3, revision="a" * 40, title="a title")
+
+
+def test_variables_name_it_again() -> None:
+    assert patch_set(ONE.variables()) == ONE
+
+
+def test_names() -> None:
+    assert (ONE.name, ONE.ref, ONE.branch_ref) == (
+        "change 4711, patch set 3",
+        "refs/changes/11/4711/3",
+        "refs/heads/master",
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(ONE.variables()) - {"GERRIT_CHANGE_SUBJECT"}))
+def test_a_variable_that_is_missing(name: str) -> None:
+    variables = {key: value for key, value in ONE.variables().items() if key != name}
+    with pytest.raises(ConfigError, match=f"{name} is not set"):
+        patch_set(variables)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GERRIT_CHANGE_NUMBER", "0"),
+        ("GERRIT_CHANGE_NUMBER", "../7"),
+        ("GERRIT_PATCHSET_NUMBER", "-1"),
+        ("GERRIT_PATCHSET_REVISION", "HEAD"),
+        ("GERRIT_PATCHSET_REVISION", "--upload-pack=x"),
+        ("GERRIT_BRANCH", "a\x1bb"),
+    ],
+)
+def test_a_variable_that_is_something_else(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        patch_set({**ONE.variables(), name: value})
+
+
+@given(st.text())
+def test_a_title_is_one_line_that_any_program_takes(text: str) -> None:
+    title = one_line(text)
+    assert len(title) <= 500
+    assert not set(title) & set("\0\n\r\x1b\x07\u202e\u2028")
+    title.encode()
+    assert one_line(title) == title

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""What a kernel's Makefile that nobody has reviewed can do, with the real bubblewrap."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from rtgate.errors import InfrastructureError
+from rtgate.kernel import tuxmake
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+_HOSTILE = """
+$(shell { %s ; } >$(O)/said 2>&1)
+"""
+
+
+@pytest.fixture
+def job(fake_tree: Path, tmp_path: Path) -> tuxmake.Job:
+    (tmp_path / "requested.config").write_text("CONFIG_EXPERT=y\n")
+    return tuxmake.Job(
+        tree=fake_tree,
+        build_directory=tmp_path / "build",
+        log_directory=tmp_path / "log",
+        arch="arm64",
+        base="tinyconfig",
+        fragment=tmp_path / "requested.config",
+        jobs=2,
+        ccache_directory=tmp_path / "ccache",
+        trusted=False,
+    )
+
+
+def _said(job: tuxmake.Job, command: str) -> str:
+    """Return what a command prints that the tree's Makefile runs while a kernel is built."""
+    makefile = job.tree / "Makefile"
+    makefile.write_text(_HOSTILE % command.replace("$", "$$") + makefile.read_text())
+    tuxmake.run(job, ("config", "kernel"), job.tree.parent / "log.txt")
+    return (job.build_directory / "said").read_text()
+
+
+def test_a_kernel_is_built_all_the_same(job: tuxmake.Job, tmp_path: Path) -> None:
+    assert tuxmake.run(job, ("config", "kernel"), tmp_path / "log.txt")
+    confined = (job.build_directory / "arch/arm64/boot/Image").read_bytes()
+    shutil.rmtree(job.build_directory)
+    assert tuxmake.run(dataclasses.replace(job, trusted=True), ("config", "kernel"), tmp_path / "log.txt")
+    assert (job.build_directory / "arch/arm64/boot/Image").read_bytes() == confined
+
+
+def test_nothing_is_written_but_the_build(job: tuxmake.Job, tmp_path: Path) -> None:
+    (tmp_path / "boots").mkdir()
+    job.ccache_directory.mkdir()
+    places = (job.tree, job.ccache_directory, tmp_path / "boots", Path("/etc"), Path.home(), Path("/usr/local/bin"))
+    before = {place: sorted(place.iterdir()) for place in places}
+    said = _said(job, "; ".join(f"echo hostile >{place}/hostile" for place in places))
+    after = {place: sorted(place.iterdir()) for place in places}
+    assert after == before
+    assert said.count("Read-only file system") + said.count("nonexistent") == len(places) - 1  # the home is a new one
+
+
+def test_there_is_no_network(job: tuxmake.Job) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.5)
+        port = server.getsockname()[1]
+        said = _said(job, f"bash -c 'echo hello >/dev/tcp/127.0.0.1/{port}'")
+        with pytest.raises(TimeoutError):
+            server.accept()
+    assert "/dev/tcp" in said or "Network is unreachable" in said or "Connection refused" in said
+
+
+def test_no_secret_and_no_other_process_is_there(
+    job: tuxmake.Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RTGATE_GITLAB_TOKEN", "glpat-secret")
+    (tmp_path / "token").write_text("file-secret")
+    said = _said(
+        job, f"env; cat {tmp_path}/token; cat /proc/*/environ | tr '\\0' '\\n'; ls -d /proc/{os.getpid()}; whoami"
+    )
+    assert "glpat-secret" not in said
+    assert "file-secret" not in said
+    assert f"ls: cannot access '/proc/{os.getpid()}'" in said or "No such file" in said
+
+
+def test_without_bubblewrap_nothing_is_built(job: tuxmake.Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InfrastructureError, match=r"not installed: bwrap \(Debian: apt-get install bubblewrap\)"):
+        tuxmake.run(job, ("config", "kernel"), tmp_path / "log.txt")

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""What needs no server; the rest is in selftests/forge, before a real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rtgate.errors import ConfigError
+from rtgate.workflow.gerrit_service import ServiceSettings, review_command
+from rtgate.workflow.gerrit_stream import SshAddress, ssh_address
+
+
+def settings(*projects: str, branches: tuple[str, ...] = (), query: str = "") -> ServiceSettings:
+    return ServiceSettings(
+        projects=projects, branches=branches, query=query, since_s=7200.0, output=Path("o"), command=("x",)
+    )
+
+
+def test_what_is_looked_for() -> None:
+    search = settings("a", "b/c", branches=("main",), query="ownerin:team OR label:X").search()
+    assert search == ('status:open -is:wip (project:"a" OR project:"b/c") (branch:"main") (ownerin:team OR label:X)')
+
+
+def test_of_every_branch() -> None:
+    assert settings("a").search() == 'status:open -is:wip (project:"a")'
+
+
+@pytest.mark.parametrize("name", ['a" OR status:merged', "", "a\nb", "{x}"])
+def test_a_name_that_would_be_more_than_a_name(name: str) -> None:
+    with pytest.raises(ConfigError, match="is not the name of a project"):
+        settings(name).search()
+
+
+def test_the_command_of_a_review() -> None:
+    argv = review_command(Path("tree"), ["--profile", "mr"])
+    assert argv[1:] == ("-m", "rtgate", "review", "--forge", "gerrit", "--tree", "tree", "--profile", "mr")
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("h", "h", 29418),
+        ("h:22", "h", 22),
+        ("[::1]:22", "::1", 22),
+        ("[::1]", "::1", 29418),
+    ],
+)
+def test_an_ssh_server(text: str, host: str, port: int) -> None:
+    found = ssh_address(text, "bot")
+    assert (found.host, found.port, found.user) == (host, port, "bot")
+
+
+@pytest.mark.parametrize("text", ["", ":22", "h:", "h:x", "h:0", "h:70000", "-oProxyCommand=x", "h:²"])
+def test_what_is_not_an_ssh_server(text: str) -> None:
+    with pytest.raises(ConfigError, match="HOST:PORT"):
+        ssh_address(text, "bot")
+
+
+def test_ssh_asks_nobody_and_takes_no_option_for_a_host() -> None:
+    argv = SshAddress(host="h", user="bot", config=Path("c")).argv(["patchset-created"])
+    assert argv[:3] == ["ssh", "-F", "c"]
+    assert "BatchMode=yes" in argv
+    assert argv[-6:] == ["--", "h", "gerrit", "stream-events", "-s", "patchset-created"]

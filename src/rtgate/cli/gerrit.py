@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate gerrit`: a service that reviews each new patch set in Gerrit once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from rtgate import durations, process
+from rtgate.errors import ConfigError
+from rtgate.forge.gerrit_server import GerritServer, access
+from rtgate.report.notices import say
+from rtgate.report.text import plain
+from rtgate.workflow.gerrit_service import PATIENCE, GerritService, ServiceSettings, review_command
+from rtgate.workflow.gerrit_stream import ssh_address
+
+_DESCRIPTION = """\
+Follow a Gerrit server and review each new patch set once, one after the other, until interrupted. A patch set that a
+newer one replaces is taken off the queue, or its review is ended without a vote. Work in progress is left alone.
+After a break the service asks Gerrit for what it has missed. Each review is `rtgate review --forge gerrit`, which
+writes the answer and votes. More: docs/how-to/gate-gerrit-changes.md
+
+The server and rtgate's account there: RTGATE_GERRIT_URL, RTGATE_GERRIT_USER, and RTGATE_GERRIT_PASSWORD_FILE, a file
+with the HTTP password that Gerrit made. The same account has the ssh key, and may stream events.
+
+Whoever may push for review runs code on this machine: --query says whose changes are reviewed.
+
+examples:
+  rtgate gerrit --project rt/kernel --branch master --tree ~/linux -o /var/lib/rtgate/reviews
+  rtgate gerrit --project rt/kernel --query ownerin:kernel-team --tree ~/linux -o reviews -- --profile mr
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "gerrit",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--project", action="append", required=True, metavar="NAME", help="review its changes")
+    parser.add_argument("--branch", action="append", default=[], metavar="NAME", help="of this target branch alone")
+    parser.add_argument("--query", default="", metavar="SEARCH", help="and what Gerrit's search finds by these words")
+    parser.add_argument(
+        "--since", default="3 d", metavar="TIME", help="leave alone what nobody touched since (default: %(default)s)"
+    )
+    parser.add_argument("--tree", type=Path, required=True, metavar="DIR", help="a clone of the kernel, for git fetch")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="DIR", help="a directory and a log for each patch set"
+    )
+    parser.add_argument("--url", default="", metavar="URL", help="of Gerrit (default: $RTGATE_GERRIT_URL)")
+    parser.add_argument(
+        "--ssh", default="", metavar="HOST[:PORT]", help="of its ssh server (default: the URL's, 29418)"
+    )
+    parser.add_argument("--ssh-config", type=Path, metavar="FILE", help="settings for ssh (default: the user's own)")
+    parser.add_argument("options", nargs="*", metavar="OPTION", help="after `--`: for `rtgate review`")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command until it is interrupted."""
+    process.require("git", "ssh")
+    server = access(os.environ, arguments.url)
+    if not arguments.tree.is_dir():
+        raise ConfigError(f"--tree {arguments.tree}: not a directory: name a git clone of the kernel")
+    service = GerritService(
+        GerritServer(server, PATIENCE),
+        ssh_address(arguments.ssh or _host(server.url), server.user, arguments.ssh_config),
+        ServiceSettings(
+            projects=tuple(arguments.project),
+            branches=tuple(arguments.branch),
+            query=arguments.query,
+            since_s=durations.option("--since", arguments.since),
+            output=arguments.output.resolve(),
+            command=review_command(arguments.tree.resolve(), arguments.options),
+        ),
+        lambda text: say(plain(text)),
+    )
+    service.run()
+    return 0
+
+
+def _host(url: str) -> str:
+    name = urlsplit(url).hostname or ""
+    return f"[{name}]" if ":" in name else name

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""A change in Gerrit: gates one patch set, as Jenkins' Gerrit Trigger or `rtgate gerrit` names it, and votes on it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtgate import process
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge.gerrit_change import PatchSet, patch_set
+from rtgate.forge.gerrit_server import ClosedError, GerritServer, access
+from rtgate.forge.merge_request import Answer, MergeRequest
+from rtgate.http import Patience, Refused
+
+LABEL, DEFAULT_LABEL = "RTGATE_GERRIT_LABEL", "Verified"
+_VOTES = {0: 1, 1: -1}  # by exit code; all else is nobody's merit or fault
+# Gerrit's own limit (change.commentSizeLimit) is 16384 UTF-16 units.
+_MESSAGE = 16000
+_CUT = "\n[the rest is in the report]"
+# What a board measured for an hour waits for a server that is being upgraded.
+_PATIENCE = Patience(total=1800.0)
+_FETCHES = 3
+_CONTROLS = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gerrit:
+    """A patch set in Gerrit; keeps to `Forge`.
+
+    Attributes:
+        label: what is voted on.
+        url: of the change's page, as Jenkins has it; empty for the one that Gerrit has by itself.
+    """
+
+    server: GerritServer
+    patch_set: PatchSet
+    label: str = DEFAULT_LABEL
+    url: str = ""
+
+    @classmethod
+    def from_environment(cls, variables: Mapping[str, str] | None = None) -> Gerrit:
+        """Return the patch set that the environment names. Raises ConfigError: it does not, or names no account."""
+        found = os.environ if variables is None else variables
+        page = found.get("GERRIT_CHANGE_URL", "")
+        return cls(
+            server=GerritServer(access(found), _PATIENCE),
+            patch_set=patch_set(found),
+            label=found.get(LABEL) or DEFAULT_LABEL,
+            url=page if re.fullmatch(r"https?://[\x21-\x7e]+", page) else "",
+        )
+
+    def merge_request(self) -> MergeRequest:
+        """Return the patch set with its parents, against the tip of its branch.
+
+        The commits are in Gerrit: `fetch` brings them into a clone.
+
+        Raises:
+            ConfigError: the branch is not there, or the account may not read it.
+            InfrastructureError: Gerrit does not answer.
+        """
+        return MergeRequest(
+            base=self.server.branch(self.patch_set.project, self.patch_set.branch),
+            head=self.patch_set.revision,
+            name=self.patch_set.name,
+            title=self.patch_set.title,
+            url=self.url or self.server.page(self.patch_set),
+            target=self.patch_set.branch,
+        )
+
+    def fetch(self, tree: Path, request: MergeRequest) -> None:
+        """Get the commits of a merge request into a clone, which no branch and no file of it notices.
+
+        Raises:
+            ConfigError: `tree` is not a clone, or the account may not read the project.
+            InfrastructureError: git could not fetch, or the commits are not there any more.
+        """
+        process.require("git")
+        if process.attempt([*_git(tree), "rev-parse", "--git-dir"]).returncode:
+            raise ConfigError(f"{tree} is not a git clone: name one of the kernel (--tree)")
+        missing = problem = ""
+        for _ in range(_FETCHES):
+            # Waits for a server that is away, and says who must act when it refuses us.
+            self.server.branch(self.patch_set.project, self.patch_set.branch)
+            problem = self._fetch(tree)
+            missing = ", ".join(commit for commit in (request.base, request.head) if not _has(tree, commit))
+            if not missing:
+                return
+        raise InfrastructureError(f"{self.patch_set.name}: git fetched no {missing}: {problem or 'it is not there'}")
+
+    def _fetch(self, tree: Path) -> str:
+        """Fetch branch and patch set; return what went wrong."""
+        argv = [*_git(tree), "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]
+        argv += ["--no-auto-maintenance", "--no-recurse-submodules", self.server.repository(self.patch_set.project)]
+        argv += [self.patch_set.branch_ref, self.patch_set.ref]
+        done = process.attempt(process.die_with_parent(argv, "TERM"), environment=self.server.git_environment())
+        return "" if done.returncode == 0 else " ".join(done.stderr.split())[-300:]
+
+    def publish(self, answer: Answer) -> None:
+        """Write the answer to the patch set that it is about, also when there is a newer one, and vote.
+
+        Raises:
+            ConfigError: the label is not there, or the account may not vote; the answer was written without a vote.
+            InfrastructureError: Gerrit does not answer.
+        """
+        message, vote = _message(answer.text), _VOTES.get(answer.exit_code, 0)
+        try:
+            labels = self.server.review(self.patch_set, message, {self.label: vote})
+        except ClosedError:
+            # It was submitted or abandoned meanwhile: there is nothing to vote on, and something to read.
+            self.server.review(self.patch_set, message, {})
+            return
+        except Refused as error:
+            if error.reply.status == 401:
+                raise
+            self.server.review(self.patch_set, message, {})
+            raise self._unconfigured(f"{self.server.access.user} may not vote {vote:+d} on {self.label}") from error
+        if self.label not in labels:
+            raise self._unconfigured(f"{self.patch_set.project} has no label {self.label} with a vote of {vote:+d}")
+
+    def _unconfigured(self, what: str) -> ConfigError:
+        return ConfigError(
+            f"{what}: the answer was written without a vote. In Gerrit give {self.patch_set.project} the label and "
+            f"{self.server.access.user} the permission to vote -1 to +1 on it, or name another label in {LABEL}"
+        )
+
+
+def _git(tree: Path) -> list[str]:
+    return ["git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-C", str(tree)]
+
+
+def _has(tree: Path, commit: str) -> bool:
+    return process.attempt([*_git(tree), "cat-file", "-e", f"{commit}^{{commit}}"]).returncode == 0
+
+
+def _message(text: str) -> str:
+    """Return a text as Gerrit takes it: no control characters, and not too long; it is cut where a line ends."""
+    clean = _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n")).encode("utf-16-le", "replace")
+    if len(clean) <= 2 * _MESSAGE:
+        return clean.decode("utf-16-le")
+    return clean[: 2 * _MESSAGE].decode("utf-16-le", "ignore").rpartition("\n")[0] + _CUT

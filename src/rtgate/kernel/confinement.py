@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Builds of code that nobody has reviewed: without network, secrets, or a way to write anything but their own results.
+
+A kernel's Makefiles run what they like. Bubblewrap (`bwrap`) gives them namespaces of their own: no network, no other
+processes, a read-only system without home directories, and of the caches only what is read.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rtgate import process
+
+_HOMES = ("/root", "/home", "/run", "/var/tmp")  # noqa: S108 - they are hidden, not used
+_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "PYTHONUNBUFFERED", "CCACHE_DIR", "CCACHE_STATSLOG")
+
+
+def confined(command: Sequence[str], readable: Sequence[Path], writable: Sequence[Path], directory: Path) -> list[str]:
+    """Return a command that runs another one in confinement.
+
+    Args:
+        command: what runs.
+        readable: directories that it may read although they lie where homes or temporary files do.
+        writable: directories that it may write to; everything else is read-only, or not there.
+        directory: where it runs.
+
+    Raises:
+        InfrastructureError: bubblewrap is not installed.
+    """
+    process.require("bwrap")
+    words = ["bwrap", "--die-with-parent", "--unshare-all", "--new-session", "--cap-drop", "ALL"]
+    words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108
+    words += [word for home in _HOMES if Path(home).is_dir() for word in ("--tmpfs", home)]
+    words += [word for path in (*_python(), *readable) for word in ("--ro-bind", str(path), str(path))]
+    words += [word for path in writable for word in ("--bind", str(path), str(path))]
+    return [*words, "--chdir", str(directory), "--", *command]
+
+
+def environment(whole: Mapping[str, str]) -> dict[str, str]:
+    """Return what of an environment a confined command gets: no token of anybody's is in it."""
+    kept = {name: whole[name] for name in _ENVIRONMENT if name in whole}
+    return {**kept, "HOME": "/nowhere", "CCACHE_READONLY": "1", "CCACHE_TEMPDIR": whole["TMPDIR"]}
+
+
+def _python() -> Iterator[Path]:
+    """Yield where this Python and its packages lie, which may be below a home directory."""
+    yield from dict.fromkeys(Path(path).resolve() for path in (sys.prefix, sys.base_prefix))
+    yield from (Path(path) for path in dict.fromkeys(os.environ.get("PATH", "").split(os.pathsep)) if _hidden(path))
+
+
+def _hidden(path: str) -> bool:
+    return path.startswith(_HOMES) and Path(path).is_dir()

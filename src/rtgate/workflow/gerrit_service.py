@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: MIT
+"""The service `rtgate gerrit`: reviews each new patch set once, one after the other.
+
+Events only say that something happened: Gerrit is asked what holds now. It is also asked about everything at the start,
+after each break and every few minutes, so an event that got lost does no harm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.files import exclusive_lock
+from rtgate.forge.gerrit_change import PatchSet
+from rtgate.forge.gerrit_events import DROPPED, KINDS, QUERY_KINDS, Event
+from rtgate.forge.gerrit_server import URL, GerritServer
+from rtgate.http import Patience
+from rtgate.process import die_with_parent
+from rtgate.workflow.gerrit_queue import STARTS, Journal, ReviewQueue
+from rtgate.workflow.gerrit_stream import EventStream, SshAddress
+
+# The service asks again by itself.
+PATIENCE = Patience(connect=10.0, answer=60.0, total=20.0)
+_TICK_S = 0.5
+# ssh does not say when Gerrit began to send events: what was pushed in between is found by asking once more.
+_SETTLE_S = 10.0
+_LISTING_S = 300.0
+_STEADY_S = 60.0  # a connection that held so long was a good one: the next wait is short again
+# `rtgate review` cancels its jobs in the lab when it is told to end.
+_END_S = 120.0
+_ENDS = range(6)  # exit codes of rtgate; an interrupted one has others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """What is reviewed, and how.
+
+    Attributes:
+        projects: whose changes; branches: of these branches, of all if empty.
+        query: what a change must meet besides, in the words of Gerrit's search; empty for nothing.
+        since_s: changes that nobody has touched for so long are left alone until somebody does.
+        output: gets a directory and a log for each patch set, and the service's own file.
+        command: reviews the patch set that the environment names; `-o DIR` is added.
+    """
+
+    projects: tuple[str, ...]
+    branches: tuple[str, ...] = ()
+    query: str = ""
+    since_s: float
+    output: Path
+    command: tuple[str, ...]
+
+    def search(self) -> str:
+        """Return the search for open changes that are ready for review. Raises ConfigError."""
+        parts = ["status:open", "-is:wip", _either("project", self.projects), _either("branch", self.branches)]
+        return " ".join([*filter(None, parts), *([f"({self.query})"] if self.query else [])])
+
+
+def _either(operator: str, names: Sequence[str]) -> str:
+    for name in names:
+        if not name or any(letter in name for letter in '"{}\\') or not name.isprintable():
+            raise ConfigError(f"{name!r} is not the name of a {operator} in Gerrit")
+    alternatives = " OR ".join(f'{operator}:"{name}"' for name in names)
+    return f"({alternatives})" if names else ""
+
+
+def review_command(tree: Path, options: Sequence[str]) -> tuple[str, ...]:
+    """Return the command line of `rtgate review` for one patch set, with more options of its own."""
+    return (sys.executable, "-m", "rtgate", "review", "--forge", "gerrit", "--tree", str(tree), *options)
+
+
+@dataclass(slots=True)
+class Review:
+    """The review that runs: a child process in a session of its own, which a terminal's Ctrl-C does not reach."""
+
+    patch_set: PatchSet
+    child: subprocess.Popen[bytes]
+
+    @classmethod
+    def start(cls, patch_set: PatchSet, settings: ServiceSettings, url: str) -> Review:
+        """Start a review; what it says is in a log beside its directory."""
+        name = f"{patch_set.change}-{patch_set.number}"
+        with (settings.output / f"{name}.log").open("ab") as log:
+            child = subprocess.Popen(
+                die_with_parent([*settings.command, "-o", str(settings.output / name)], "TERM"),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **patch_set.variables(), URL: url},
+                start_new_session=True,
+            )
+        return cls(patch_set, child)
+
+    def end(self) -> None:
+        """End it: SIGTERM, and SIGKILL for all of its session if that takes too long or the user insists."""
+        self.child.terminate()
+        try:
+            self.child.wait(_END_S)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.child.pid, signal.SIGKILL)
+            self.child.wait()
+
+
+@dataclass(slots=True)
+class GerritService:
+    """The service.
+
+    Attributes:
+        say: is told what happens, in one line each.
+        waits: yields how long to wait before each new connection, in seconds.
+    """
+
+    server: GerritServer
+    ssh: SshAddress
+    settings: ServiceSettings
+    say: Callable[[str], None]
+    waits: Callable[[], Iterator[float]] = Patience(first=1.0, longest=60.0).waits
+    _queue: ReviewQueue = field(init=False)
+    _review: Review | None = None
+    _worked: bool = False
+    _ask_at: float = 0.0
+
+    def run(self) -> None:
+        """Review patch sets until interrupted; then no review, no connection and no lock stays behind.
+
+        Raises:
+            ConfigError: Gerrit refuses us at the first attempt, or a file of the service is damaged.
+            InfrastructureError: another service uses the same directory.
+        """
+        self.settings.search()
+        self.settings.output.mkdir(parents=True, exist_ok=True)
+        with exclusive_lock(self.settings.output / "lock", str(self.settings.output)):
+            self._queue = ReviewQueue(Journal(self.settings.output / "reviewed.json"))
+            try:
+                self._follow_for_ever()
+            finally:
+                if self._review is not None:
+                    self._end_review("the service ends")
+
+    def _follow_for_ever(self) -> None:
+        waits = self.waits()
+        while True:
+            began = time.monotonic()
+            reason = self._follow()
+            if time.monotonic() - began > _STEADY_S:
+                waits = self.waits()
+            wait = next(waits)
+            self.say(f"{reason}; connecting again in {wait:.0f} s")
+            self._pause(wait)
+
+    def _follow(self) -> str:
+        """Follow the events of one connection, and return why it ended. Raises ConfigError if the first one fails."""
+        kinds = (*KINDS, *QUERY_KINDS) if self.settings.query else KINDS
+        with EventStream(self.ssh.argv(kinds)) as stream:
+            try:
+                self._ask_all()
+                self._ask_at = time.monotonic() + _SETTLE_S
+                self.say(f"following {self.server.access.url}")
+                while stream.open:
+                    self._notice(stream.read(_TICK_S))
+                    self._look_after_review()
+                    if stream.open:
+                        self._begin_review()
+            except (InfrastructureError, ConfigError) as error:
+                if isinstance(error, ConfigError) and not self._worked:
+                    raise
+                return str(error)
+            if stream.refused and not self._worked:
+                raise ConfigError(f"ssh to {self.ssh.user}@{self.ssh.host}:{self.ssh.port}: {stream.reason}")
+            return stream.reason
+
+    def _notice(self, events: Sequence[Event]) -> None:
+        """Ask Gerrit about what happened, or about everything when it is time to."""
+        mine = dict.fromkeys(one.change for one in events if one.project in self.settings.projects)
+        for change in mine:
+            self._ask(change)
+        if any(one.kind == DROPPED for one in events) or time.monotonic() >= self._ask_at:
+            self._worked = True  # the connection held until now
+            self._ask_all()
+
+    def _ask_all(self) -> None:
+        """Take every change that is open, and look after those that wait or run."""
+        self._ask_at = time.monotonic() + _LISTING_S
+        age = f"-age:{max(1, round(self.settings.since_s / 60))}m"
+        found = list(self.server.patch_sets(f"{self.settings.search()} {age}"))
+        for patch_set in found:
+            self._offer(patch_set)
+        running = (self._review.patch_set.change,) if self._review else ()
+        for change in {*running, *self._queue.changes} - {patch_set.change for patch_set in found}:
+            self._ask(change)
+
+    def _ask(self, change: int) -> None:
+        found = list(self.server.patch_sets(f"{self.settings.search()} change:{change}"))
+        for patch_set in found:
+            self._offer(patch_set)
+        if not found:
+            self._withdraw(change)
+
+    def _offer(self, patch_set: PatchSet) -> None:
+        running = self._review.patch_set if self._review else None
+        if running and running.change == patch_set.change:
+            if running.number >= patch_set.number:
+                return
+            self._end_review(f"patch set {patch_set.number} replaces it")
+        if self._queue.offer(patch_set):
+            self.say(f"{patch_set.name}: waits for its review")
+
+    def _withdraw(self, change: int) -> None:
+        if self._review and self._review.patch_set.change == change:
+            self._end_review("it is not open any more, or not ready for review")
+        if self._queue.withdraw(change):
+            self.say(f"change {change}: taken off the queue, it is not open any more or not ready for review")
+
+    def _pause(self, seconds: float) -> None:
+        """Wait while Gerrit is away: what runs may go on, and nothing new begins."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._look_after_review()
+            time.sleep(min(_TICK_S, left))
+
+    def _look_after_review(self) -> None:
+        if self._review is not None and (code := self._review.child.poll()) is not None:
+            self._note_end(self._review.patch_set, code)
+            self._review = None
+
+    def _begin_review(self) -> None:
+        """Start the next review, unless one runs."""
+        patch_set = self._queue.take() if self._review is None else None
+        if patch_set is not None:
+            self.say(f"{patch_set.name}: review begins")
+            self._queue.journal.start(patch_set)
+            self._review = Review.start(patch_set, self.settings, self.server.access.url)
+
+    def _note_end(self, patch_set: PatchSet, code: int) -> None:
+        """Every exit code is an end, also that of a lab that failed; what somebody killed is tried again."""
+        if code in _ENDS:
+            self._queue.journal.end(patch_set)
+            self.say(f"{patch_set.name}: review ended with exit code {code}")
+        elif self._queue.offer(patch_set):
+            self.say(f"{patch_set.name}: review was interrupted (exit code {code}), waits for another one")
+        else:
+            self.say(f"{patch_set.name}: review was interrupted (exit code {code}) {STARTS} times, given up")
+
+    def _end_review(self, reason: str) -> None:
+        """End the review that runs, without a vote, as if it had not begun."""
+        assert self._review
+        review, self._review = self._review, None
+        self.say(f"{review.patch_set.name}: review is ended: {reason}")
+        review.end()
+        if review.child.returncode in _ENDS:  # it has come to its end meanwhile
+            self._queue.journal.end(review.patch_set)
+        else:
+            self._queue.journal.undo(review.patch_set)
