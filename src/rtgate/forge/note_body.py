@@ -18,7 +18,7 @@ _FIRST_LINE = re.compile(rf"{re.escape(MARK)}(?: <!-- pipeline (\d{{1,18}}) -->)
 # PostgreSQL refuses NUL; the rest moves cursors or turns the direction of text around.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # Only a space: GitLab looks for `/` in the first column (lib/gitlab/quick_actions/extractor.rb).
-_QUICK_ACTION = re.compile(r"^/", re.MULTILINE)
+_QUICK_ACTION = re.compile(r"^(?=[`~]*/)", re.MULTILINE)
 # HTML makes the character of these, with and without a semicolon, before GitLab looks for names.
 _AT_SIGN = re.compile(r"@|&commat;?|&#0*64(?!\d);?|&#[xX]0*40(?![0-9a-fA-F]);?")
 _WORD_JOINER = "\u2060"  # invisible, and no name begins with it
@@ -69,7 +69,7 @@ def harmless(markdown: str) -> str:
     text = markdown.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
     text = _AT_SIGN.sub(lambda match: match.group() + _WORD_JOINER, text)
-    return _QUICK_ACTION.sub(" /", text)
+    return _QUICK_ACTION.sub(" ", text)
 
 
 def has_mark(body: str) -> bool:

@@ -90,6 +90,12 @@ def _bytes(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     return stream.read() if stream else b""
 
 
+def console_end(console: bytes) -> str:
+    """Return how a console ended, for the end of a sentence."""
+    lines = last_lines(console)
+    return f"last lines of the console:\n{lines}" if lines else "its console stayed silent"
+
+
 def last_lines(console: bytes, count: int = 12) -> str:
     """Return the last lines of a console log as text that is safe to print."""
     text = console.decode("utf-8", errors="replace").replace("\r", "")

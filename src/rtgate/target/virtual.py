@@ -30,7 +30,7 @@ from rtgate.rootfs.images import RootfsImage, overlay
 from rtgate.target import boot_cache, boot_digests, cores, host
 from rtgate.target.boot_cache import BootCache, Known
 from rtgate.target.host import cpu_seconds
-from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, unpack
+from rtgate.target.outcome import LineQuality, Outcome, State, console_end, unpack
 from rtgate.target.plan import Plan, measured, script, started
 from rtgate.target.qemu import Machine, Monitor, process, version
 from rtgate.target.shared_boots import SharedBoots
@@ -359,7 +359,7 @@ class _Watch:
             return State.LAB, f"{ended} {where}; measure again"
         if ended:
             state = State.HANG if "boot" in self.seconds else State.NO_BOOT
-            return state, f"the kernel hung {where}: {ended}; {_said(self._log)}"
+            return state, f"the kernel hung {where}: {ended}; {console_end(self._log)}"
         said = self._errors.read_text(errors="replace").strip()
         # A warning of QEMU's says nothing about a machine that printed something and stopped.
         if exit_code != 0 or (said and not self._log):
@@ -367,13 +367,7 @@ class _Watch:
         if "rtgate: cannot write" in self._log.decode("latin-1"):
             return State.LAB, "the target's RAM file system is full or not writable"
         state = State.FAULT if "boot" in self.seconds else State.NO_BOOT
-        return state, f"the machine stopped {where} without a word; {_said(self._log)}"
-
-
-def _said(log: bytes) -> str:
-    """Return how a console ended."""
-    lines = last_lines(log)
-    return f"last lines of the console:\n{lines}" if lines else "its console stayed silent"
+        return state, f"the machine stopped {where} without a word; {console_end(self._log)}"
 
 
 @contextlib.contextmanager
