@@ -45,7 +45,7 @@ def _parts(shown: Note) -> Iterator[str]:
 
 def _about(about: About) -> str:
     title = about.title or about.subject
-    what = " ".join(part for part in (about.name, _code(title) if title else "") if part)
+    what = ": ".join(part for part in (about.name, _code(title) if title else "") if part)
     where = f" of {_code(about.target)}" if about.target else ""
     commits = f"baseline {about.base[:12]}{where}, candidate {about.candidate[:12]}"
     return "  \n".join(part for part in (what, commits) if part)

@@ -37,7 +37,7 @@ def _parts(shown: Note) -> Iterator[list[str]]:
 
 
 def _about(about: About) -> Iterator[str]:
-    what = " ".join(part for part in (about.name, _line(about.title or about.subject)) if part)
+    what = ": ".join(part for part in (about.name, _line(about.title or about.subject)) if part)
     if what:
         yield what
     where = f" of {_line(about.target)}" if about.target else ""
