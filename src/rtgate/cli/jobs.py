@@ -13,10 +13,10 @@ from rich.text import Text
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.lava.client.access import access
-from rtgate.lava.client.server import Job, Lava
-from rtgate.lava.job import request as orders
+from rtgate.lava.client.server import Lava
 from rtgate.report.text import plain
 from rtgate.workflow.job_watch import JobWatch
+from rtgate.workflow.lab_jobs import select_jobs
 
 _WIDEST = 400
 
@@ -45,7 +45,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     lava = Lava(access(arguments.server), told=JobWatch().say)
-    found = select(lava, arguments.metadata, active=arguments.active, everybody=arguments.all)
+    found = select_jobs(lava, wanted_metadata(arguments), active=arguments.active, everybody=arguments.all)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("job", "state", "health", "device", "submitted", "name"):
         table.add_column(name, no_wrap=name != "name")
@@ -59,20 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def select(lava: Lava, wanted: list[str], *, active: bool, everybody: bool = False) -> list[Job]:
-    """Return the latest jobs that fit, newest first. Raises ConfigError: something wanted is no KEY=TEXT."""
-    pairs = [text.partition("=") for text in wanted]
-    for text, (key, equals, _) in zip(wanted, pairs, strict=True):
+def wanted_metadata(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return what jobs must have in their metadata. Raises ConfigError: an option is not KEY=TEXT."""
+    pairs = [text.partition("=") for text in arguments.metadata]
+    for text, (key, equals, _) in zip(arguments.metadata, pairs, strict=True):
         if not key or not equals:
             raise ConfigError(f"--metadata {text}: expected KEY=TEXT")
-    return [
-        job
-        for job in lava.jobs(200)
-        if (everybody or orders.NONCE in job.definition)
-        and not (active and job.finished)
-        and _has(job, {key: value for key, _, value in pairs})
-    ]
-
-
-def _has(job: Job, wanted: dict[str, str]) -> bool:
-    return not wanted or wanted.items() <= orders.metadata(job.definition).items()
+    return {key: value for key, _, value in pairs}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rtgate import files
-from rtgate.errors import BuildError, InfrastructureError
+from rtgate.errors import InfrastructureError
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.merge import Commits, ConflictError, changed_files, export, merged, merged_by_forge
@@ -28,7 +28,8 @@ from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
 from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.policy import Policy, Screen, read_policy
 from rtgate.workflow.report_directory import check_ours, locked, replacing
-from rtgate.workflow.review_boards import OnBoards, check_lab, measure_on_boards
+from rtgate.workflow.review_boards import BoardsRequest, OnBoards, check_lab, measure_on_boards
+from rtgate.workflow.review_builds import build_alone, build_both, build_verdict
 from rtgate.workflow.sequential import ComparisonOptions
 from rtgate.workflow.suite_process import SuiteOptions, prepared
 from rtgate.workflow.verdict_file import read_verdicts
@@ -82,7 +83,7 @@ def review(request: ReviewRequest) -> Answer:
                 return _conflict(request, str(error))
         with _policy(request.tree, commits) as policy, replacing(output):
             check_lab(policy.boards)
-            others = [*_screened(request, commits, policy), *_built(request.builds, commits, policy)]
+            others = [*_screened(request, commits, policy), *build_alone(request.builds, policy.builds, commits)]
             on_boards = _on_boards(request, commits, policy, others)
             return _concluded(request, commits, policy, on_boards)
 
@@ -117,17 +118,11 @@ def _policy(tree: Path, commits: Commits) -> Iterator[Policy]:
 def _screened(request: ReviewRequest, commits: Commits, policy: Policy) -> Iterator[Verdict]:
     """Measure on every board on virtual time; yield what is said of a board that has no verdicts of its own."""
     for screen in policy.screens:
-        try:
-            baseline = request.builds.base(screen.build, commits.base)
-        except BuildError as error:
-            yield _verdict(screen.board, Status.MISS, Kind.BUILD, f"the baseline cannot be built: {error}")
-            continue
-        try:
-            candidate = request.builds.candidate(screen.build, commits.candidate)
-        except BuildError as error:
-            yield _verdict(screen.board, Status.FAIL, Kind.BUILD, str(error))
-            continue
-        yield from _measured(request, screen, {"baseline": baseline, "candidate": candidate})
+        both = build_both(request.builds, screen.build, commits, screen.board)
+        if isinstance(both, Verdict):
+            yield both
+        else:
+            yield from _measured(request, screen, both)
 
 
 def _measured(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -> Iterator[Verdict]:
@@ -137,29 +132,11 @@ def _measured(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -
         tell_placebos(suites, f"--tree {request.tree}")
         whole = run_gate(suites, ComparisonOptions(budget=Budget(minutes(DEFAULT))), explain=True).whole
     except InfrastructureError as error:
-        yield _verdict(screen.board, Status.MISS, Kind.LAB, f"not measured: {error}")
+        yield _lab(screen.board, f"not measured: {error}")
     else:
         if not whole:
             sentence = f"not everything was measured: see {request.output.name}/measure.log"
-            yield _verdict(screen.board, Status.MISS, Kind.LAB, sentence)
-
-
-def _built(builds: CommitBuilds, commits: Commits, policy: Policy) -> Iterator[Verdict]:
-    """Build what is not booted; yield what does not build, unless the baseline does not either."""
-    for name in policy.builds:
-        try:
-            builds.candidate(name, commits.candidate)
-        except BuildError as error:
-            yield from _blamed(name, builds, commits, error)
-
-
-def _blamed(name: str, builds: CommitBuilds, commits: Commits, error: BuildError) -> Iterator[Verdict]:
-    try:
-        builds.base(name, commits.base)
-    except BuildError:
-        yield _verdict("", Status.MISS, Kind.BUILD, f"{name} can be built neither before nor after: {error}")
-    else:
-        yield _verdict("", Status.FAIL, Kind.BUILD, f"{name}: {error}")
+            yield _lab(screen.board, sentence)
 
 
 def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others: Sequence[Verdict]) -> OnBoards:
@@ -168,7 +145,15 @@ def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others:
     screened = [*judge_run(JudgingRequest(records=request.output / "records")).verdicts, *others]
     if any(one.kind is Kind.BUILD for one in others):
         return OnBoards(verdicts=[*others])
-    done = measure_on_boards(policy.boards, request.builds, commits, screened, request.output)
+    asked = request.merge_request
+    wanted = BoardsRequest(
+        entries=policy.boards,
+        builds=request.builds,
+        commits=commits,
+        merge_request=asked.url or asked.name,
+        output=request.output,
+    )
+    done = measure_on_boards(wanted, screened)
     done.verdicts += others
     return done
 
@@ -198,7 +183,7 @@ def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boar
 
 def _conflict(request: ReviewRequest, sentence: str) -> Answer:
     """Answer a merge request that does not merge: nothing was built or measured."""
-    verdict = _verdict("", Status.FAIL, Kind.BUILD, sentence)
+    verdict = build_verdict("", Status.FAIL, sentence)
     output, asked = request.output, request.merge_request
     (output / "records").mkdir(exist_ok=True)
     judging = judge_run(JudgingRequest(records=output / "records"))
@@ -232,6 +217,6 @@ def _answer(output: Path, about: About, verdicts: Sequence[Verdict], code: int) 
     return answer
 
 
-def _verdict(board: str, status: Status, kind: Kind, sentence: str) -> Verdict:
-    say(sentence.partition("\n")[0])
-    return Verdict(status=status, kind=kind, sentence=sentence, board=board, arm="", flavour="", case="")
+def _lab(board: str, sentence: str) -> Verdict:
+    say(sentence)
+    return Verdict(status=Status.MISS, kind=Kind.LAB, sentence=sentence, board=board, arm="", flavour="", case="")

@@ -14,6 +14,7 @@ from rtgate.judge.compare.triage import fatal_verdicts
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.merge import Commits
 from rtgate.lava.client.access import TOKEN_FILE, URL, access
+from rtgate.lava.client.server import Lava
 from rtgate.measure.case import Case
 from rtgate.report.notices import say, step
 from rtgate.workflow import suites
@@ -25,7 +26,9 @@ from rtgate.workflow.job_series import JobOptions, carry_out
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.kernels import CommitBuilds
+from rtgate.workflow.lab_jobs import REVIEW, cancel_former
 from rtgate.workflow.policy import LabBoard
+from rtgate.workflow.review_builds import build_both
 from rtgate.workflow.sequential import looks_of
 from rtgate.workflow.submission import Submission, prepared
 
@@ -56,35 +59,52 @@ def check_lab(entries: Sequence[LabBoard]) -> None:
         )
 
 
-def measure_on_boards(
-    entries: Sequence[LabBoard], builds: CommitBuilds, commits: Commits, screened: Sequence[Verdict], output: Path
-) -> OnBoards:
-    """Measure both kernels on each board, one board after the other; records and logs of jobs are kept in `output`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardsRequest:
+    """What boards are asked for.
 
-    Args:
+    Attributes:
         entries: of the policy.
         builds: makes their kernels.
         commits: what is compared.
+        merge_request: names it in the metadata of jobs; empty for plain commits.
+        output: the report's directory, which gets records and logs.
+    """
+
+    entries: Sequence[LabBoard]
+    builds: CommitBuilds
+    commits: Commits
+    merge_request: str
+    output: Path
+
+
+def measure_on_boards(request: BoardsRequest, screened: Sequence[Verdict]) -> OnBoards:
+    """Measure both kernels on each board, one board after the other.
+
+    What former reviews of the merge request have left in the lab is cancelled first.
+
+    Args:
+        request: what is asked for.
         screened: what the screen on virtual time said. A kernel that dies there is not sent to any board.
-        output: the report's directory.
 
     Raises:
         ConfigError: a kernel does not fit a board, or the lab takes no job of ours.
-        BuildError: a kernel cannot be built for a board.
     """
     done = OnBoards()
     fatal = fatal_verdicts(screened)
-    if entries and fatal:
+    if request.entries and fatal:
         say(f"no board is asked: {fatal[0].sentence.partition(chr(10))[0]}")
         return done
-    for entry in entries:
+    for entry in request.entries:
         cases = _cases(entry, screened)
         if not cases:
             say(f"{entry.board}: the screen leaves nothing to measure")
             continue
         done.cases[entry.board] = [case.name for case in cases]
         try:
-            done.verdicts += _measured(entry, cases, builds, commits, output)
+            if request.merge_request:
+                cancel_former(Lava(access(), told=say), request.merge_request)
+            done.verdicts += _measured(request, entry, cases)
         except InfrastructureError as error:
             done.verdicts.append(_lab(entry.board, f"not measured: {error}"))
     return done
@@ -102,26 +122,24 @@ def _cases(entry: LabBoard, screened: Sequence[Verdict]) -> tuple[Case, ...]:
     return selection.cases
 
 
-def _measured(
-    entry: LabBoard, cases: tuple[Case, ...], builds: CommitBuilds, commits: Commits, output: Path
-) -> list[Verdict]:
-    directories = {
-        "baseline": builds.base(entry.build, commits.base),
-        "candidate": builds.candidate(entry.build, commits.candidate),
-    }
+def _measured(request: BoardsRequest, entry: LabBoard, cases: tuple[Case, ...]) -> list[Verdict]:
+    both = build_both(request.builds, entry.build, request.commits, entry.board)
+    if isinstance(both, Verdict):
+        return [both]
+    origin = (f"{REVIEW}={request.merge_request}",) if request.merge_request else ()
     submission = Submission(
         board=boards.board(entry.board),
-        kernels={arm: Named(kernel=str(directory)) for arm, directory in directories.items()},
+        kernels={arm: Named(kernel=str(directory)) for arm, directory in both.items()},
         cases=cases,
         profile=entry.profile,
         looks=_LOOKS,
-        options=JobOptions(queue_s=_QUEUE_S, retries=2, some_cases=True),
+        options=JobOptions(queue_s=_QUEUE_S, retries=2, some_cases=True, metadata=origin),
         budget=Budget(entry.budget),
         criteria=Criteria(),
         tags=entry.tags,
     )
     with ExitStack() as stack, step(f"measuring on {entry.board}"):
-        return of_jobs(carry_out(prepared(submission, JobWatch(), stack), output))
+        return of_jobs(carry_out(prepared(submission, JobWatch(), stack), request.output))
 
 
 def _lab(board: str, sentence: str) -> Verdict:

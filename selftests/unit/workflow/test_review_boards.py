@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""Boards of a lab in a review: what is asked of them, with jobs that are not submitted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selftests.lava_server import LavaServer, Story
+from selftests.unit.lava.client.test_server import job
+from selftests.unit.lava.conftest import _no_identities, lava, server
+
+from rtgate.errors import BuildError, ConfigError, InfrastructureError
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.kernel.merge import Commits
+from rtgate.lava.client.server import Lava
+from rtgate.measure.case import Case
+from rtgate.tools.cyclictest import Cyclictest
+from rtgate.workflow import kernels, lab_jobs, review_boards, suites
+from rtgate.workflow.policy import LabBoard
+from rtgate.workflow.review_boards import BoardsRequest, check_lab, measure_on_boards
+
+__all__ = ["_no_identities", "lava", "server"]
+
+ENTRY = LabBoard(board="lab-virt-arm64", build="virt-arm64-preempt_rt", all_cases=True)
+COMMITS = Commits(base="b" * 40, head="c" * 40, candidate="d" * 40, subject="x")
+CASES = (Case(suite="latency", tool=Cyclictest(), load="idle"),)
+DEAD = Verdict(
+    status=Status.FAIL,
+    kind=Kind.BOOT,
+    sentence="does not boot",
+    board="virt-arm64",
+    arm="candidate",
+    flavour="",
+    case="a",
+)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
+    """Return what is submitted."""
+    submitted: list[Any] = []
+    monkeypatch.setattr(suites, "cases", lambda *_: CASES)
+    monkeypatch.setattr(kernels, "build_commit", lambda *_, **__: tmp_path / "kernel")
+    monkeypatch.setattr(review_boards, "prepared", lambda submission, *_: submitted.append(submission))
+    monkeypatch.setattr(review_boards, "carry_out", lambda *_: [])
+    return submitted
+
+
+def _request(tmp_path: Path, merge_request: str = "") -> BoardsRequest:
+    builds = kernels.CommitBuilds(tmp_path)
+    return BoardsRequest(entries=[ENTRY], builds=builds, commits=COMMITS, merge_request=merge_request, output=tmp_path)
+
+
+def test_both_kernels_are_submitted_in_looks(asked: list[Any], tmp_path: Path) -> None:
+    done = measure_on_boards(_request(tmp_path), [])
+    (submission,) = asked
+    assert set(submission.kernels) == {"baseline", "candidate"}
+    assert submission.looks
+    assert submission.options.metadata == ()
+    assert done.cases == {"lab-virt-arm64": ["latency/cyclictest:idle"]}
+    assert set(done.arms["lab-virt-arm64"]) == {"baseline", "candidate"}
+    assert done.verdicts == []
+
+
+def test_a_kernel_that_dies_on_virtual_time_is_sent_to_no_board(asked: list[Any], tmp_path: Path) -> None:
+    done = measure_on_boards(_request(tmp_path), [DEAD])
+    assert (asked, done.cases, done.verdicts) == ([], {}, [])
+
+
+def test_a_kernel_that_cannot_be_built_for_the_board_fails(
+    asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(_build: str, _tree: Path, _commit: str, label: str, **_: bool) -> Path:
+        if label == "candidate":
+            raise BuildError("no")
+        return tmp_path
+
+    monkeypatch.setattr(kernels, "build_commit", build)
+    (verdict,) = measure_on_boards(_request(tmp_path), []).verdicts
+    assert (verdict.status, verdict.kind, verdict.board) == (Status.FAIL, Kind.BUILD, "lab-virt-arm64")
+    assert asked == []
+
+
+def test_a_lab_that_is_away_is_missed(asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> None:
+        raise InfrastructureError("the lab does not answer")
+
+    monkeypatch.setattr(review_boards, "prepared", away)
+    done = measure_on_boards(_request(tmp_path), [])
+    assert [(one.status, one.kind, one.sentence) for one in done.verdicts] == [
+        (Status.MISS, Kind.LAB, "not measured: the lab does not answer")
+    ]
+    assert done.cases  # what it had to measure is missed, too
+
+
+def test_a_policy_with_boards_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RTGATE_LAVA_TOKEN", "RTGATE_LAVA_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RTGATE_LAVA_URL", "http://127.0.0.1:1")
+    check_lab([])
+    with pytest.raises(ConfigError, match=r"boards of a lab \(lab-virt-arm64\).*RTGATE_LAVA_TOKEN_FILE"):
+        check_lab([ENTRY])
+
+
+def test_jobs_of_a_former_review_of_the_same_merge_request_are_cancelled(server: LavaServer, lava: Lava) -> None:
+    numbers = []
+    for number, review in enumerate(("https://x/1", "https://x/2", "https://x/1"), 1):
+        server.stories.append(Story(endless=True))
+        definition = job(f"n{number}, review: '{review}'")
+        numbers.append(lava.submit(definition, f"n{number}"))
+    lab_jobs.cancel_former(lava, "https://x/1")
+    assert [lava.job(number).state in {"Canceling", "Finished"} for number in numbers] == [True, False, True]

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""The builds of a review: what cannot be built, and whose fault that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rtgate.errors import BuildError
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.kernel.merge import Commits
+from rtgate.report.notices import say
+from rtgate.workflow.kernels import CommitBuilds
+
+
+def build_both(builds: CommitBuilds, build: str, commits: Commits, board: str) -> dict[str, Path] | Verdict:
+    """Return the build directories of baseline and candidate, or what is to be said of one that cannot be built.
+
+    Raises:
+        ConfigError, InfrastructureError: as `kernels.build_commit`.
+    """
+    try:
+        baseline = builds.base(build, commits.base)
+    except BuildError as error:
+        return build_verdict(board, Status.MISS, f"the baseline cannot be built: {error}")
+    try:
+        return {"baseline": baseline, "candidate": builds.candidate(build, commits.candidate)}
+    except BuildError as error:
+        return build_verdict(board, Status.FAIL, str(error))
+
+
+def build_alone(builds: CommitBuilds, names: Sequence[str], commits: Commits) -> Iterator[Verdict]:
+    """Build what is not booted; yield what does not build, unless the baseline does not either. Raises as above."""
+    for name in names:
+        try:
+            builds.candidate(name, commits.candidate)
+        except BuildError as error:
+            yield _blamed(builds, name, commits, error)
+
+
+def _blamed(builds: CommitBuilds, name: str, commits: Commits, error: BuildError) -> Verdict:
+    try:
+        builds.base(name, commits.base)
+    except BuildError:
+        return build_verdict("", Status.MISS, f"{name} can be built neither before nor after: {error}")
+    return build_verdict("", Status.FAIL, f"{name}: {error}")
+
+
+def build_verdict(board: str, status: Status, sentence: str) -> Verdict:
+    """Return what is said of a build, and say its first line now."""
+    say(sentence.partition("\n")[0])
+    return Verdict(status=status, kind=Kind.BUILD, sentence=sentence, board=board, arm="", flavour="", case="")
