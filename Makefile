@@ -45,6 +45,7 @@ fuzz: bootstrap-dev ## hostile text against every reader, SECONDS=30 each; TARGE
 
 bench: bootstrap-dev ## how long a gate takes, what faults on the line do, how often a comparison is wrong
 	@.venv/bin/python bench/bench.py
+	@.venv/bin/python bench/reviews.py
 	@.venv/bin/python bench/faults.py 3
 	@.venv/bin/python bench/worlds.py --speed
 	@.venv/bin/python bench/worlds.py
