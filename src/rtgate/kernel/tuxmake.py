@@ -195,7 +195,7 @@ def _confined(command: list[str], job: Job, scratch: Path) -> list[str]:
 def _command(job: Job, targets: tuple[str, ...]) -> list[str]:
     constants = [f"--environment={name}={value}" for name, value in _CONSTANTS.items()]
     return [
-        *(sys.executable, "-m", "tuxmake", "--color=never", "--verbose", "--fail-fast"),
+        *(sys.executable, "-P", "-m", "tuxmake", "--color=never", "--verbose", "--fail-fast"),
         f"--directory={job.tree}",
         f"--build-dir={job.build_directory}",
         f"--output-dir={job.packed}",
