@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.errors import ConfigError
+from rtgate.errors import BuildError, ConfigError
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.source import open_tree
 
@@ -84,3 +84,13 @@ def test_two_commits_at_once_wait_for_each_other_and_say_so(fake_tree: Path, git
             assert (first.path / "kernel/sched.c").read_text() == before
         assert other.result() == "int second;\n"
     assert said == [f"waiting for another rtgate (process {os.getpid()}) that builds the candidate of {fake_tree}"]
+
+
+def test_a_commit_has_nothing_where_rtgate_builds(fake_tree: Path, git: Git, tmp_path: Path) -> None:
+    """A link there would let a build that is confined write wherever it leads."""
+    (fake_tree / "rtgate-build-fake-arm64-untrusted").symlink_to(tmp_path)
+    git("add", "--all", "--force")
+    git("commit", "--quiet", "--message=hostile")
+    refused = pytest.raises(BuildError, match="has 'rtgate-build-fake-arm64-untrusted', where rtgate builds")
+    with refused, checkout(fake_tree, "HEAD", "candidate"):
+        pass
