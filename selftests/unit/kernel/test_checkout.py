@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -94,3 +95,18 @@ def test_a_commit_has_nothing_where_rtgate_builds(fake_tree: Path, git: Git, tmp
     refused = pytest.raises(BuildError, match="has 'rtgate-build-fake-arm64-untrusted', where rtgate builds")
     with refused, checkout(fake_tree, "HEAD", "candidate"):
         pass
+
+
+def test_what_attributes_make_of_a_file_does_not_stay_for_the_next_commit(fake_tree: Path, git: Git) -> None:
+    """Merge requests share a place; one could have let the next one's sources be converted."""
+    (fake_tree / "init/main.c").write_text("/* $Id$ */\n")
+    git("commit", "--quiet", "--all", "--message=good")
+    (fake_tree / ".gitattributes").write_text("*.c ident\n")
+    git("add", "--all", "--force")
+    git("commit", "--quiet", "--message=hostile")
+    for _ in range(2):
+        with checkout(fake_tree, "HEAD", "candidate") as tree:
+            assert (tree.path / "init/main.c").read_text() != "/* $Id$ */\n"
+        time.sleep(1.1)  # git looks twice at a file that is as young as its index, to the second
+    with checkout(fake_tree, "HEAD~1", "candidate") as tree:
+        assert (tree.path / "init/main.c").read_text() == "/* $Id$ */\n"

@@ -48,6 +48,7 @@ def checkout(
     with waiting_lock(place.with_suffix(".lock"), f"builds the {label} of {repository}", notice):
         # Git's own lock, left by one that was killed: whoever lives waits for ours.
         place.with_suffix(".index.lock").unlink(missing_ok=True)
+        _empty_if_converted(git, place, commit, index)
         process.output([*git, "read-tree", "--reset", "-u", commit], environment=index)
         # Also files that somebody changed in the cache.
         process.output([*git, "checkout-index", "--all", "--force", "--index", "--quiet"], environment=index)
@@ -60,6 +61,17 @@ def _refuse_build_directories(git: list[str], commit: str) -> None:
     taken = [name for name in names if name.startswith(BUILD_DIRECTORY_PREFIX)]
     if taken:
         raise BuildError(f"{commit[:12]} has {taken[0]!r}, where rtgate builds: rename it")
+
+
+def _empty_if_converted(git: list[str], place: Path, commit: str, index: dict[str, str]) -> None:
+    """Remove the tree of a commit with other attributes: they convert files that git would take for unchanged."""
+    if not place.with_suffix(".index").exists():
+        return
+    names = ["--", ":(top,glob)**/.gitattributes"]
+    if process.attempt([*git, "diff-index", "--cached", "--quiet", commit, *names], environment=index).returncode:
+        shutil.rmtree(place)
+        place.mkdir()
+        place.with_suffix(".index").unlink()
 
 
 def _tree(git: list[str], place: Path, repository: Path, commit: str) -> Tree:
