@@ -110,3 +110,17 @@ def test_what_attributes_make_of_a_file_does_not_stay_for_the_next_commit(fake_t
         time.sleep(1.1)  # git looks twice at a file that is as young as its index, to the second
     with checkout(fake_tree, "HEAD~1", "candidate") as tree:
         assert (tree.path / "init/main.c").read_text() == "/* $Id$ */\n"
+
+
+def test_no_hook_of_a_commit_is_run(fake_tree: Path, git: Git, tmp_path: Path) -> None:
+    """A clone may be configured to take its hooks from a directory of the tree."""
+    hook = fake_tree / ".githooks" / "post-index-change"
+    hook.parent.mkdir()
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hostile\n")
+    hook.chmod(0o755)
+    git("add", "--all", "--force")
+    git("commit", "--quiet", "--message=hooks")
+    git("config", "core.hooksPath", ".githooks")
+    with checkout(fake_tree, "HEAD", "candidate"):
+        pass
+    assert not (tmp_path / "hostile").exists()

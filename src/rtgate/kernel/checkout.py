@@ -35,7 +35,8 @@ def checkout(
         InfrastructureError: git fails.
     """
     repository = repository.resolve()
-    git = ["git", "-c", "safe.directory=*", "-C", str(repository)]
+    # No hooks: a clone may take them from a directory of its tree, and here the tree is a merge request.
+    git = ["git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-C", str(repository)]
     found = process.attempt([*git, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"])
     if found.returncode != 0:
         raise ConfigError(f"{repository} has no commit {reference!r} (a shallow clone? try: git fetch --unshallow)")
