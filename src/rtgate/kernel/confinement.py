@@ -8,11 +8,13 @@ processes, a read-only system without home directories, and of the caches only w
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rtgate import process
+from rtgate.errors import BuildError
 
 _HOMES = ("/root", "/home", "/run", "/var/tmp")  # noqa: S108 - they are hidden, not used
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "PYTHONUNBUFFERED", "CCACHE_DIR", "CCACHE_STATSLOG")
@@ -31,12 +33,33 @@ def confined(command: Sequence[str], readable: Sequence[Path], writable: Sequenc
         InfrastructureError: bubblewrap is not installed.
     """
     process.require("bwrap")
-    words = ["bwrap", "--die-with-parent", "--unshare-all", "--new-session", "--cap-drop", "ALL"]
+    # As process 1: bwrap's own would outlive bwrap for a moment, with what the command left running.
+    words = ["bwrap", "--die-with-parent", "--unshare-all", "--new-session", "--cap-drop", "ALL", "--as-pid-1"]
     words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108
     words += [word for home in _HOMES if Path(home).is_dir() for word in ("--tmpfs", home)]
     words += [word for path in (*_python(), *readable) for word in ("--ro-bind", str(path), str(path))]
     words += [word for path in writable for word in ("--bind", str(path), str(path))]
     return [*words, "--chdir", str(directory), "--", *command]
+
+
+def require_own_files(paths: Iterable[Path], writable: Iterable[Path]) -> None:
+    """Check what a confined command left before it is read from outside, where a link leads wherever it says.
+
+    Args:
+        paths: what is going to be read; what is not there is passed over.
+        writable: where the command could write.
+
+    Raises:
+        BuildError: one of them is a link, or below one, or not a regular file.
+    """
+    roots = [(place, Path(os.path.realpath(place))) for place in writable]
+    for path in paths:
+        own = (real / path.relative_to(place) for place, real in roots if path.is_relative_to(place))
+        expected = next(own, path)
+        if Path(os.path.realpath(path)) != expected:
+            raise BuildError(f"the build made a link of {path.name}, which is a file in every kernel's build")
+        if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+            raise BuildError(f"the build made something else of {path.name}, which is a file in every kernel's build")
 
 
 def environment(whole: Mapping[str, str]) -> dict[str, str]:
