@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from rtgate.errors import ConfigError
+from rtgate.errors import BuildError, ConfigError
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.source import open_tree
 
@@ -84,3 +85,42 @@ def test_two_commits_at_once_wait_for_each_other_and_say_so(fake_tree: Path, git
             assert (first.path / "kernel/sched.c").read_text() == before
         assert other.result() == "int second;\n"
     assert said == [f"waiting for another rtgate (process {os.getpid()}) that builds the candidate of {fake_tree}"]
+
+
+def test_a_commit_has_nothing_where_rtgate_builds(fake_tree: Path, git: Git, tmp_path: Path) -> None:
+    """A link there would let a build that is confined write wherever it leads."""
+    (fake_tree / "rtgate-build-fake-arm64-untrusted").symlink_to(tmp_path)
+    git("add", "--all", "--force")
+    git("commit", "--quiet", "--message=hostile")
+    refused = pytest.raises(BuildError, match="has 'rtgate-build-fake-arm64-untrusted', where rtgate builds")
+    with refused, checkout(fake_tree, "HEAD", "candidate"):
+        pass
+
+
+def test_what_attributes_make_of_a_file_does_not_stay_for_the_next_commit(fake_tree: Path, git: Git) -> None:
+    """Merge requests share a place; one could have let the next one's sources be converted."""
+    (fake_tree / "init/main.c").write_text("/* $Id$ */\n")
+    git("commit", "--quiet", "--all", "--message=good")
+    (fake_tree / ".gitattributes").write_text("*.c ident\n")
+    git("add", "--all", "--force")
+    git("commit", "--quiet", "--message=hostile")
+    for _ in range(2):
+        with checkout(fake_tree, "HEAD", "candidate") as tree:
+            assert (tree.path / "init/main.c").read_text() != "/* $Id$ */\n"
+        time.sleep(1.1)  # git looks twice at a file that is as young as its index, to the second
+    with checkout(fake_tree, "HEAD~1", "candidate") as tree:
+        assert (tree.path / "init/main.c").read_text() == "/* $Id$ */\n"
+
+
+def test_no_hook_of_a_commit_is_run(fake_tree: Path, git: Git, tmp_path: Path) -> None:
+    """A clone may be configured to take its hooks from a directory of the tree."""
+    hook = fake_tree / ".githooks" / "post-index-change"
+    hook.parent.mkdir()
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hostile\n")
+    hook.chmod(0o755)
+    git("add", "--all", "--force")
+    git("commit", "--quiet", "--message=hooks")
+    git("config", "core.hooksPath", ".githooks")
+    with checkout(fake_tree, "HEAD", "candidate"):
+        pass
+    assert not (tmp_path / "hostile").exists()

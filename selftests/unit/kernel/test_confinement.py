@@ -7,12 +7,14 @@ import dataclasses
 import os
 import shutil
 import socket
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from rtgate.errors import InfrastructureError
-from rtgate.kernel import tuxmake
+from rtgate.errors import BuildError, InfrastructureError
+from rtgate.kernel import confinement, tuxmake
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 _HOSTILE = """
@@ -60,7 +62,7 @@ def test_nothing_is_written_but_the_build(job: tuxmake.Job, tmp_path: Path) -> N
     said = _said(job, "; ".join(f"echo hostile >{place}/hostile" for place in places))
     after = {place: sorted(place.iterdir()) for place in places}
     assert after == before
-    assert said.count("Read-only file system") + said.count("nonexistent") == len(places) - 1  # the home is a new one
+    assert said.count("Read-only file system") + said.count("nonexistent") == len(places)
 
 
 def test_there_is_no_network(job: tuxmake.Job) -> None:
@@ -84,6 +86,48 @@ def test_no_secret_and_no_other_process_is_there(
     assert "glpat-secret" not in said
     assert "file-secret" not in said
     assert f"ls: cannot access '/proc/{os.getpid()}'" in said or "No such file" in said
+
+
+def test_of_the_machine_only_programs_can_be_read(job: tuxmake.Job) -> None:
+    """What make prints stands in the answer, and a service's password may lie in /etc, a CI's variables in /builds."""
+    said = _said(job, "ls /; ls /etc; cat /etc/shadow")
+    assert "root:" not in said
+    assert not {"builds", "media", "mnt", "run", "srv", "sys", "var"} & set(said.split())
+
+
+def test_logs_are_not_the_build_s_to_write(job: tuxmake.Job) -> None:
+    """rtgate writes them with its own rights, also through a link."""
+    _said(job, f"cd {job.log_directory}; for name in build.log made.json; do ln -sf /etc/passwd $name; done")
+    assert [path.name for path in job.log_directory.iterdir()] == ["tuxmake"]
+
+
+def test_nothing_of_a_build_lives_longer_than_it(job: tuxmake.Job) -> None:
+    """It could change results that were looked at."""
+    loop = "while :; do echo x >>$(O)/alive; done".replace("$(O)", str(job.build_directory))
+    _said(job, f"setsid bash -c '{loop}' >/dev/null 2>&1 </dev/null & sleep 0.1")
+    size = (job.build_directory / "alive").stat().st_size
+    time.sleep(0.2)
+    assert (job.build_directory / "alive").stat().st_size == size
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        ("rm -f System.map; ln -s /etc/passwd System.map", "made a link of System.map"),
+        ("rm -rf arch; ln -s /etc arch", "made a link of Image"),
+        ("rm -f vmlinux; mkfifo vmlinux", "made something else of vmlinux"),
+    ],
+)
+def test_results_that_lead_elsewhere_are_not_read(job: tuxmake.Job, make: str, message: str) -> None:
+    build = job.build_directory
+    (build / "arch/arm64/boot").mkdir(parents=True)
+    results = [build / name for name in ("System.map", "vmlinux", "arch/arm64/boot/Image", "missing")]
+    for path in results[:3]:
+        path.touch()
+    confinement.require_own_files(results, job.writable)
+    subprocess.run(["sh", "-c", make], cwd=build, check=True)
+    with pytest.raises(BuildError, match=message):
+        confinement.require_own_files(results, job.writable)
 
 
 def test_without_bubblewrap_nothing_is_built(job: tuxmake.Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def test_a_name_that_would_be_more_than_a_name(name: str) -> None:
 
 def test_the_command_of_a_review() -> None:
     argv = review_command(Path("tree"), ["--profile", "mr"])
-    assert argv[1:] == ("-m", "rtgate", "review", "--forge", "gerrit", "--tree", "tree", "--profile", "mr")
+    assert argv[1:] == ("-P", "-m", "rtgate", "review", "--forge", "gerrit", "--tree", "tree", "--profile", "mr")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,3 +28,12 @@ def test_cases_are_those_of_a_board() -> None:
     assert {case.name for case in found["virt-arm64"]} == {
         f"latency/cyclictest:{load}" for load in ("idle", "hackbench", "stress-ng")
     }
+
+
+def test_a_directory_in_which_rtgate_is_called_brings_no_module_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a pipeline it holds the merge request's files, and one of them may be called `pytest.py`."""
+    (tmp_path / "pytest.py").write_text("raise SystemExit('hostile')\n")
+    monkeypatch.chdir(tmp_path)
+    assert suites.cases(("latency",), "quick", "default")

@@ -129,7 +129,17 @@ class Gerrit:
 
 
 def _git(tree: Path) -> list[str]:
-    return ["git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-C", str(tree)]
+    return [
+        "git",
+        "-c",
+        "safe.directory=*",
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "core.hooksPath=/dev/null",
+        "-C",
+        str(tree),
+    ]
 
 
 def _has(tree: Path, commit: str) -> bool:

@@ -82,11 +82,13 @@ def _fresh(work: Work) -> Iterator[None]:
     if work.job.trusted:
         yield
         return
-    shutil.rmtree(work.job.build_directory, ignore_errors=True)
+    for directory in work.job.writable:
+        shutil.rmtree(directory, ignore_errors=True)
     try:
         yield
     finally:
-        shutil.rmtree(work.job.build_directory, ignore_errors=True)
+        for directory in work.job.writable:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager
@@ -213,8 +215,15 @@ def _configure(work: Work) -> None:
     job.fragment.write_text("".join(f"{option.line}\n" for option in work.asked.values()), encoding="utf-8")
     (job.build_directory / ".config").unlink(missing_ok=True)  # tuxmake keeps one that exists
     log = job.log_directory / "config.log"
-    if not tuxmake.run(job, ("config",), log):
+    if not _run(work, ("config",), log):
         raise build_log.failure(log, work.tree.path)
+
+
+def _run(work: Work, targets: tuple[str, ...], log: Path, watch: Callable[[str], None] = lambda _: None) -> bool:
+    made = tuxmake.run(work.job, targets, log, watch)
+    if not work.job.trusted:
+        publish.require_own_files(work)
+    return made
 
 
 def _lost(work: Work) -> tuple[LostOption, ...]:
@@ -236,7 +245,7 @@ def _compile(work: Work, listener: Listener) -> tuple[int, int, int]:
     job.ccache_log.unlink(missing_ok=True)
     log = job.log_directory / "build.log"
     counter = _Counter(_expected_steps(work) if full else None, listener.progress)
-    if not tuxmake.run(job, work.description.targets, log, counter.watch):
+    if not _run(work, work.description.targets, log, counter.watch):
         raise build_log.failure(log, work.tree.path)
     if full:
         work.steps_file.parent.mkdir(parents=True, exist_ok=True)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rtgate import process, site
-from rtgate.errors import ConfigError
+from rtgate.errors import BuildError, ConfigError
 from rtgate.files import waiting_lock
-from rtgate.kernel.identity import SourceIdentity
+from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX, SourceIdentity
 from rtgate.kernel.source import Tree, read_version
 
 if TYPE_CHECKING:
@@ -29,15 +30,18 @@ def checkout(
     `notice`: it would change the sources below a compiler that is reading them.
 
     Raises:
+        BuildError: the commit has files where rtgate builds.
         ConfigError: no git repository, or no such commit in it.
         InfrastructureError: git fails.
     """
     repository = repository.resolve()
-    git = ["git", "-c", "safe.directory=*", "-C", str(repository)]
+    # No hooks: a clone may take them from a directory of its tree, and here the tree is a merge request.
+    git = ["git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-C", str(repository)]
     found = process.attempt([*git, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"])
     if found.returncode != 0:
         raise ConfigError(f"{repository} has no commit {reference!r} (a shallow clone? try: git fetch --unshallow)")
     commit = found.stdout.strip()
+    _refuse_build_directories(git, commit)
     key = hashlib.sha256(f"{repository}\0{label}".encode()).hexdigest()[:16]
     place = site.cache().absolute() / "checkouts" / key
     place.mkdir(parents=True, exist_ok=True)
@@ -45,10 +49,30 @@ def checkout(
     with waiting_lock(place.with_suffix(".lock"), f"builds the {label} of {repository}", notice):
         # Git's own lock, left by one that was killed: whoever lives waits for ours.
         place.with_suffix(".index.lock").unlink(missing_ok=True)
+        _empty_if_converted(git, place, commit, index)
         process.output([*git, "read-tree", "--reset", "-u", commit], environment=index)
         # Also files that somebody changed in the cache.
         process.output([*git, "checkout-index", "--all", "--force", "--index", "--quiet"], environment=index)
         yield _tree(git, place, repository, commit)
+
+
+def _refuse_build_directories(git: list[str], commit: str) -> None:
+    """Refuse a commit that has something where rtgate builds: a link there would lead the build out of the tree."""
+    names = process.output([*git, "ls-tree", "--name-only", "-z", "--full-tree", commit]).split("\0")
+    taken = [name for name in names if name.startswith(BUILD_DIRECTORY_PREFIX)]
+    if taken:
+        raise BuildError(f"{commit[:12]} has {taken[0]!r}, where rtgate builds: rename it")
+
+
+def _empty_if_converted(git: list[str], place: Path, commit: str, index: dict[str, str]) -> None:
+    """Remove the tree of a commit with other attributes: they convert files that git would take for unchanged."""
+    if not place.with_suffix(".index").exists():
+        return
+    names = ["--", ":(top,glob)**/.gitattributes"]
+    if process.attempt([*git, "diff-index", "--cached", "--quiet", commit, *names], environment=index).returncode:
+        shutil.rmtree(place)
+        place.mkdir()
+        place.with_suffix(".index").unlink()
 
 
 def _tree(git: list[str], place: Path, repository: Path, commit: str) -> Tree:

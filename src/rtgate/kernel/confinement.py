@@ -2,19 +2,24 @@
 """Builds of code that nobody has reviewed: without network, secrets, or a way to write anything but their own results.
 
 A kernel's Makefiles run what they like. Bubblewrap (`bwrap`) gives them namespaces of their own: no network, no other
-processes, a read-only system without home directories, and of the caches only what is read.
+processes, of the machine's files its programs alone, and of the caches only what is read.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rtgate import process
+from rtgate.errors import BuildError
 
-_HOMES = ("/root", "/home", "/run", "/var/tmp")  # noqa: S108 - they are hidden, not used
+_PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
+# What programs look up: names and formats. Whatever else is in /etc may be a secret of this user.
+_SETTINGS = ("alternatives", "ccache.conf", "debian_version", "group", "ld.so.cache", "localtime", "nsswitch.conf")
+_SETTINGS += ("os-release", "passwd", "ssl/openssl.cnf")
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "PYTHONUNBUFFERED", "CCACHE_DIR", "CCACHE_STATSLOG")
 
 
@@ -23,7 +28,7 @@ def confined(command: Sequence[str], readable: Sequence[Path], writable: Sequenc
 
     Args:
         command: what runs.
-        readable: directories that it may read although they lie where homes or temporary files do.
+        readable: what it may read beside the machine's programs.
         writable: directories that it may write to; everything else is read-only, or not there.
         directory: where it runs.
 
@@ -31,12 +36,34 @@ def confined(command: Sequence[str], readable: Sequence[Path], writable: Sequenc
         InfrastructureError: bubblewrap is not installed.
     """
     process.require("bwrap")
-    words = ["bwrap", "--die-with-parent", "--unshare-all", "--new-session", "--cap-drop", "ALL"]
-    words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108
-    words += [word for home in _HOMES if Path(home).is_dir() for word in ("--tmpfs", home)]
+    # As process 1: bwrap's own would outlive bwrap for a moment, with what the command left running.
+    words = ["bwrap", "--die-with-parent", "--unshare-all", "--new-session", "--cap-drop", "ALL", "--as-pid-1"]
+    words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108
+    system = (*_PROGRAMS, *(f"/etc/{name}" for name in _SETTINGS))
+    words += [word for path in system for word in ("--ro-bind-try", path, path)]
     words += [word for path in (*_python(), *readable) for word in ("--ro-bind", str(path), str(path))]
     words += [word for path in writable for word in ("--bind", str(path), str(path))]
-    return [*words, "--chdir", str(directory), "--", *command]
+    return [*words, "--remount-ro", "/", "--chdir", str(directory), "--", *command]
+
+
+def require_own_files(paths: Iterable[Path], writable: Iterable[Path]) -> None:
+    """Check what a confined command left before it is read from outside, where a link leads wherever it says.
+
+    Args:
+        paths: what is going to be read; what is not there is passed over.
+        writable: where the command could write.
+
+    Raises:
+        BuildError: one of them is a link, or below one, or not a regular file.
+    """
+    roots = [(place, Path(os.path.realpath(place))) for place in writable]
+    for path in paths:
+        own = (real / path.relative_to(place) for place, real in roots if path.is_relative_to(place))
+        expected = next(own, path)
+        if Path(os.path.realpath(path)) != expected:
+            raise BuildError(f"the build made a link of {path.name}, which is a file in every kernel's build")
+        if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+            raise BuildError(f"the build made something else of {path.name}, which is a file in every kernel's build")
 
 
 def environment(whole: Mapping[str, str]) -> dict[str, str]:
@@ -46,10 +73,8 @@ def environment(whole: Mapping[str, str]) -> dict[str, str]:
 
 
 def _python() -> Iterator[Path]:
-    """Yield where this Python and its packages lie, which may be below a home directory."""
-    yield from dict.fromkeys(Path(path).resolve() for path in (sys.prefix, sys.base_prefix))
-    yield from (Path(path) for path in dict.fromkeys(os.environ.get("PATH", "").split(os.pathsep)) if _hidden(path))
-
-
-def _hidden(path: str) -> bool:
-    return path.startswith(_HOMES) and Path(path).is_dir()
+    """Yield where this Python, its packages and programs of the path lie, if not where all programs do."""
+    paths = [sys.prefix, sys.base_prefix, *os.environ.get("PATH", "").split(os.pathsep)]
+    for path in dict.fromkeys(paths):
+        if path.startswith("/") and not path.startswith(_PROGRAMS) and Path(path).is_dir():
+            yield Path(path)

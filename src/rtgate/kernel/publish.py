@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rtgate import files as regular_file
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.kernel import artefacts, tuxmake
+from rtgate.kernel import artefacts, confinement, tuxmake
 from rtgate.kernel.scratch import scratch
 from rtgate.kernel.source import source_arch
 
@@ -77,6 +78,17 @@ def _files(work: Work) -> tuple[tuple[str, Path, str], ...]:
     )
 
 
+def require_own_files(work: Work) -> None:
+    """Check what a confined build left of that which is read here. Raises BuildError: it is not the build's own."""
+    job = work.job
+    paths = [path for _, path, _ in _files(work)]
+    confinement.require_own_files([*paths, _release(work), job.ccache_log], job.writable)
+
+
+def _release(work: Work) -> Path:
+    return work.job.build_directory / "include/config/kernel.release"
+
+
 def publish(work: Work, made: Made, output: Path) -> KernelBuild:
     """Copy the build to `output` and describe it.
 
@@ -113,7 +125,6 @@ def _copy(source: Path, destination: Path) -> dict[str, str]:
 
 def _description(work: Work, made: Made, files: dict[str, dict[str, str]]) -> dict[str, object]:
     description = work.description
-    release = work.job.build_directory / "include/config/kernel.release"
     patches = work.series.patches if work.series else ()
     warnings = list(work.source.warnings)
     if work.source.identity.dirty:
@@ -123,7 +134,7 @@ def _description(work: Work, made: Made, files: dict[str, dict[str, str]]) -> di
         "name": description.name,
         "arch": description.arch,
         "flavour": description.flavour,
-        "release": release.read_text(encoding="utf-8").strip(),
+        "release": regular_file.read_bytes(_release(work), regular_file.YAML_LIMIT).decode("utf-8", "replace").strip(),
         "source": work.source.identity.as_json(),
         "patches": [{"file": patch.path.name, "sha256": patch.sha256} for patch in patches],
         "config_sha256": files["config"]["sha256"],

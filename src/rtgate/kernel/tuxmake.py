@@ -76,7 +76,12 @@ class Job:
     @property
     def ccache_log(self) -> Path:
         """Where ccache notes each hit and miss of this build."""
-        return self.log_directory / "ccache.log"
+        return (self.log_directory if self.trusted else self.packed) / "ccache.log"
+
+    @property
+    def writable(self) -> tuple[Path, ...]:
+        """What a build in confinement may write. Logs and stamps are not among it: rtgate itself writes those."""
+        return (self.build_directory, self.packed)
 
 
 def compiler(arch: str) -> str:
@@ -183,11 +188,10 @@ def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None
 
 
 def _confined(command: list[str], job: Job, scratch: Path) -> list[str]:
-    job.ccache_log.touch()
     return confinement.confined(
         command,
         readable=(job.tree, job.ccache_directory, job.fragment),
-        writable=(job.build_directory, job.log_directory, scratch),
+        writable=(*job.writable, scratch),
         directory=job.log_directory,
     )
 
@@ -195,7 +199,7 @@ def _confined(command: list[str], job: Job, scratch: Path) -> list[str]:
 def _command(job: Job, targets: tuple[str, ...]) -> list[str]:
     constants = [f"--environment={name}={value}" for name, value in _CONSTANTS.items()]
     return [
-        *(sys.executable, "-m", "tuxmake", "--color=never", "--verbose", "--fail-fast"),
+        *(sys.executable, "-P", "-m", "tuxmake", "--color=never", "--verbose", "--fail-fast"),
         f"--directory={job.tree}",
         f"--build-dir={job.build_directory}",
         f"--output-dir={job.packed}",

@@ -74,7 +74,7 @@ def _either(operator: str, names: Sequence[str]) -> str:
 
 def review_command(tree: Path, options: Sequence[str]) -> tuple[str, ...]:
     """Return the command line of `rtgate review` for one patch set, with more options of its own."""
-    return (sys.executable, "-m", "rtgate", "review", "--forge", "gerrit", "--tree", str(tree), *options)
+    return (sys.executable, "-P", "-m", "rtgate", "review", "--forge", "gerrit", "--tree", str(tree), *options)
 
 
 @dataclass(slots=True)
