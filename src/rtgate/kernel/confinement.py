@@ -18,8 +18,10 @@ from rtgate.errors import BuildError
 
 _PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
 # What programs look up: names and formats. Whatever else is in /etc may be a secret of this user.
-_SETTINGS = ("alternatives", "ccache.conf", "debian_version", "group", "ld.so.cache", "localtime", "nsswitch.conf")
-_SETTINGS += ("os-release", "passwd", "ssl/openssl.cnf")
+_SETTINGS = (
+    *("alternatives", "ccache.conf", "debian_version", "group", "ld.so.cache", "localtime", "nsswitch.conf"),
+    *("os-release", "passwd", "ssl/openssl.cnf"),
+)
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "PYTHONUNBUFFERED", "CCACHE_DIR", "CCACHE_STATSLOG")
 
 
