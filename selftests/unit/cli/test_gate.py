@@ -496,7 +496,7 @@ class Builds:
         patch.setattr(source, "open_tree", _tree)
 
     @contextmanager
-    def _checkout(self, _: Path, reference: str, label: str, notice: object) -> Iterator[Tree]:
+    def _checkout(self, _: Path, reference: str, label: str, notice: object, **__: bool) -> Iterator[Tree]:
         self.held.append(label)
         yield _tree(Path("/c") / label / reference)
         self.held.remove(label)

@@ -124,3 +124,17 @@ def test_no_hook_of_a_commit_is_run(fake_tree: Path, git: Git, tmp_path: Path) -
     with checkout(fake_tree, "HEAD", "candidate"):
         pass
     assert not (tmp_path / "hostile").exists()
+
+
+def test_a_tree_that_is_not_kept_is_new_each_time_and_gone_afterwards(fake_tree: Path, git: Git) -> None:
+    """Whatever a build has written into it."""
+    for _ in range(2):
+        with checkout(fake_tree, "main", "untrusted", keep=False) as tree:
+            place = tree.path
+            assert not (place / "include" / "hostile.h").exists()
+            (place / "include").mkdir(exist_ok=True)
+            (place / "include" / "hostile.h").write_text("#error hostile\n")
+            (place / "Makefile").write_text("hostile:\n")
+        assert not any(place.iterdir())
+    with checkout(fake_tree, "main", "untrusted") as tree:
+        assert (tree.path / "Makefile").read_text() == (fake_tree / "Makefile").read_text()

@@ -65,6 +65,13 @@ def test_nothing_is_written_but_the_build(job: tuxmake.Job, tmp_path: Path) -> N
     assert said.count("Read-only file system") + said.count("nonexistent") == len(places)
 
 
+def test_a_copy_that_the_build_is_in_may_be_written(job: tuxmake.Job) -> None:
+    """As merge_config.sh of Kconfig does, whose temporary file lies beside the sources."""
+    inside = dataclasses.replace(job, build_directory=job.tree / "rtgate-build-fake")
+    _said(inside, f"mktemp {inside.tree}/.tmp.config.XXXXXXXXXX")
+    assert list(inside.tree.glob(".tmp.config.*"))
+
+
 def test_there_is_no_network(job: tuxmake.Job) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.5)

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 @contextmanager
 def checkout(
-    repository: Path, reference: str, label: str, notice: Callable[[str], None] = lambda _: None
+    repository: Path, reference: str, label: str, notice: Callable[[str], None] = lambda _: None, *, keep: bool = True
 ) -> Iterator[Tree]:
     """Yield `reference` of `repository` as a tree, which is the caller's alone until the block is left.
 
     Trees with one `label` (such as `baseline`) share a place: going from one commit to the next writes only the files
     that differ, so a build there stays incremental. Whoever wants another commit there waits, and is told so by
     `notice`: it would change the sources below a compiler that is reading them.
+
+    Without `keep` the tree is written anew and removed when the block is left, whatever was done to it.
 
     Raises:
         BuildError: the commit has files where rtgate builds.
@@ -49,11 +51,24 @@ def checkout(
     with waiting_lock(place.with_suffix(".lock"), f"builds the {label} of {repository}", notice):
         # Git's own lock, left by one that was killed: whoever lives waits for ours.
         place.with_suffix(".index.lock").unlink(missing_ok=True)
+        if not keep:
+            _empty(place)
         _empty_if_converted(git, place, commit, index)
         process.output([*git, "read-tree", "--reset", "-u", commit], environment=index)
         # Also files that somebody changed in the cache.
         process.output([*git, "checkout-index", "--all", "--force", "--index", "--quiet"], environment=index)
-        yield _tree(git, place, repository, commit)
+        try:
+            yield _tree(git, place, repository, commit)
+        finally:
+            if not keep:
+                _empty(place)
+
+
+def _empty(place: Path) -> None:
+    """Remove a tree, and what git knows of it."""
+    shutil.rmtree(place)
+    place.mkdir()
+    place.with_suffix(".index").unlink(missing_ok=True)
 
 
 def _refuse_build_directories(git: list[str], commit: str) -> None:
@@ -70,9 +85,7 @@ def _empty_if_converted(git: list[str], place: Path, commit: str, index: dict[st
         return
     names = ["--", ":(top,glob)**/.gitattributes"]
     if process.attempt([*git, "diff-index", "--cached", "--quiet", commit, *names], environment=index).returncode:
-        shutil.rmtree(place)
-        place.mkdir()
-        place.with_suffix(".index").unlink()
+        _empty(place)
 
 
 def _tree(git: list[str], place: Path, repository: Path, commit: str) -> Tree:

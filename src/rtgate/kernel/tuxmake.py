@@ -188,10 +188,12 @@ def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None
 
 
 def _confined(command: list[str], job: Job, scratch: Path) -> list[str]:
+    # Scripts of Kconfig write beside the sources. A tree that the build directory is in is a copy, made for this build.
+    copy = job.build_directory.is_relative_to(job.tree)
     return confinement.confined(
         command,
-        readable=(job.tree, job.ccache_directory, job.fragment),
-        writable=(*job.writable, scratch),
+        readable=(*(() if copy else (job.tree,)), job.ccache_directory, job.fragment),
+        writable=(*((job.tree,) if copy else ()), *job.writable, scratch),
         directory=job.log_directory,
     )
 

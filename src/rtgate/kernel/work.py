@@ -116,7 +116,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
     toolchain = tuxmake.toolchain(description.arch)
     asked = description.asked(tree.version)
     place = _build_directory(description, tree, trusted=options.trusted)
-    log_directory = place.with_name(f"{place.name}.log")
+    log_directory = _log_directory(place, tree, trusted=options.trusted)
     return Work(
         description=description,
         source=source,
@@ -135,7 +135,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             trusted=options.trusted,
         ),
         toolchain=toolchain,
-        inputs=_inputs(description, tree, asked, toolchain),
+        inputs=_inputs(description, tree, asked, toolchain, trusted=options.trusted),
     )
 
 
@@ -152,12 +152,21 @@ def _build_directory(description: BuildDescription, tree: Tree, *, trusted: bool
     return site.cache().absolute() / "builds" / f"{name}-{short_hash(str(tree.path))}"
 
 
+def _log_directory(place: Path, tree: Tree, *, trusted: bool) -> Path:
+    """Return where logs go: not into a tree that a build in confinement may write, and that goes with it."""
+    if trusted:
+        return place.with_name(f"{place.name}.log")
+    return site.cache().absolute() / "builds" / f"{place.name}-{short_hash(str(tree.path))}.log"
+
+
 def short_hash(text: str) -> str:
     """Return a hash short enough for a file name."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _inputs(description: BuildDescription, tree: Tree, asked: dict[str, Option], toolchain: str) -> str:
+def _inputs(
+    description: BuildDescription, tree: Tree, asked: dict[str, Option], toolchain: str, *, trusted: bool
+) -> str:
     inputs = {
         "recipe": RECIPE,
         "name": description.name,
@@ -171,4 +180,8 @@ def _inputs(description: BuildDescription, tree: Tree, asked: dict[str, Option],
         "toolchain": toolchain,
         "tuxmake": tuxmake.recipe(),
     }
+    if not trusted:
+        # A kernel notes what it finds on the machine (a Rust compiler below a home, for one), and in confinement there
+        # is less of it.
+        inputs["confined"] = True
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()

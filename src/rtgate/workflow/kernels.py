@@ -74,7 +74,8 @@ def build_commit(build: str, repository: Path, commit: str, label: str, *, trust
         BuildError, ConfigError, InfrastructureError: as `kernel.build.build` and `checkout`.
     """
     name = find_description(build).name
-    with step(f"building {name} ({label})"), checkout(repository, commit, label, say) as tree:
+    place = label if trusted else "untrusted"
+    with step(f"building {name} ({label})"), checkout(repository, commit, place, say, keep=trusted) as tree:
         description, directory = find_description(build), Path("build") / name
         with shown(name, quiet=False) as listener:
             options = kernel_build.Options(trusted=trusted, listener=listener)
@@ -86,7 +87,8 @@ class CommitBuilds:
     """Builds of a clone's commits.
 
     Attributes:
-        trusted: whether somebody has read what is proposed; the target branch always is.
+        trusted: whether somebody has read what is proposed. If not, both kernels are built in confinement: what is
+            compared is built alike.
     """
 
     tree: Path
@@ -94,7 +96,7 @@ class CommitBuilds:
 
     def base(self, build: str, commit: str) -> Path:
         """Build a commit of the target branch. Raises as `build_commit`."""
-        return build_commit(build, self.tree, commit, "base")
+        return build_commit(build, self.tree, commit, "base", trusted=self.trusted)
 
     def candidate(self, build: str, commit: str) -> Path:
         """Build what is proposed. Raises as `build_commit`."""
