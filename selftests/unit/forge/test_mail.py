@@ -147,3 +147,23 @@ def test_a_header_cannot_add_headers_to_the_reply(repository: Repository) -> Non
 def test_no_mail_is_too_hostile_to_be_read(raw: bytes) -> None:
     found = _mail(raw)
     assert found is None or found.version >= 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("From: ", "From: =?utf-8?q?a=0ABcc=3A_evil=40x=2Ey?= <a@b.c>\nX-From: "),
+        ("From: ", "From: <\nX-From: "),
+        ("Message-Id: ", "Message-ID: <>\nX-Id: "),
+        ("MIME-Version", "Content-Type: text/plain; charset=klingon\nMIME-Version"),
+    ],
+)
+def test_a_header_that_cannot_be_read_does_not_take_the_reply_away(
+    repository: Repository, before: str, after: str
+) -> None:
+    text = _mails(repository).replace("Message-ID", "Message-Id").replace(f"\n{before}", f"\n{after}")
+    assert after in text
+    series = _series(repository, text, base="")
+    series._named_base()
+    series.publish(ANSWER)
+    assert "\nBcc" not in series.reply.read_text()

@@ -156,15 +156,23 @@ def _subject(message: EmailMessage) -> str:
 
 def _header(message: EmailMessage, name: str) -> str:
     """Return a header in one line; empty where there is none, or one that cannot be read."""
-    return " ".join(str(message.get(name) or "").split())
+    return " ".join(str(_parsed(message, name) or "").split())
 
 
 def _addresses(message: EmailMessage, name: str) -> str:
     """Return the addresses of a header; what has no address in it is left out, as it may be anything."""
-    header = message.get(name)
-    return ", ".join(str(one) for one in getattr(header, "addresses", ()) if one.addr_spec and "@" in one.addr_spec)
+    found = (one for one in getattr(_parsed(message, name), "addresses", ()) if one.addr_spec and "@" in one.addr_spec)
+    return ", ".join(" ".join(str(one).split()) for one in found)  # an encoded name may have ends of lines
+
+
+def _parsed(message: EmailMessage, name: str) -> object:
+    try:
+        return message.get(name)
+    except Exception:  # noqa: BLE001 - of headers that are wrong Python's parser raises whatever happens in it
+        return None
 
 
 def _text(message: EmailMessage) -> str:
     body = message.get_body(("plain",))
-    return "" if body is None else str(body.get_content())
+    payload = None if body is None else body.get_payload(decode=True)
+    return payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
