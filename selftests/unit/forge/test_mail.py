@@ -167,3 +167,14 @@ def test_a_header_that_cannot_be_read_does_not_take_the_reply_away(
     series._named_base()
     series.publish(ANSWER)
     assert "\nBcc" not in series.reply.read_text()
+
+
+@pytest.mark.parametrize(("header", "wrong"), [("Date", "garbage"), ("From", "<>")])
+def test_an_author_whom_git_does_not_take_is_a_mistake_of_the_mail(
+    repository: Repository, header: str, wrong: str
+) -> None:
+    lines = (
+        f"{header}: {wrong}" if line.startswith(f"{header}: ") else line for line in _mails(repository).split("\n")
+    )
+    with pytest.raises(ConfigError, match="makes no commit, see its From and Date"):
+        _series(repository, "\n".join(lines)).merge_request()

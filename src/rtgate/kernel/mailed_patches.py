@@ -52,12 +52,16 @@ def _applied(tree: Path, parent: str, mail: Path, work: Path, index: Mapping[str
     author = {
         "GIT_AUTHOR_NAME": about.get("Author", ""),
         "GIT_AUTHOR_EMAIL": about.get("Email", ""),
-        "GIT_AUTHOR_DATE": about.get("Date", ""),
+        # Without one git would take the present time, and no two machines would make the same commit.
+        "GIT_AUTHOR_DATE": about.get("Date") or COMMITTER["GIT_COMMITTER_DATE"],
     }
     body = message.read_text(encoding="utf-8", errors="replace").strip()
     (work / "commit").write_text("\n\n".join(filter(None, (subject, body))) + "\n", encoding="utf-8")
     argv = [*git(tree), "commit-tree", made, "-p", parent, "-F", str(work / "commit")]
-    return process.output(argv, environment={**COMMITTER, **author}).strip()
+    done = process.attempt(argv, environment={**COMMITTER, **author})
+    if done.returncode:
+        raise ConfigError(f"the mail {subject!r} makes no commit, see its From and Date: {done.stderr.strip()[:200]}")
+    return done.stdout.strip()
 
 
 def _fields(text: str) -> Mapping[str, str]:
