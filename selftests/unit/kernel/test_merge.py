@@ -142,3 +142,19 @@ def test_after_a_rebase_by_the_forge_the_last_commit_is_the_candidate(repository
     assert (found.candidate, found.head) == (head, head)
     with pytest.raises(ConfigError, match="nothing to review"):
         merged_by_forge(repository.place, head, base)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_attributes_that_are_checked_out_do_not_merge(repository: Repository, tmp_path: Path, linked: bool) -> None:
+    """A merge request would merge here that conflicts wherever the forge merges it."""
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two\n", ".gitattributes": "*.c merge=union\n"})
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("theirs", **{"kernel/time.c": "three\n"})
+    tree = tmp_path / "linked" if linked else repository.place
+    if linked:
+        repository.git("worktree", "add", "--quiet", str(tree), "mine")
+    else:
+        repository.git("checkout", "--quiet", "mine")
+    with pytest.raises(ConflictError, match=r"conflicts in kernel/time\.c"):
+        merged(tree, "main", "mine")

@@ -66,7 +66,11 @@ def merged(tree: Path, base: str, head: str) -> Commits:
     subject = subject_of(tree, head)
     if _is_ancestor(tree, base, head):
         return Commits(base=base, head=head, candidate=head, subject=subject)
-    done = process.attempt([*git(tree), "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", base, head])
+    # In the repository itself: in a work tree git takes the attributes of what is checked out there.
+    inside = Path(process.output([*git(tree), "rev-parse", "--absolute-git-dir"]).removesuffix("\n"))
+    done = process.attempt(
+        [*git(inside), "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", base, head]
+    )
     if done.returncode == 1:
         files = sorted(set(done.stdout.split("\0")[1:]) - {""})
         shown = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
