@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -144,3 +146,16 @@ def test_a_mistake_is_said_with_its_place(tmp_path: Path, old: str, new: str, me
         read(path)
     assert message in str(raised.value)
     assert str(raised.value).startswith(f"{path}:")
+
+
+@pytest.mark.parametrize(("kind", "bound"), [(Kind.LIMIT, "limit"), (Kind.REGRESSION, "baseline")])
+def test_a_rate_that_breaks_down_is_not_waived(
+    waivers: tuple[Waiver, ...], kind: Kind, bound: Literal["limit", "baseline"]
+) -> None:
+    """`largest` would allow every rate below it, down to nothing."""
+    waiver = replace(waivers[0], largest=Quantity.parse("200 virtual MB/s"))
+    least = Figure(Quantity.parse("240 virtual MB/s"), "")
+    verdict = replace(_failed("1 virtual MB/s", kind), **{bound: least})
+    found = _waive(verdict, (waiver,))
+    assert (found.status, found.kind) == (Status.FAIL, kind)
+    assert "and this one is too small" in found.sentence

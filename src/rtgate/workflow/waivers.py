@@ -62,9 +62,12 @@ class Waiver:
         return version is not None and version in self.kernels
 
     def allows(self, verdict: Verdict) -> bool:
-        """Return whether the figure of a verdict is within the waiver; one without a figure never is."""
+        """Return whether the figure of a verdict is within the waiver; one without a figure never is.
+
+        Nor is one that failed because it is too small, such as a rate: `largest` does not bound it.
+        """
         value = verdict.value.quantity if verdict.value else None
-        if value is None or value.unit.dimension != self.largest.unit.dimension:
+        if value is None or _is_too_small(verdict) or value.unit.dimension != self.largest.unit.dimension:
             return False
         return value.to(self.largest.unit).value <= self.largest.value
 
@@ -145,13 +148,24 @@ def _waived(verdict: Verdict, waivers: Sequence[Waiver], today: datetime.date) -
         if today <= waiver.expires and waiver.allows(verdict):
             told = f"waived ({waiver.reason}; {waiver.origin}): {first}{newline}{rest}"
             return replace(verdict, status=Status.DONE, kind=Kind.WAIVED, sentence=told)
-    why = "; ".join(_refusal(waiver, today) for waiver in waivers)
+    why = "; ".join(_refusal(waiver, verdict, today) for waiver in waivers)
     return replace(verdict, sentence=f"{first}; {why}{newline}{rest}")
 
 
-def _refusal(waiver: Waiver, today: datetime.date) -> str:
+def _is_too_small(verdict: Verdict) -> bool:
+    """Return whether a figure failed by being below its limit, or below what the baseline had."""
+    bound = verdict.baseline if verdict.kind is Kind.REGRESSION else verdict.limit
+    if bound is None or bound.quantity is None or verdict.value is None or verdict.value.quantity is None:
+        return False
+    value, least = verdict.value.quantity, bound.quantity
+    return value.unit.dimension == least.unit.dimension and value.to(least.unit).value < least.value
+
+
+def _refusal(waiver: Waiver, verdict: Verdict, today: datetime.date) -> str:
     if today > waiver.expires:
         return f"its waiver has expired ({waiver.origin})"
+    if _is_too_small(verdict):
+        return f"its waiver is for figures that are too large, and this one is too small ({waiver.origin})"
     return f"its waiver allows no more than {waiver.largest} ({waiver.origin})"
 
 
