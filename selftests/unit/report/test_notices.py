@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import time
 
 import pytest
 
-from rtgate.report import notices
+from rtgate.report import build_progress, notices
 from rtgate.report.notices import reminder, say, silence, spoken, step
 
 
@@ -60,3 +62,22 @@ def test_nobody_is_reminded_of_what_was_just_said(
             say("a boot")
             time.sleep(0.1)
     assert set(capsys.readouterr().err.splitlines()) == {"rtgate: a boot"}
+
+
+def test_what_is_said_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    """The subject of a merge request's commit is said, and whoever pushes one writes it."""
+    say("candidate 1: \x1b[2K\x1b]0;title\x07timers: be tidy\x9b1A")
+    assert capsys.readouterr().err == "rtgate: candidate 1: timers: be tidy\n"
+
+
+def test_a_build_s_progress_is_neither_markup_nor_moves_a_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Makefile says what it makes, and may say anything."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    with build_progress.shown("virt-arm64", quiet=False) as listener:
+        listener.progress(1, 2, "[/hostile]\x1b]0;title\x07.o")
+        time.sleep(0.3)
+    assert "[/hostile]" in shown.getvalue()
+    assert "\x1b]0;" not in shown.getvalue()

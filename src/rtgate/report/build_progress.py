@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rtgate.kernel.build import Listener
 from rtgate.report.notices import heard, reminder, silence
 from rtgate.report.progress import estimate
+from rtgate.report.text import plain
 
 
 @contextmanager
@@ -33,17 +34,17 @@ def shown(name: str, *, quiet: bool) -> Iterator[Listener]:
 @contextmanager
 def _bar(name: str, console: Console) -> Iterator[Listener]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    left = (TextColumn("{task.fields[left]}"), TextColumn("{task.fields[file]}"))
+    left = (TextColumn("{task.fields[left]}"), TextColumn("{task.fields[file]}", markup=False))
     with silence(), Progress(*columns, *left, console=console, transient=True) as bar:
         task = bar.add_task(name, total=None, file="", left="")
         began = time.monotonic()
 
         def progress(done: int, total: int | None, file: str) -> None:
             left = "" if total is None else estimate(time.monotonic() - began, done, total)
-            bar.update(task, completed=done, total=total, file=file, left=left)
+            bar.update(task, completed=done, total=total, file=plain(file), left=left)
 
         def notice(text: str) -> None:
-            bar.print(text, markup=False, soft_wrap=True)
+            bar.print(plain(text), markup=False, soft_wrap=True)
 
         yield Listener(notice, progress)
 
@@ -75,4 +76,4 @@ class _Lines:
         return f"{text} ... {time.monotonic() - began:.0f} s"
 
     def line(self, text: str) -> None:
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._console.print(plain(text), markup=False, soft_wrap=True)

@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
+from rtgate.report.text import plain
+
 SILENCE_S = 2.5
 
 
 def _print(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    # Subjects of commits and what a board or a build printed are in it, which may hold terminal escapes.
+    print(plain(text), file=sys.stderr, flush=True)
     heard()
 
 
