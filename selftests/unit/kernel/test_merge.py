@@ -102,9 +102,19 @@ def test_a_commit_that_is_not_there_is_said(repository: Repository, name: str) -
         commit_of(repository.place, name)
 
 
-def test_a_directory_of_a_commit_is_written_elsewhere_without_links(repository: Repository, tmp_path: Path) -> None:
-    (repository.place / ".rtgate").mkdir()
-    (repository.place / ".rtgate" / "passwords").symlink_to("/etc/passwd")
+@pytest.mark.parametrize(("name", "target"), [(".rtgate/thresholds.yaml", "/etc/passwd"), (".rtgate", "ci")])
+def test_a_link_in_a_directory_is_not_passed_over(
+    repository: Repository, tmp_path: Path, name: str, target: str
+) -> None:
+    """Without the file that it stands for the shipped limits would be judged by, and nobody would notice."""
+    (repository.place / name).parent.mkdir(exist_ok=True)
+    (repository.place / name).symlink_to(target)
+    commit = repository.commit("link")
+    with pytest.raises(ConfigError, match=f"{commit[:12]}:{name} is "):
+        export(repository.place, commit, ".rtgate", tmp_path / "exported")
+
+
+def test_a_directory_of_a_commit_is_written_elsewhere(repository: Repository, tmp_path: Path) -> None:
     text = {".rtgate/policy.yaml": "screen: []\n", ".rtgate/tests/latency/test_a.py": "ä\n"}
     commit = repository.commit("policy", **text)
     repository.commit("another", **{".rtgate/policy.yaml": "no longer\n"})

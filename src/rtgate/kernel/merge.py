@@ -127,19 +127,25 @@ def changed_files(tree: Path, commits: Commits, directory: str) -> Sequence[str]
 
 
 def export(tree: Path, commit: str, directory: str, place: Path) -> bool:
-    """Write a directory of a commit below `place`; return whether the commit has it. Links are left out.
+    """Write a directory of a commit below `place`; return whether the commit has it.
 
-    Raises InfrastructureError: git fails.
+    Raises:
+        ConfigError: there is a link or a submodule in it, or it is one itself: what it leads to is not in this commit.
+        InfrastructureError: git fails.
     """
+    itself = process.output([*git(tree), "ls-tree", "-z", "--full-tree", commit, "--", directory])
+    if itself and itself.split()[1] != "tree":
+        raise ConfigError(f"{commit[:12]}:{directory} is not a directory (a link, a submodule?): put one there")
     listed = process.output([*git(tree), "ls-tree", "-r", "-z", "--full-tree", commit, "--", f"{directory}/"])
     for entry in filter(None, listed.split("\0")):
         about, _, name = entry.partition("\t")
         mode, kind, blob = about.split()
-        if kind == "blob" and mode != "120000":
-            path = place / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(process.output([*git(tree), "cat-file", "blob", blob]), encoding="utf-8")
-            path.chmod(0o755 if mode == "100755" else 0o644)
+        if kind != "blob" or mode == "120000":
+            raise ConfigError(f"{commit[:12]}:{name} is a link or a submodule: put the file itself there")
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(process.output([*git(tree), "cat-file", "blob", blob]), encoding="utf-8")
+        path.chmod(0o755 if mode == "100755" else 0o644)
     return bool(listed)
 
 
