@@ -12,7 +12,7 @@ from selftests.unit.cli.conftest import Lab, _forget_qemu, lab
 from selftests.unit.kernel.test_merge import Repository
 
 from rtgate.cli import main
-from rtgate.errors import BuildError
+from rtgate.errors import BuildError, ConfigError
 from rtgate.report import html
 from rtgate.workflow import kernels
 
@@ -46,6 +46,8 @@ class Builds:
         text = self._repository.git("show", f"{commit}:kernel/time.c")
         if text in ("broken", f"broken in {build}"):
             raise BuildError("kernel/time.c:12: error: expected ';'\n  make: *** /merge")
+        if text == f"no tree for {build}":
+            raise ConfigError("it is no kernel tree: it has no Kconfig")
         directory = self._lab.kernel.with_name(f"kernel-{text}")
         directory.mkdir(exist_ok=True)
         (directory / "Image").write_bytes((self._lab.kernel / "Image").read_bytes() + text.encode())
@@ -255,3 +257,76 @@ def test_what_nobody_has_read_is_built_in_confinement_and_its_baseline_alike(
     repository.commit("be broken", **{"kernel/time.c": "broken"})
     assert _review("--untrusted") == 1
     assert builds.trusted == [False, False]
+
+
+@pytest.mark.parametrize("name", ["report/verdict.json", "build/x/build.json", "cache/boots/x.gz", "cache"])
+def test_files_of_the_clone_are_not_taken_for_what_rtgate_keeps(
+    repository: Repository,
+    builds: Builds,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In a pipeline the current directory is the merge request's, and it may have planted boots or a slow baseline."""
+    monkeypatch.setenv("RTGATE_CACHE", str(repository.place / "cache"))
+    monkeypatch.chdir(repository.place)
+    repository.branch("mine")
+    repository.commit("plant", **{"kernel/time.c": "two", name: "{}"})
+    assert main.main(["review", "--base", "main", "--head", "mine"]) == 2
+    assert f"the clone has {name!r}" in capsys.readouterr().err
+    assert builds.made == []
+
+
+@pytest.mark.parametrize("more", ["", "builds: [virt-arm64-generic]\n"])
+def test_a_merge_request_that_is_no_kernel_any_more_is_its_author_s_to_mend(
+    repository: Repository, builds: Builds, more: str
+) -> None:
+    """What was built before and cannot be built now is not a mistake of whoever maintains the pipeline."""
+    repository.commit("more", **{".rtgate/policy.yaml": POLICY + more, "README": "0"})
+    repository.branch("mine")
+    repository.commit("first", README="1")
+    build = "virt-arm64-generic" if more else "virt-arm64-preempt_rt"
+    repository.commit("remove Kconfig", **{"kernel/time.c": f"no tree for {build}"})
+    assert _review() == 1
+    _, markdown, _ = _left()
+    assert "it is no kernel tree" in markdown
+
+
+@pytest.mark.parametrize(("before", "code"), [("one\n", 1), ("broken in virt-arm64-generic", 3)])
+def test_a_kernel_that_cannot_be_built_for_a_board_is_answered(
+    repository: Repository, builds: Builds, before: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RTGATE_LAVA_URL", "http://lava.invalid")
+    monkeypatch.setenv("RTGATE_LAVA_TOKEN", "0123456789abcdef")
+    board = "boards:\n  - {board: lab-virt-arm64, build: virt-arm64-generic, cases: all}\n"
+    repository.commit("a board", **{".rtgate/policy.yaml": POLICY + board, "kernel/time.c": before})
+    repository.branch("mine")
+    repository.commit("break it", **{"kernel/time.c": "broken in virt-arm64-generic", "README": "1"})
+    assert _review() == code
+    verdict, markdown, _ = _left()
+    (found,) = (one for one in verdict["verdicts"] if one["kind"] == "build")
+    assert (found["status"], found["board"]) == ("FAIL" if code == 1 else "MISS", "lab-virt-arm64")
+    assert "kernel/time.c:12: error" in markdown
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [("budget: 5 min", "the boots of lab-virt-arm64 alone take"), ("suites: [latenci]", "unknown suite 'latenci'")],
+)
+def test_a_board_of_the_policy_that_cannot_work_is_said_before_anything_is_built(
+    repository: Repository,
+    builds: Builds,
+    keys: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("RTGATE_LAVA_URL", "http://lava.invalid")
+    monkeypatch.setenv("RTGATE_LAVA_TOKEN", "0123456789abcdef")
+    board = f"boards:\n  - {{board: lab-virt-arm64, build: virt-arm64-generic, {keys}}}\n"
+    repository.commit("a board", **{".rtgate/policy.yaml": POLICY + board})
+    repository.branch("mine")
+    repository.commit("be tidy", **{"kernel/time.c": "two"})
+    assert _review() == 2
+    assert message in capsys.readouterr().err
+    assert builds.made == []

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,6 +148,20 @@ def export(tree: Path, commit: str, directory: str, place: Path) -> bool:
         path.write_text(process.output([*git(tree), "cat-file", "blob", blob]), encoding="utf-8")
         path.chmod(0o755 if mode == "100755" else 0o644)
     return bool(listed)
+
+
+def tracked_file(tree: Path, place: Path) -> str:
+    """Return a file of the clone's work tree that is `place`, or a link on the way to it, or below it; else nothing."""
+    top = process.attempt([*git(tree), "rev-parse", "--show-toplevel"])
+    if top.returncode != 0:
+        return ""  # a bare repository
+    root = Path(top.stdout.removesuffix("\n"))
+    parents = (Path(os.path.realpath(path.parent), path.name) for path in (place.absolute(), *place.absolute().parents))
+    own = [str(path.relative_to(root)) for path in parents if path != root and path.is_relative_to(root)]
+    if not own:
+        return ""
+    names = process.output([*git(root), "ls-files", "-z"]).split("\0")
+    return next((name for name in names if name in own or name.startswith(f"{own[0]}/")), "")
 
 
 def git(tree: Path) -> list[str]:

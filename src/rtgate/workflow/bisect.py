@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtgate.errors import BuildError, InfrastructureError
+from rtgate.errors import BuildError, ChangedError, ConfigError, InfrastructureError
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.merge import Commits, merged, series, subject_of
 from rtgate.report.notices import say, step
@@ -70,7 +70,7 @@ def bisect(
     say(f"bisecting {len(found)} commits for {verdict.case or 'the build'} on {screen.board}")
     try:
         number, gates = first_bad(len(found), lambda index: attempt.fails(found[index]))
-    except InfrastructureError as error:
+    except (ConfigError, InfrastructureError, ChangedError) as error:  # the answer stands without it
         say(f"not bisected: {error}")
         return None
     commit = found[number]
@@ -103,7 +103,7 @@ class _Attempt:
             try:
                 candidate = merged(self.builds.tree, self.base, commit).candidate
                 kernel = self.builds.candidate(self.screen.build, candidate)
-            except BuildError:
+            except (BuildError, ConfigError):
                 return True
             return self.verdict.kind is not Kind.BUILD and self._is_worse(commit, kernel)
 

@@ -21,6 +21,9 @@ from rtgate.kernel.source import Tree
 from rtgate.report.build_progress import shown
 from rtgate.report.notices import say, step
 
+BUILDS = Path("build")
+"""Where builds are left, seen from where rtgate is called."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
@@ -76,7 +79,7 @@ def build_commit(build: str, repository: Path, commit: str, label: str, *, trust
     name = find_description(build).name
     place = label if trusted else "untrusted"
     with step(f"building {name} ({label})"), checkout(repository, commit, place, say, keep=trusted) as tree:
-        description, directory = find_description(build), Path("build") / name
+        description, directory = find_description(build), BUILDS / name
         with shown(name, quiet=False) as listener:
             options = kernel_build.Options(trusted=trusted, listener=listener)
             return kernel_build.build_by_content(description, tree, directory, options).directory
@@ -107,7 +110,7 @@ def _built(sources: Sources, board: Board, arm: ArmName) -> Path:
     description = sources.description(board)
     patches = sources.patches if arm is ArmName.CANDIDATE else None
     marks = [patches.resolve().name] if patches else []
-    directory = Path("build") / "-".join([description.name, *marks])
+    directory = BUILDS / "-".join([description.name, *marks])
     # Only the default build has one content in all gates of one release of rtgate.
     own = sources.tree is not None or patches is not None
     title = f"building {description.name}" + (f" ({arm.value})" if sources.base else "")

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rtgate import files
-from rtgate.errors import InfrastructureError
+from rtgate import files, site
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.kernel.merge import Commits, ConflictError, changed_files, export, merged, merged_by_forge
+from rtgate.kernel.merge import Commits, ConflictError, changed_files, export, merged, merged_by_forge, tracked_file
 from rtgate.records import record as records_file
 from rtgate.report.note import About, note
 from rtgate.report.note_markdown import as_markdown
@@ -25,7 +25,7 @@ from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate, tell_placebos
 from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
-from rtgate.workflow.kernels import CommitBuilds
+from rtgate.workflow.kernels import BUILDS, CommitBuilds
 from rtgate.workflow.policy import Policy, Screen, read_policy
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.review_boards import BoardsRequest, OnBoards, check_lab, measure_on_boards
@@ -73,6 +73,7 @@ def review(request: ReviewRequest) -> Answer:
         InfrastructureError: git fails, or the directory cannot be written.
     """
     output = request.output
+    _check_places(request.tree, (output, site.cache(), BUILDS))
     check_ours(output)
     with locked(output):
         files.require_free_space(output)
@@ -86,6 +87,20 @@ def review(request: ReviewRequest) -> Answer:
             others = [*_screened(request, commits, policy), *build_alone(request.builds, policy.builds, commits)]
             on_boards = _on_boards(request, commits, policy, others)
             return _concluded(request, commits, policy, on_boards)
+
+
+def _check_places(tree: Path, places: Sequence[Path]) -> None:
+    """Refuse to keep anything where the clone has files: a merge request may have put them there to be taken for ours.
+
+    Raises ConfigError.
+    """
+    for place in places:
+        name = tracked_file(tree, place)
+        if name:
+            raise ConfigError(
+                f"the clone has {name!r}, where rtgate keeps its own ({place}): if the merge request adds it, it must "
+                "not; else name another directory (-o, RTGATE_CACHE), or call rtgate in another one"
+            )
 
 
 def _commits(request: ReviewRequest) -> Commits:

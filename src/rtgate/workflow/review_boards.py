@@ -27,7 +27,7 @@ from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.lab_jobs import REVIEW, cancel_former
-from rtgate.workflow.policy import LabBoard
+from rtgate.workflow.policy import FILE, LabBoard
 from rtgate.workflow.review_builds import build_both
 from rtgate.workflow.sequential import looks_of
 from rtgate.workflow.submission import Submission, prepared
@@ -57,6 +57,13 @@ def check_lab(entries: Sequence[LabBoard]) -> None:
             f"the policy names boards of a lab ({', '.join(one.board for one in entries)}), and there is no token for "
             f"{access().url}: set {URL} and {TOKEN_FILE}"
         )
+    for entry in entries:
+        suites.directories(entry.suites)
+        booting = _wish(entry).booting
+        if not entry.all_cases and entry.budget <= booting:
+            raise ConfigError(
+                f"{FILE}: the boots of {entry.board} alone take {booting:.0f} min: give it a larger budget"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,32 +107,37 @@ def measure_on_boards(request: BoardsRequest, screened: Sequence[Verdict]) -> On
         if not cases:
             say(f"{entry.board}: the screen leaves nothing to measure")
             continue
-        done.cases[entry.board] = [case.name for case in cases]
         try:
+            both = build_both(request.builds, entry.build, request.commits, entry.board)
+            if isinstance(both, Verdict):
+                done.verdicts.append(both)
+                continue
+            done.cases[entry.board] = [case.name for case in cases]
             if request.merge_request:
                 cancel_former(Lava(access(), told=say), request.merge_request)
-            done.verdicts += _measured(request, entry, cases)
+            done.verdicts += _measured(request, entry, cases, both)
         except InfrastructureError as error:
             done.verdicts.append(_lab(entry.board, f"not measured: {error}"))
     return done
 
 
+def _wish(entry: LabBoard) -> Wish:
+    return Wish(profile=entry.profile, suites=entry.suites, pairs=_LOOKS[0][0], budget=entry.budget)
+
+
 def _cases(entry: LabBoard, screened: Sequence[Verdict]) -> tuple[Case, ...]:
     if entry.all_cases:
         return suites.cases(entry.suites, entry.profile, "default")
-    pairs = _LOOKS[0][0]
-    wish = Wish(profile=entry.profile, suites=entry.suites, pairs=pairs, budget=entry.budget)
-    selection = select_cases(screened, wish)
+    selection = select_cases(screened, _wish(entry))
     left_out = len(selection.choices) - len(selection.cases)
     more = f", {left_out} more do not fit its budget of {entry.budget:.0f} min" if left_out else ""
     say(f"{entry.board} measures {', '.join(case.name for case in selection.cases) or 'nothing'}{more}")
     return selection.cases
 
 
-def _measured(request: BoardsRequest, entry: LabBoard, cases: tuple[Case, ...]) -> list[Verdict]:
-    both = build_both(request.builds, entry.build, request.commits, entry.board)
-    if isinstance(both, Verdict):
-        return [both]
+def _measured(
+    request: BoardsRequest, entry: LabBoard, cases: tuple[Case, ...], both: Mapping[str, Path]
+) -> list[Verdict]:
     origin = (f"{REVIEW}={request.merge_request}",) if request.merge_request else ()
     submission = Submission(
         board=boards.board(entry.board),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rtgate.errors import BuildError
+from rtgate.errors import BuildError, ConfigError, RtgateError
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.merge import Commits
 from rtgate.report.notices import say
@@ -25,7 +25,7 @@ def build_both(builds: CommitBuilds, build: str, commits: Commits, board: str) -
         return build_verdict(board, Status.MISS, f"the baseline cannot be built: {error}")
     try:
         return {"baseline": baseline, "candidate": builds.candidate(build, commits.candidate)}
-    except BuildError as error:
+    except (BuildError, ConfigError) as error:  # not a kernel tree, for one: the baseline was
         return build_verdict(board, Status.FAIL, str(error))
 
 
@@ -34,11 +34,11 @@ def build_alone(builds: CommitBuilds, names: Sequence[str], commits: Commits) ->
     for name in names:
         try:
             builds.candidate(name, commits.candidate)
-        except BuildError as error:
+        except (BuildError, ConfigError) as error:
             yield _blamed(builds, name, commits, error)
 
 
-def _blamed(builds: CommitBuilds, name: str, commits: Commits, error: BuildError) -> Verdict:
+def _blamed(builds: CommitBuilds, name: str, commits: Commits, error: RtgateError) -> Verdict:
     try:
         builds.base(name, commits.base)
     except BuildError:
