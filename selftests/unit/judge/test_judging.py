@@ -715,3 +715,28 @@ def test_wake_ups_lost_on_virtual_time_are_the_kernel_s() -> None:
     made = _on_host_time_losing(9100, 900)
     virtual = replace(made, environment=replace(made.environment, time=TimeBase.VIRTUAL))
     assert not [one for one in _judge([virtual]) if one.kind is Kind.LAB]
+
+
+def _looked_late(measured: Record) -> Record:
+    """Return a boot whose measuring threads had ended when page faults were looked at again."""
+    return evidence(measured, threads=[one for one in measured.evidence.threads if one.moment != "late"])
+
+
+@pytest.mark.parametrize(("late", "status"), [(0, Status.PASS), (2, Status.PASS), (3, Status.ERROR), (4, Status.ERROR)])
+def test_boots_that_looked_too_late_rest_on_the_others_of_the_case(late: int, status: Status) -> None:
+    boots = [record(seed=seed) for seed in range(1, 5)]
+    found = _judge([*map(_looked_late, boots[:late]), *boots[late:]], [maximum()])
+    assert worst(found) is status
+    if status is Status.ERROR:
+        (error,) = (one for one in found if one.status is Status.ERROR)
+        assert error.sentence.startswith(f"invalid measurement in {late} of 4 boots (page-faults): ")
+        assert all(one.status is not Status.PASS for one in found)
+
+
+def test_a_boot_that_looked_too_late_does_not_hide_page_faults_of_another() -> None:
+    threads = record().evidence.threads
+    faulting = [
+        replace(one, minor_faults=(one.minor_faults or 0) + 7) if one.moment == "late" else one for one in threads
+    ]
+    found = _judge([_looked_late(record()), evidence(record(seed=2), threads=faulting)], [maximum()])
+    assert worst(found) is Status.ERROR

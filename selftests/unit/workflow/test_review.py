@@ -173,6 +173,7 @@ def test_a_conflict_is_answered_without_building_anything(repository: Repository
     assert builds.made == []
     _, markdown, _ = _left()
     assert "conflicts in kernel/time.c: rebase it" in markdown
+    assert markdown.startswith("**FAIL: the kernel does not merge into its target branch**\n\n`mine`")
 
 
 def test_a_mistake_in_the_policy_is_said_with_its_place(

@@ -87,6 +87,7 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     if subject.missing and subject.records:
         sentence = f"{', '.join(subject.missing)} left no record: planned, and never carried out or lost"
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
+    findings += _unseen(subject)
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
     before = [one for one in subject.baseline if one.measured]
     if sound:
@@ -229,6 +230,17 @@ def _invalid(subject: Subject, record: Record) -> Iterator[tuple[Check, Finding]
             )
         else:
             yield check, _finding(Status.ERROR, Kind.VALIDITY, check.failure_in(record.boot), record.boot)
+
+
+def _unseen(subject: Subject) -> Iterator[Finding]:
+    """Yield a finding for each check that looked too late in more than half of the boots: the others cannot answer."""
+    boots = [record for record in subject.records if record.measured]
+    late = [check for record in boots for check in checks(record, subject.not_applicable) if check.unseen]
+    for name in dict.fromkeys(check.name for check in late):
+        mine = [check for check in late if check.name == name]
+        if 2 * len(mine) > len(boots):
+            sentence = f"in {len(mine)} of {len(boots)} boots ({name}): {mine[0].sentence}; measure for longer"
+            yield _finding(Status.ERROR, Kind.VALIDITY, f"invalid measurement {sentence}")
 
 
 def _guarantees(

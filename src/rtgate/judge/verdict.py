@@ -46,6 +46,7 @@ class Kind(Enum):
     INCONCLUSIVE = "inconclusive"
     FAULT = "kernel fault"
     FLAVOUR = "flavour"
+    MERGE = "merge"  # into the target branch
     BUILD = "build"
     BOOT = "boot"
     HANG = "hang"

@@ -46,6 +46,8 @@ def commit_of(tree: Path, reference: str) -> str:
     found = process.attempt(
         [*git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"]
     )
+    if found.returncode != 0 and process.attempt([*git(tree), "rev-parse", "--git-dir"]).returncode != 0:
+        raise ConfigError(f"{tree} is not a git repository: name the clone with --tree DIR")
     if found.returncode != 0:
         raise ConfigError(f"{tree} has no commit {reference!r} (a shallow clone? try: git fetch --unshallow)")
     return found.stdout.strip()

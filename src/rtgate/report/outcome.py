@@ -24,6 +24,7 @@ _OPEN = {
 
 _LIMITS = frozenset({Kind.LIMIT, Kind.SHARE, Kind.GUARANTEE})
 _DEATHS = {
+    Kind.MERGE: "does not merge into its target branch",
     Kind.BUILD: "cannot be built",
     Kind.BOOT: "does not boot",
     Kind.FAULT: "reports a fault of its own",

@@ -36,12 +36,14 @@ class Answer:
     Attributes:
         invalidates: what this failure takes away, if that is not what the check's failures do.
         follows: the check whose failure explains this one: where it failed too, this one is not applicable.
+        unseen: whether it does not apply because a look came too late: other boots of the case must answer instead.
     """
 
     held: CheckResult
     sentence: str
     invalidates: Invalidates | None = None
     follows: str = ""
+    unseen: bool = False
 
 
 def judged(problem: str, fine: str, invalidates: Invalidates | None = None) -> Answer:
@@ -109,6 +111,7 @@ class Check:
     held: CheckResult
     spoils: Invalidates
     sentence: str
+    unseen: bool = False
 
     def failure_in(self, boot: str) -> str:
         """Return the sentence of a check that failed, with the boot that it failed in."""

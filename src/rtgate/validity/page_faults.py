@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rtgate.board.boot import TimeBase
 from rtgate.records.evidence import Thread
@@ -55,6 +56,9 @@ def _unequal(record: Record, before: Sequence[Thread], after: Sequence[Thread]) 
     if record.environment.time == TimeBase.HOST:
         # A busy host looks late, when they have ended, and no figure is judged there.
         return not_applicable(unequal)
+    if before and not after and record.virtual_time:
+        # The same boot looks as late the next time: others of the case must answer for it (`judge.judging`).
+        return replace(not_applicable(f"{unequal}: the tool had ended"), unseen=True)
     return Answer(held=CheckResult.FAILED, sentence=f"{unequal}: measure again", follows=threads.CHECK.name)
 
 
@@ -62,7 +66,8 @@ CHECK = ValidityCheck(
     name="page-faults",
     holds="the tool locks its memory (`--mlockall`), and no measuring thread had a page fault from half to nine tenths "
     "of the run (`/proc/PID/task/*/stat`). Both looks saw equally many of these threads. On "
-    "host time a look that came too late makes the check not applicable",
+    "host time a look that came too late makes the check not applicable. On virtual time a tool may "
+    "have ended before the second look. Then the other boots of the case must be at least half of all",
     invalidates=Invalidates.GOOD_NEWS,
     judge=_judge,
 )

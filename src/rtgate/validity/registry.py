@@ -101,7 +101,7 @@ def _said(check: ValidityCheck, record: Record, failed: frozenset[str] | set[str
     answer = check.judge(record)
     held = CheckResult.NOT_APPLICABLE if answer.follows in failed else answer.held
     invalidates = answer.invalidates or check.invalidates
-    return Check(name=check.name, held=held, spoils=invalidates, sentence=answer.sentence)
+    return Check(name=check.name, held=held, spoils=invalidates, sentence=answer.sentence, unseen=answer.unseen)
 
 
 def not_applicable(board: Board) -> dict[str, str]:

@@ -14,7 +14,17 @@ from rtgate import files, site
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.kernel.merge import Commits, ConflictError, changed_files, export, merged, merged_by_forge, tracked_file
+from rtgate.kernel.merge import (
+    Commits,
+    ConflictError,
+    changed_files,
+    commit_of,
+    export,
+    merged,
+    merged_by_forge,
+    subject_of,
+    tracked_file,
+)
 from rtgate.records import record as records_file
 from rtgate.report.note import About, note
 from rtgate.report.note_markdown import as_markdown
@@ -182,10 +192,8 @@ def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boar
     ending = Ending(whole=judging.whole, allow_unjudged=policy.unproven, history=request.history)
     code = finish(output, judging.verdicts, ending)
     verdicts, _ = read_verdicts(output / "verdict.json", records)  # with what went wrong while reporting
-    guilty = bisect(request.builds, commits, policy, verdicts, output) if code == 1 else None
     about = replace(
         _about(request, commits),
-        first_bad=guilty.sentence if guilty else "",
         longer=tuple(
             f"{one.board} {one.case}: {one.explained.sentence}"
             for one in judging.subjects
@@ -193,19 +201,29 @@ def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boar
         ),
         remarks=tuple(unneeded(verdicts, load_waivers())),
     )
-    return _answer(output, about, verdicts, code)
+    answer = _answer(output, about, verdicts, code)  # before a bisection, which somebody may interrupt
+    guilty = bisect(request.builds, commits, policy, verdicts, output) if code == 1 else None
+    return _answer(output, replace(about, first_bad=guilty.sentence), verdicts, code) if guilty else answer
 
 
 def _conflict(request: ReviewRequest, sentence: str) -> Answer:
     """Answer a merge request that does not merge: nothing was built or measured."""
-    verdict = build_verdict("", Status.FAIL, sentence)
+    verdict = build_verdict("", Status.FAIL, sentence, Kind.MERGE)
     output, asked = request.output, request.merge_request
     (output / "records").mkdir(exist_ok=True)
     judging = judge_run(JudgingRequest(records=output / "records"))
     judging.verdicts.append(verdict)
     judging.write(output / "verdict.json", output / "records")
     code = finish(output, judging.verdicts, Ending(whole=True, page=False))
-    about = About(base=asked.base, candidate=asked.head, name=asked.name, title=asked.title, target=asked.target)
+    head = commit_of(request.tree, asked.head)
+    about = About(
+        base=commit_of(request.tree, asked.base),
+        candidate=head,
+        subject=subject_of(request.tree, head),
+        name=asked.name,
+        title=asked.title,
+        target=asked.target,
+    )
     return _answer(output, about, [verdict], code)
 
 

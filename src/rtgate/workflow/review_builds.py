@@ -46,7 +46,7 @@ def _blamed(builds: CommitBuilds, name: str, commits: Commits, error: RtgateErro
     return build_verdict("", Status.FAIL, f"{name}: {error}")
 
 
-def build_verdict(board: str, status: Status, sentence: str) -> Verdict:
+def build_verdict(board: str, status: Status, sentence: str, kind: Kind = Kind.BUILD) -> Verdict:
     """Return what is said of a build, and say its first line now."""
     say(sentence.partition("\n")[0])
-    return Verdict(status=status, kind=Kind.BUILD, sentence=sentence, board=board, arm="", flavour="", case="")
+    return Verdict(status=status, kind=kind, sentence=sentence, board=board, arm="", flavour="", case="")
