@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rtgate.errors import ConfigError
+from rtgate.forge.gerrit import Gerrit
 from rtgate.forge.gerrit_change import PatchSet, one_line, patch_set
 
 ONE = PatchSet(project="rt/kernel", branch="master", change=4711, number=3, revision="a" * 40, title="a title")
@@ -53,3 +56,17 @@ def test_a_title_is_one_line_that_any_program_takes(text: str) -> None:
     assert not set(title) & set("\0\n\r\x1b\x07\u202e\u2028")
     title.encode()
     assert one_line(title) == title
+
+
+def test_the_password_leaves_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Makefiles of the patch set get what is in it."""
+    own = {
+        "RTGATE_GERRIT_URL": "https://review.invalid",
+        "RTGATE_GERRIT_USER": "bot",
+        "RTGATE_GERRIT_PASSWORD": "x" * 9,
+    }
+    for name, value in (ONE.variables() | own).items():
+        monkeypatch.setenv(name, value)
+    found = Gerrit.from_environment()
+    assert "RTGATE_GERRIT_PASSWORD" not in os.environ
+    assert found.server.access.password.secret() == "x" * 9

@@ -12,7 +12,7 @@ from pathlib import Path
 from rtgate import process
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.gerrit_change import PatchSet, patch_set
-from rtgate.forge.gerrit_server import ClosedError, GerritServer, access
+from rtgate.forge.gerrit_server import PASSWORD, PASSWORD_FILE, ClosedError, GerritServer, access
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.http import Patience, Refused
 
@@ -43,11 +43,17 @@ class Gerrit:
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] | None = None) -> Gerrit:
-        """Return the patch set that the environment names. Raises ConfigError: it does not, or names no account."""
+        """Return the patch set that the environment names, which loses the password: what is built must not get it.
+
+        Raises ConfigError: it names no patch set, or no account.
+        """
         found = os.environ if variables is None else variables
         page = found.get("GERRIT_CHANGE_URL", "")
+        account = access(found)
+        for name in (PASSWORD, PASSWORD_FILE) if variables is None else ():
+            os.environ.pop(name, None)
         return cls(
-            server=GerritServer(access(found), _PATIENCE),
+            server=GerritServer(account, _PATIENCE),
             patch_set=patch_set(found),
             label=found.get(LABEL) or DEFAULT_LABEL,
             url=page if re.fullmatch(r"https?://[\x21-\x7e]+", page) else "",
