@@ -171,3 +171,9 @@ def test_a_sentence_that_only_ends_alike_is_said_for_itself() -> None:
     ]
     (section,) = note(About(base=BASE, candidate=CANDIDATE), [], verdicts, 1).sections
     assert len(section.lines) == 2
+
+
+def test_the_second_line_of_a_long_title_does_not_look_like_ours() -> None:
+    title = f"timers: {'x' * 66} PASS: every limit was kept"
+    shown = as_text(Note(headline="FAIL: x", about=About(base=BASE, candidate=CANDIDATE, title=title)))
+    assert "\n  PASS: every limit was kept\n" in shown

@@ -20,7 +20,8 @@ def as_text(shown: Note) -> str:
 def _parts(shown: Note) -> Iterator[list[str]]:
     about = shown.about
     yield _folded(shown.headline)
-    yield [line for text in _about(about) for line in _folded(text)]
+    # A long title goes on with an indent: its second line must not look like one of ours.
+    yield [line for text in _about(about) for line in _folded(text, hang="  ")]
     if about.edits:
         edits = ", ".join(map(_line, about.edits))
         yield _folded(f"It changes {edits}: the files of the target branch counted.")
@@ -57,14 +58,14 @@ def _line(text: str) -> str:
     return " ".join(plain(text).split())
 
 
-def _folded(text: str, indent: str = "") -> list[str]:
+def _folded(text: str, indent: str = "", hang: str = "") -> list[str]:
     clean = plain(text).replace("\n", " ")
     first = indent + " " * (len(clean) - len(clean.lstrip()))
     return textwrap.wrap(
         clean.strip(),
         WIDTH,
         initial_indent=first,
-        subsequent_indent=first + indent,
+        subsequent_indent=first + (hang or indent),
         break_long_words=False,
         break_on_hyphens=False,
     ) or [""]
