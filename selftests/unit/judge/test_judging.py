@@ -729,7 +729,7 @@ def test_boots_that_looked_too_late_rest_on_the_others_of_the_case(late: int, st
     assert worst(found) is status
     if status is Status.ERROR:
         (error,) = (one for one in found if one.status is Status.ERROR)
-        assert error.sentence.startswith(f"invalid measurement in {late} of 4 boots (page-faults): ")
+        assert error.sentence.startswith(f"invalid measurement in {late} of 4 boots of the candidate (page-faults): ")
         assert all(one.status is not Status.PASS for one in found)
 
 
@@ -740,3 +740,15 @@ def test_a_boot_that_looked_too_late_does_not_hide_page_faults_of_another() -> N
     ]
     found = _judge([_looked_late(record()), evidence(record(seed=2), threads=faulting)], [maximum()])
     assert worst(found) is Status.ERROR
+
+
+def test_a_baseline_that_looked_too_late_is_not_believed_either() -> None:
+    before = [_looked_late(record(seed=seed, arm="baseline")) for seed in (1, 2)]
+    found = _judge([record(seed=1), record(seed=2)], [maximum()], before)
+    (error,) = (one for one in found if one.status is Status.ERROR)
+    assert error.sentence.startswith("invalid measurement in 2 of 2 boots of the baseline (page-faults): ")
+
+
+def test_a_board_that_declares_why_page_faults_do_not_apply_is_asked_for_no_look() -> None:
+    found = _judge([_looked_late(record())], [maximum()], not_applicable={"page-faults": "declared"})
+    assert worst(found) is Status.PASS

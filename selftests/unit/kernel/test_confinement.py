@@ -79,7 +79,7 @@ def test_there_is_no_network(job: tuxmake.Job) -> None:
         said = _said(job, f"bash -c 'echo hello >/dev/tcp/127.0.0.1/{port}'")
         with pytest.raises(TimeoutError):
             server.accept()
-    assert "/dev/tcp" in said or "Network is unreachable" in said or "Connection refused" in said
+    assert "connect: " in said  # it was tried
 
 
 def test_no_secret_and_no_other_process_is_there(
@@ -92,7 +92,7 @@ def test_no_secret_and_no_other_process_is_there(
     )
     assert "glpat-secret" not in said
     assert "file-secret" not in said
-    assert f"ls: cannot access '/proc/{os.getpid()}'" in said or "No such file" in said
+    assert f"ls: cannot access '/proc/{os.getpid()}'" in said
 
 
 def test_of_the_machine_only_programs_can_be_read(job: tuxmake.Job) -> None:

@@ -12,9 +12,12 @@ from selftests.unit.cli.conftest import Lab, _forget_qemu, lab
 from selftests.unit.kernel.test_merge import Repository
 
 from rtgate.cli import main
-from rtgate.errors import BuildError, ConfigError
+from rtgate.cli import review as review_command
+from rtgate.errors import BuildError, ConfigError, InfrastructureError, RtgateError
+from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.report import html
 from rtgate.workflow import kernels
+from rtgate.workflow.judging import Judging, JudgingRequest, judge_run
 
 __all__ = ["_forget_qemu", "lab"]
 
@@ -331,3 +334,55 @@ def test_a_board_of_the_policy_that_cannot_work_is_said_before_anything_is_built
     assert _review() == 2
     assert message in capsys.readouterr().err
     assert builds.made == []
+
+
+def test_the_history_is_what_everything_is_judged_by(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+
+    def judged(request: JudgingRequest) -> Judging:
+        asked.append(request.criteria.history)
+        return judge_run(request)
+
+    monkeypatch.setattr("rtgate.workflow.review.judge_run", judged)
+    repository.branch("mine")
+    repository.commit("be broken", **{"kernel/time.c": "broken"})
+    assert _review("--history", "sqlite:///history.db") == 1
+    assert asked == ["sqlite:///history.db"] * 2
+
+
+class Refusing:
+    """A forge that takes no answer."""
+
+    def __init__(self, error: RtgateError) -> None:
+        self._error = error
+
+    def merge_request(self) -> MergeRequest:
+        return MergeRequest(base="main", head="mine")
+
+    def fetch(self, tree: Path, request: MergeRequest) -> None:
+        pass
+
+    def publish(self, answer: Answer) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("of_review", "error", "code"),
+    [
+        (0, InfrastructureError("away"), 3),
+        (5, InfrastructureError("away"), 3),
+        (5, ConfigError("refused"), 2),
+        (1, InfrastructureError("away"), 1),
+        (4, InfrastructureError("away"), 4),
+    ],
+)
+def test_an_answer_that_was_not_published_is_never_less_than_that(
+    of_review: int, error: RtgateError, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A review that ended with 5 is yellow: a forge that was away must not look like it."""
+    answer = Answer(exit_code=of_review, markdown="", text="")
+    monkeypatch.setattr(review_command, "review", lambda _: answer)
+    monkeypatch.setattr(review_command, "_forge", lambda _: Refusing(error))
+    assert main.main(["review"]) == code

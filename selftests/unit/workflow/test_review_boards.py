@@ -18,6 +18,7 @@ from rtgate.lava.client.server import Lava
 from rtgate.measure.case import Case
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow import kernels, lab_jobs, review_boards, suites
+from rtgate.workflow.judging import Criteria
 from rtgate.workflow.policy import LabBoard
 from rtgate.workflow.review_boards import BoardsRequest, check_lab, measure_on_boards
 
@@ -50,7 +51,14 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
 
 def _request(tmp_path: Path, merge_request: str = "") -> BoardsRequest:
     builds = kernels.CommitBuilds(tmp_path)
-    return BoardsRequest(entries=[ENTRY], builds=builds, commits=COMMITS, merge_request=merge_request, output=tmp_path)
+    return BoardsRequest(
+        entries=[ENTRY],
+        builds=builds,
+        commits=COMMITS,
+        merge_request=merge_request,
+        output=tmp_path,
+        criteria=Criteria(history="sqlite:///history.db"),
+    )
 
 
 def test_both_kernels_are_submitted_in_looks(asked: list[Any], tmp_path: Path) -> None:
@@ -59,6 +67,7 @@ def test_both_kernels_are_submitted_in_looks(asked: list[Any], tmp_path: Path) -
     assert set(submission.kernels) == {"baseline", "candidate"}
     assert submission.looks
     assert submission.options.metadata == ()
+    assert submission.criteria.history == "sqlite:///history.db"
     assert done.cases == {"lab-virt-arm64": ["latency/cyclictest:idle"]}
     assert set(done.arms["lab-virt-arm64"]) == {"baseline", "candidate"}
     assert done.verdicts == []

@@ -24,6 +24,7 @@ _FORGES: dict[str, Callable[[Path], Forge]] = {
     "github": lambda tree: GitHub.from_environment(tree, say=say),
     "gitlab": lambda tree: GitLab.from_environment(tree, say=say),
 }
+_WORST_FIRST = (2, 1, 4, 3, 5, 0)  # exit codes: of several the first one counts
 _DESCRIPTION = """\
 Gate a merge request: merge it into its target branch, build both kernels, screen them on virtual time, judge everything
 together, and answer. What is measured says .rtgate/policy.yaml of the target branch; without one it is the board
@@ -92,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
             forge.publish(answer)
     except (ConfigError, InfrastructureError) as error:
         say(f"{error}; the answer is in {request.output / 'note.md'}")
-        return answer.exit_code or error.exit_code
+        return min(answer.exit_code, error.exit_code, key=_WORST_FIRST.index)
     return answer.exit_code
 
 

@@ -87,7 +87,8 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     if subject.missing and subject.records:
         sentence = f"{', '.join(subject.missing)} left no record: planned, and never carried out or lost"
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
-    findings += _unseen(subject)
+    findings += _unseen(subject, subject.records)
+    findings += _unseen(subject, subject.baseline)
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
     before = [one for one in subject.baseline if one.measured]
     if sound:
@@ -232,15 +233,16 @@ def _invalid(subject: Subject, record: Record) -> Iterator[tuple[Check, Finding]
             yield check, _finding(Status.ERROR, Kind.VALIDITY, check.failure_in(record.boot), record.boot)
 
 
-def _unseen(subject: Subject) -> Iterator[Finding]:
-    """Yield a finding for each check that looked too late in more than half of the boots: the others cannot answer."""
-    boots = [record for record in subject.records if record.measured]
+def _unseen(subject: Subject, records: Sequence[Record]) -> Iterator[Finding]:
+    """Yield a finding for each check that looked too late in more than half of a kernel's boots: no other answers."""
+    boots = [record for record in records if record.measured]
     late = [check for record in boots for check in checks(record, subject.not_applicable) if check.unseen]
     for name in dict.fromkeys(check.name for check in late):
         mine = [check for check in late if check.name == name]
         if 2 * len(mine) > len(boots):
-            sentence = f"in {len(mine)} of {len(boots)} boots ({name}): {mine[0].sentence}; measure for longer"
-            yield _finding(Status.ERROR, Kind.VALIDITY, f"invalid measurement {sentence}")
+            where = f"in {len(mine)} of {len(boots)} boots of the {boots[0].arm.value} ({name})"
+            sentence = f"invalid measurement {where}: {mine[0].sentence}; measure for longer"
+            yield _finding(Status.ERROR, Kind.VALIDITY, sentence)
 
 
 def _guarantees(

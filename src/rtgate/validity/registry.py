@@ -91,7 +91,7 @@ def _of_measurement(record: Record, declared: Mapping[str, str]) -> Iterator[Che
     for check in CHECKS:
         said = _said(check, record, failed)
         if check.name in declared:
-            said = replace(said, held=CheckResult.NOT_APPLICABLE, sentence=declared[check.name])
+            said = replace(said, held=CheckResult.NOT_APPLICABLE, sentence=declared[check.name], unseen=False)
         if said.held is CheckResult.FAILED:
             failed.add(check.name)
         yield said

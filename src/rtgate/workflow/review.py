@@ -68,6 +68,11 @@ class ReviewRequest:
     report_url: str = ""
 
     @property
+    def criteria(self) -> Criteria:
+        """What everything is judged by, beside the files of the target branch."""
+        return Criteria(history=self.history)
+
+    @property
     def builds(self) -> CommitBuilds:
         """What builds the commits."""
         return CommitBuilds(self.tree, self.trusted)
@@ -153,7 +158,7 @@ def _screened(request: ReviewRequest, commits: Commits, policy: Policy) -> Itera
 def _measured(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -> Iterator[Verdict]:
     options = SuiteOptions(board=screen.board, profile=screen.profile, select=screen.select)
     try:
-        suites = prepared(options, images, request.output, Criteria(history=request.history))
+        suites = prepared(options, images, request.output, request.criteria)
         tell_placebos(suites, f"--tree {request.tree}")
         whole = run_gate(suites, ComparisonOptions(budget=Budget(minutes(DEFAULT))), explain=True).whole
     except InfrastructureError as error:
@@ -167,7 +172,10 @@ def _measured(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -
 def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others: Sequence[Verdict]) -> OnBoards:
     """Measure in the lab what the screen asks for; a kernel that cannot be built is asked of no board."""
     (request.output / "records").mkdir(exist_ok=True)
-    screened = [*judge_run(JudgingRequest(records=request.output / "records")).verdicts, *others]
+    screened = [
+        *judge_run(JudgingRequest(records=request.output / "records", criteria=request.criteria)).verdicts,
+        *others,
+    ]
     if any(one.kind is Kind.BUILD for one in others):
         return OnBoards(verdicts=[*others])
     asked = request.merge_request
@@ -177,6 +185,7 @@ def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others:
         commits=commits,
         merge_request=asked.url or asked.name,
         output=request.output,
+        criteria=request.criteria,
     )
     done = measure_on_boards(wanted, screened)
     done.verdicts += others
@@ -186,7 +195,9 @@ def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others:
 def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boards: OnBoards) -> Answer:
     """Judge everything together, write report and answer."""
     output, records = request.output, request.output / "records"
-    judging = judge_run(JudgingRequest(records=records, cases=on_boards.cases, arms=on_boards.arms))
+    judging = judge_run(
+        JudgingRequest(records=records, criteria=request.criteria, cases=on_boards.cases, arms=on_boards.arms)
+    )
     judging.verdicts += on_boards.verdicts
     judging.write(output / "verdict.json", records)
     ending = Ending(whole=judging.whole, allow_unjudged=policy.unproven, history=request.history)

@@ -76,6 +76,7 @@ class BoardsRequest:
         commits: what is compared.
         merge_request: names it in the metadata of jobs; empty for plain commits.
         output: the report's directory, which gets records and logs.
+        criteria: what decides whether more is measured.
     """
 
     entries: Sequence[LabBoard]
@@ -83,6 +84,7 @@ class BoardsRequest:
     commits: Commits
     merge_request: str
     output: Path
+    criteria: Criteria = field(default_factory=Criteria)
 
 
 def measure_on_boards(request: BoardsRequest, screened: Sequence[Verdict]) -> OnBoards:
@@ -147,7 +149,7 @@ def _measured(
         looks=_LOOKS,
         options=JobOptions(queue_s=_QUEUE_S, retries=2, some_cases=True, metadata=origin),
         budget=Budget(entry.budget),
-        criteria=Criteria(),
+        criteria=request.criteria,
         tags=entry.tags,
     )
     with ExitStack() as stack, step(f"measuring on {entry.board}"):
