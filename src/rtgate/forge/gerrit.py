@@ -15,6 +15,7 @@ from rtgate.forge.gerrit_change import PatchSet, patch_set
 from rtgate.forge.gerrit_server import PASSWORD, PASSWORD_FILE, ClosedError, GerritServer, access
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.http import Patience, Refused
+from rtgate.kernel.merge import git
 
 LABEL, DEFAULT_LABEL = "RTGATE_GERRIT_LABEL", "Verified"
 _VOTES = {0: 1, 1: -1}  # by exit code; all else is nobody's merit or fault
@@ -85,7 +86,7 @@ class Gerrit:
             InfrastructureError: git could not fetch, or the commits are not there any more.
         """
         process.require("git")
-        if process.attempt([*_git(tree), "rev-parse", "--git-dir"]).returncode:
+        if process.attempt([*git(tree), "rev-parse", "--git-dir"]).returncode:
             raise ConfigError(f"{tree} is not a git clone: name one of the kernel (--tree)")
         missing = problem = ""
         for _ in range(_FETCHES):
@@ -99,7 +100,7 @@ class Gerrit:
 
     def _fetch(self, tree: Path) -> str:
         """Fetch branch and patch set; return what went wrong."""
-        argv = [*_git(tree), "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]
+        argv = [*git(tree), "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]
         argv += ["--no-auto-maintenance", "--no-recurse-submodules", self.server.repository(self.patch_set.project)]
         argv += [self.patch_set.branch_ref, self.patch_set.ref]
         done = process.attempt(process.die_with_parent(argv, "TERM"), environment=self.server.git_environment())
@@ -134,22 +135,8 @@ class Gerrit:
         )
 
 
-def _git(tree: Path) -> list[str]:
-    return [
-        "git",
-        "-c",
-        "safe.directory=*",
-        "-c",
-        "core.fsmonitor=false",
-        "-c",
-        "core.hooksPath=/dev/null",
-        "-C",
-        str(tree),
-    ]
-
-
 def _has(tree: Path, commit: str) -> bool:
-    return process.attempt([*_git(tree), "cat-file", "-e", f"{commit}^{{commit}}"]).returncode == 0
+    return process.attempt([*git(tree), "cat-file", "-e", f"{commit}^{{commit}}"]).returncode == 0
 
 
 def _message(text: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from rtgate import process
 from rtgate.errors import ConfigError
 from rtgate.forge.patience import NotNow, Patience
+from rtgate.kernel.merge import git
 
 _FETCH_S = 900  # a whole kernel history over a slow line; git itself ends sooner when nothing comes
 _TIP = "refs/rtgate/target"
@@ -37,7 +38,7 @@ def require_commit(tree: Path, reference: str, advice: str = _SHALLOW) -> str:
         ConfigError: it is not there.
     """
     name = f"{reference}^{{commit}}"
-    parsed = process.attempt([*_git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", name])
+    parsed = process.attempt([*git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", name])
     if parsed.returncode != 0:
         raise ConfigError(f"{tree} has no commit {reference} ({advice})")
     return parsed.stdout.strip()
@@ -47,7 +48,7 @@ def is_merge(tree: Path, commit: str) -> bool:
     """Return whether a commit has more than one parent. Raises ConfigError: it is not in the clone."""
     require_commit(tree, commit)
     name = f"{commit}^2^{{commit}}"
-    arguments = [*_git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", name]
+    arguments = [*git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", name]
     return process.attempt(arguments).returncode == 0
 
 
@@ -67,7 +68,7 @@ def fetch_tip(tree: Path, remote: str, branch: str, patience: Patience, say: Cal
     """
     process.require("git", "timeout")
     reference = f"refs/heads/{branch}"
-    if process.attempt([*_git(tree), "check-ref-format", reference]).returncode != 0:
+    if process.attempt([*git(tree), "check-ref-format", reference]).returncode != 0:
         raise ConfigError(f"{branch!r} is not the name of a branch")
     patience.repeat(lambda: _fetch(tree, remote, reference), _clean(remote), say)
     return require_commit(tree, _TIP)
@@ -77,7 +78,7 @@ def _fetch(tree: Path, remote: str, reference: str) -> None:
     # A server that accepts connections and sends nothing would be waited for without end.
     options = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60"]
     fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap="]
-    arguments = [*_git(tree), *options, *fetch, "--end-of-options", remote, f"+{reference}:{_TIP}"]
+    arguments = [*git(tree), *options, *fetch, "--end-of-options", remote, f"+{reference}:{_TIP}"]
     limited = ["timeout", "--kill-after=10", str(_FETCH_S), *arguments]
     done = process.attempt(limited, environment={"GIT_TERMINAL_PROMPT": "0"})
     if done.returncode == 0:
@@ -92,7 +93,3 @@ def _fetch(tree: Path, remote: str, reference: str) -> None:
 
 def _clean(text: str) -> str:
     return _SECRET.sub("", text)
-
-
-def _git(tree: Path) -> list[str]:
-    return ["git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-C", str(tree)]

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rtgate import process, site
-from rtgate.errors import BuildError, ConfigError
+from rtgate.errors import BuildError
 from rtgate.files import waiting_lock
+from rtgate.kernel import merge
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX, SourceIdentity
 from rtgate.kernel.source import Tree, read_version
 
@@ -37,12 +38,7 @@ def checkout(
         InfrastructureError: git fails.
     """
     repository = repository.resolve()
-    # No hooks: a clone may take them from a directory of its tree, and here the tree is a merge request.
-    git = ["git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-C", str(repository)]
-    found = process.attempt([*git, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"])
-    if found.returncode != 0:
-        raise ConfigError(f"{repository} has no commit {reference!r} (a shallow clone? try: git fetch --unshallow)")
-    commit = found.stdout.strip()
+    git, commit = merge.git(repository), merge.commit_of(repository, reference)
     _refuse_build_directories(git, commit)
     key = hashlib.sha256(f"{repository}\0{label}".encode()).hexdigest()[:16]
     place = site.cache().absolute() / "checkouts" / key

@@ -167,8 +167,9 @@ def tracked_file(tree: Path, place: Path) -> str:
 
 
 def git(tree: Path) -> list[str]:
-    """Return the begin of a command on a clone, whoever owns it."""
-    return ["git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-C", str(tree)]
+    """Return the begin of a command on a clone, whoever owns it; no program that the clone names is run."""
+    settings = ("safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false")
+    return ["git", *(word for setting in settings for word in ("-c", setting)), "-C", str(tree)]
 
 
 def _is_ancestor(tree: Path, one: str, other: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from rtgate.errors import InfrastructureError
-from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
+from rtgate.judge.verdict import Status, Verdict, exit_code
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report import allure, html, junit, terminal
@@ -18,7 +18,7 @@ from rtgate.report.cases import cases
 from rtgate.report.notices import say, step
 from rtgate.workflow.archive import keep
 from rtgate.workflow.judging import JudgingRequest, judge_run
-from rtgate.workflow.verdicts import ended
+from rtgate.workflow.verdicts import ended, lab_verdict
 from rtgate.workflow.waivers import load_waivers, unneeded
 
 
@@ -165,4 +165,4 @@ def _page(output: Path) -> tuple[Path | None, str]:
 
 def _lab(sentence: str) -> Verdict:
     say(sentence)
-    return Verdict(status=Status.MISS, kind=Kind.LAB, sentence=sentence, board="", arm="", flavour="", case="")
+    return lab_verdict(sentence)

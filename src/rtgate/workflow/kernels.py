@@ -79,10 +79,7 @@ def build_commit(build: str, repository: Path, commit: str, label: str, *, trust
     name = find_description(build).name
     place = label if trusted else "untrusted"
     with step(f"building {name} ({label})"), checkout(repository, commit, place, say, keep=trusted) as tree:
-        description, directory = find_description(build), BUILDS / name
-        with shown(name, quiet=False) as listener:
-            options = kernel_build.Options(trusted=trusted, listener=listener)
-            return kernel_build.build_by_content(description, tree, directory, options).directory
+        return build_kernel(build, tree, BUILDS / name, by_content=True, trusted=trusted).directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +127,13 @@ def _source(sources: Sources, arm: ArmName) -> Iterator[Tree | None]:
 
 
 def build_kernel(
-    name: str, tree: Tree | None, output: Path, patches: Path | None = None, *, by_content: bool = False
+    name: str,
+    tree: Tree | None,
+    output: Path,
+    patches: Path | None = None,
+    *,
+    by_content: bool = False,
+    trusted: bool = True,
 ) -> KernelBuild:
     """Build with progress shown; `tree` None is the pinned Debian source. Raises as `kernel.build.build`.
 
@@ -139,7 +142,7 @@ def build_kernel(
     description = find_description(name)
     build = kernel_build.build_by_content if by_content else kernel_build.build
     with shown(description.name, quiet=False) as listener:
-        options = kernel_build.Options(patches=patches, listener=listener)
+        options = kernel_build.Options(patches=patches, trusted=trusted, listener=listener)
         return build(description, tree or open_tree(None, listener), output, options)
 
 

@@ -43,6 +43,7 @@ from rtgate.workflow.review_builds import build_alone, build_both, build_verdict
 from rtgate.workflow.sequential import ComparisonOptions
 from rtgate.workflow.suite_process import SuiteOptions, prepared
 from rtgate.workflow.verdict_file import read_verdicts
+from rtgate.workflow.verdicts import lab_verdict
 from rtgate.workflow.waivers import load_waivers, unneeded
 
 POLICY_DIRECTORY = ".rtgate"
@@ -157,16 +158,17 @@ def _screened(request: ReviewRequest, commits: Commits, policy: Policy) -> Itera
 
 def _measured(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -> Iterator[Verdict]:
     options = SuiteOptions(board=screen.board, profile=screen.profile, select=screen.select)
+    problem = ""
     try:
         suites = prepared(options, images, request.output, request.criteria)
         tell_placebos(suites, f"--tree {request.tree}")
-        whole = run_gate(suites, ComparisonOptions(budget=Budget(minutes(DEFAULT))), explain=True).whole
+        if not run_gate(suites, ComparisonOptions(budget=Budget(minutes(DEFAULT))), explain=True).whole:
+            problem = f"not everything was measured: see {request.output.name}/measure.log"
     except InfrastructureError as error:
-        yield _lab(screen.board, f"not measured: {error}")
-    else:
-        if not whole:
-            sentence = f"not everything was measured: see {request.output.name}/measure.log"
-            yield _lab(screen.board, sentence)
+        problem = f"not measured: {error}"
+    if problem:
+        say(problem)
+        yield lab_verdict(problem, screen.board)
 
 
 def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others: Sequence[Verdict]) -> OnBoards:
@@ -259,8 +261,3 @@ def _answer(output: Path, about: About, verdicts: Sequence[Verdict], code: int) 
     files.write_text(output / "note.md", answer.markdown)
     files.write_text(output / "note.txt", answer.text)
     return answer
-
-
-def _lab(board: str, sentence: str) -> Verdict:
-    say(sentence)
-    return Verdict(status=Status.MISS, kind=Kind.LAB, sentence=sentence, board=board, arm="", flavour="", case="")

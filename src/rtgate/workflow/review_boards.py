@@ -11,7 +11,7 @@ from pathlib import Path
 from rtgate.board import boards
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.compare.triage import fatal_verdicts
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Verdict
 from rtgate.kernel.merge import Commits
 from rtgate.lava.client.access import TOKEN_FILE, URL, access
 from rtgate.lava.client.server import Lava
@@ -31,6 +31,7 @@ from rtgate.workflow.policy import FILE, LabBoard
 from rtgate.workflow.review_builds import build_both
 from rtgate.workflow.sequential import looks_of
 from rtgate.workflow.submission import Submission, prepared
+from rtgate.workflow.verdicts import lab_verdict
 
 _LOOKS = looks_of("interleaved")
 _QUEUE_S = 4 * 3600.0  # for a free board
@@ -119,7 +120,8 @@ def measure_on_boards(request: BoardsRequest, screened: Sequence[Verdict]) -> On
                 cancel_former(Lava(access(), told=say), request.merge_request)
             done.verdicts += _measured(request, entry, cases, both)
         except InfrastructureError as error:
-            done.verdicts.append(_lab(entry.board, f"not measured: {error}"))
+            say(f"{entry.board}: not measured: {error}")
+            done.verdicts.append(lab_verdict(f"not measured: {error}", entry.board))
     return done
 
 
@@ -154,8 +156,3 @@ def _measured(
     )
     with ExitStack() as stack, step(f"measuring on {entry.board}"):
         return of_jobs(carry_out(prepared(submission, JobWatch(), stack), request.output))
-
-
-def _lab(board: str, sentence: str) -> Verdict:
-    say(sentence)
-    return Verdict(status=Status.MISS, kind=Kind.LAB, sentence=sentence, board=board, arm="", flavour="", case="")

@@ -53,8 +53,12 @@ def compared(subjects: Sequence[Subject], history: str | None) -> tuple[Verdict,
         with grounds(history) as known:
             return compare(subjects, known)
     except InfrastructureError as error:
-        sentence = f"nothing was compared: {error}"
-        return (Verdict(status=Status.MISS, kind=Kind.LAB, sentence=sentence, board="", arm="", flavour="", case=""),)
+        return (lab_verdict(f"nothing was compared: {error}"),)
+
+
+def lab_verdict(sentence: str, board: str = "") -> Verdict:
+    """Return what is said where the lab, or this machine, could not do something that is about no single case."""
+    return Verdict(status=Status.MISS, kind=Kind.LAB, sentence=sentence, board=board, arm="", flavour="", case="")
 
 
 @contextmanager
