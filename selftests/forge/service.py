@@ -19,7 +19,7 @@ from selftests.forge.gerrit_server import PASSWORDS, GerritServer
 from rtgate.cli import main as command
 from rtgate.forge.gerrit_server import GerritServer as Server
 from rtgate.forge.gerrit_server import access
-from rtgate.http import Patience
+from rtgate.http.patience import Patience
 from rtgate.report.notices import say
 from rtgate.workflow import gerrit_service
 from rtgate.workflow.gerrit_service import GerritService, ServiceSettings

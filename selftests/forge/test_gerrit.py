@@ -16,7 +16,7 @@ from selftests.forge.relay import spoiling
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.merge_request import Answer
-from rtgate.http import Patience
+from rtgate.http.patience import Patience
 
 WRONG = "wrong-password-0123456789"
 HASTY = Patience(connect=5.0, answer=10.0, total=10.0, first=0.1, longest=0.5)

@@ -14,11 +14,11 @@ from selftests.unit.lava.client.test_server import job
 
 from rtgate import strict_yaml
 from rtgate.cli import lava_tool, main
-from rtgate.http import Patience
+from rtgate.http.patience import Patience
+from rtgate.http.secret import Token
 from rtgate.lava.client.access import Access
 from rtgate.lava.client.server import Lava
 from rtgate.lava.job import request as orders
-from rtgate.secret import Token
 
 __all__ = ["server"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from selftests.gitlab_server import MERGE_REQUEST, PROJECT, TOKEN, GitLabServer, gitlab_server
 
-from rtgate.forge.patience import Patience
-from rtgate.secret import Token
+from rtgate.http.patience import Patience
+from rtgate.http.secret import Token
 
 HASTY = Patience(answer=1.0, total=3.0, first=0.01, longest=0.05)
 URL = "https://gitlab.example.org/kernel/linux"

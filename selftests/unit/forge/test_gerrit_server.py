@@ -9,7 +9,7 @@ import pytest
 
 from rtgate.errors import ConfigError
 from rtgate.forge.gerrit_server import GerritServer, access, base
-from rtgate.http import NoAnswer
+from rtgate.http.client import NoAnswer
 
 SECRET = "s3cr3t-0123456789"
 WHO = {"RTGATE_GERRIT_USER": "bot", "RTGATE_GERRIT_PASSWORD": SECRET}

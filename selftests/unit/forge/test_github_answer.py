@@ -23,8 +23,8 @@ from selftests.unit.forge.conftest import HASTY
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.github_answer import ACTIONS, Check, Conversation, NotAllowed
 from rtgate.forge.note_body import GITHUB, MARK, note_body
-from rtgate.forge.patience import NotNow
-from rtgate.secret import Token
+from rtgate.http.patience import NotNow
+from rtgate.http.secret import Token
 
 CHECK = Check(head=HEAD, conclusion="success", title="good", summary="good")
 
@@ -37,7 +37,7 @@ def github() -> Iterator[GitHubServer]:
 
 def conversation(server: GitHubServer, token: str = TOKEN) -> Conversation:
     secret = Token(token, "$X")
-    return Conversation(url=server.url, repository=REPOSITORY, number=PULL_REQUEST, token=secret, answer_s=1.0)
+    return Conversation(url=server.url, repository=REPOSITORY, number=PULL_REQUEST, token=secret, patience=HASTY)
 
 
 def write(server: GitHubServer, text: str = "good", run: int | None = None, token: str = TOKEN) -> int | None:
@@ -184,16 +184,14 @@ def test_nobody_listens(github: GitHubServer) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         github.url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-        with pytest.raises(
-            InfrastructureError, match=r"does not answer \(.*Connection refused\); rtgate tries for 3 s"
-        ):
+        with pytest.raises(InfrastructureError, match=r"does not answer: .*Connection refused; rtgate tries for 3 s"):
             write(github)
 
 
 def test_a_redirect_gets_no_token(github: GitHubServer) -> None:
     for method, attempt in (("GET", "comments"), ("POST", "check-runs")):
         github.moods = [(method, attempt, "redirect")]
-        with pytest.raises(ConfigError, match="redirects: GITHUB_API_URL must name the server that answers itself"):
+        with pytest.raises(ConfigError, match=r"sends us to http://elsewhere\.invalid/: name that server instead"):
             _ = write(github) if method == "GET" else conversation(github).check(CHECK)
 
 

@@ -202,7 +202,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
         monkeypatch.setattr("rtgate.deadline.time.monotonic", lambda: self.now)
-        monkeypatch.setattr("rtgate.forge.patience.time.sleep", self.sleep)
+        monkeypatch.setattr("rtgate.http.patience.time.sleep", self.sleep)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds

@@ -22,8 +22,8 @@ from selftests.unit.forge.conftest import HASTY
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.gitlab_note import Note
 from rtgate.forge.note_body import MARK, note_body
-from rtgate.forge.patience import NotNow
-from rtgate.secret import Token
+from rtgate.http.patience import NotNow
+from rtgate.http.secret import Token
 
 OTHER = "glpat-another-0123456789"
 

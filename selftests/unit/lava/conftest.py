@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from selftests.lava_server import TOKEN, LavaServer, lava_server
 
-from rtgate.http import Patience
+from rtgate.http.patience import Patience
+from rtgate.http.secret import Token
 from rtgate.lava.client.access import Access
 from rtgate.lava.client.server import Lava
-from rtgate.secret import Token
 
 HASTY = Patience(connect=2.0, answer=1.0, total=3.0, first=0.01, longest=0.05)
 

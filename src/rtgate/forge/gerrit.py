@@ -14,7 +14,8 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.gerrit_change import PatchSet, patch_set
 from rtgate.forge.gerrit_server import PASSWORD, PASSWORD_FILE, ClosedError, GerritServer, access
 from rtgate.forge.merge_request import Answer, MergeRequest
-from rtgate.http import Patience, Refused
+from rtgate.http.client import Refused
+from rtgate.http.patience import Patience
 from rtgate.kernel.merge import git
 
 LABEL, DEFAULT_LABEL = "RTGATE_GERRIT_LABEL", "Verified"

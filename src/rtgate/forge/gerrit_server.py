@@ -17,8 +17,9 @@ from urllib.parse import quote, urlsplit
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.gerrit_change import PatchSet, one_line
-from rtgate.http import Http, NoAnswer, NotSent, Patience, Refused, Reply, basic, nobody
-from rtgate.secret import Token, read_token
+from rtgate.http.client import Http, NoAnswer, NotSent, Refused, Reply, basic, nobody
+from rtgate.http.patience import Patience
+from rtgate.http.secret import Token, read_token
 
 URL, USER = "RTGATE_GERRIT_URL", "RTGATE_GERRIT_USER"
 PASSWORD, PASSWORD_FILE = "RTGATE_GERRIT_PASSWORD", "RTGATE_GERRIT_PASSWORD_FILE"

@@ -22,13 +22,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.forge import target_branch, web
+from rtgate.forge import target_branch
 from rtgate.forge.github_answer import ACTIONS, Check, Conversation, NotAllowed
 from rtgate.forge.github_event import PullRequest, read_event
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.forge.note_body import GITHUB, harmless, note_body
-from rtgate.forge.patience import Patience, Result
-from rtgate.secret import Token, take_token
+from rtgate.http import failures
+from rtgate.http.patience import Patience, Result
+from rtgate.http.secret import Token, take_token
 
 TOKEN = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
 TOKEN_FILE = "RTGATE_GITHUB_TOKEN_FILE"  # noqa: S105
@@ -160,11 +161,11 @@ class GitHub:
         if not _REPOSITORY.fullmatch(repository):
             raise ConfigError(f"GITHUB_REPOSITORY is {repository!r}, not owner/name")
         return Conversation(
-            url=web.server_url(self._value("GITHUB_API_URL"), "GITHUB_API_URL", _API),
+            url=failures.server_url(self._value("GITHUB_API_URL"), "GITHUB_API_URL", _API),
             repository=repository,
             number=self.event.number,
             token=token,
-            answer_s=self.patience.answer,
+            patience=self.patience,
         )
 
     def _check(self, answer: Answer) -> Check:

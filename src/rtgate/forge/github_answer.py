@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-import requests
-
-from rtgate import __version__
 from rtgate.errors import ConfigError
-from rtgate.forge import web
 from rtgate.forge.note_body import has_mark, pipeline_of
-from rtgate.forge.patience import NotNow
-from rtgate.secret import Token
+from rtgate.http.client import Http, NoAnswer, Refused, Reply
+from rtgate.http.failures import is_passing, one_line, seconds
+from rtgate.http.patience import NotNow, Patience
+from rtgate.http.secret import Token
 
 ACTIONS = "github-actions[bot]"
 """Whose the comments are that a job's own token writes."""
@@ -70,14 +68,14 @@ class Conversation:
         url: of GitHub's API.
         repository: `owner/name`.
         number: of the pull request.
-        answer_s: how long to wait for one answer.
+        patience: how long to wait for one answer.
     """
 
     url: str
     repository: str
     number: int
     token: Token
-    answer_s: float = 60.0
+    patience: Patience = field(default_factory=Patience)
 
     def check(self, check: Check) -> str:
         """Create a check run, and return whose comments this token writes. To do it twice does no harm.
@@ -120,103 +118,92 @@ class Conversation:
         """Yield all comments, oldest first. Pages are counted: GitHub's link may name a host that we do not reach."""
         page = 1
         while True:
-            response = self._send("GET", f"{self._path()}?per_page={_PAGE}&page={page}")
-            comments = _json(response)
+            reply = self._send("GET", f"{self._path()}?per_page={_PAGE}&page={page}")
+            comments = _json(reply)
             if not isinstance(comments, list):
-                raise _no_json(response)
+                raise NotNow(_NO_JSON)
             yield from comments
-            if "next" not in response.links:
+            if 'rel="next"' not in reply.headers.get("link", ""):
                 return
             page += 1
 
     def _update(self, number: int, body: str) -> bool:
         """Return whether a comment was there to be updated."""
-        response = self._send("PATCH", f"issues/comments/{number}", {"body": body}, missing=True)
-        return response.status_code != 404 and bool(_object(response))
+        reply = self._send("PATCH", f"issues/comments/{number}", {"body": body}, missing=True)
+        return reply.status != 404 and bool(_object(reply))
 
-    def _send(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, missing: bool = False
-    ) -> requests.Response:
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, missing: bool = False) -> Reply:
         """Return the answer to a request, which is made once; 404 only if what it is about may be missing."""
-        with web.errors(self.url, "GITHUB_API_URL", "REQUESTS_CA_BUNDLE"), requests.Session() as session:
-            # requests would send the token along to wherever a redirect points.
-            session.max_redirects = 0
-            # As `auth`, because requests puts what `.netrc` has in place of a header that is merely set.
-            session.auth = self._authorize
-            url = f"{self.url}/repos/{self.repository}/{path}"
-            response = session.request(method, url, json=body, headers=_HEADERS, timeout=self.answer_s)
-        if response.ok or (missing and response.status_code == 404):
-            return response
-        raise self._refusal(response)
+        http = Http(self.token, "Bearer", self.patience)
+        try:
+            reply = http.once(method, f"{self.url}/repos/{self.repository}/{path}", json=body, headers=_HEADERS)
+        except Refused as error:
+            raise self._refusal(error.reply) from None
+        except NoAnswer as error:
+            if error.reply is None:
+                raise
+            raise self._refusal(error.reply) from None
+        if reply.status < 300 or (missing and reply.status == 404):
+            return reply
+        raise self._refusal(reply)
 
-    def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self.token.secret()}"
-        return request
-
-    def _refusal(self, response: requests.Response) -> ConfigError | NotNow:
-        status, reason = response.status_code, _said(response)
-        wait = _limit(response, reason)
-        if wait is not None or web.is_passing(status):
-            return NotNow(f"{self.url} answers HTTP {status} ({reason})", wait or 0.0)
+    def _refusal(self, reply: Reply) -> ConfigError | NotNow:
+        reason = _said(reply)
+        wait = _limit(reply)
+        if wait is not None or is_passing(reply.status):
+            return NotNow(f"{self.url} answers HTTP {reply.status} ({reason})", wait or 0.0)
         token = f"the token from {self.token.source}"
-        if status == 401:
+        if reply.status == 401:
             return ConfigError(f"{self.url} does not accept {token} ({reason})")
-        if status == 403:
+        if reply.status == 403:
             return NotAllowed(f"{self.url} does not let {token} do this ({reason})")
-        if status == 404:
+        if reply.status == 404:
             return ConfigError(f"{token} does not see pull request #{self.number} of {self.repository} ({reason})")
-        return ConfigError(f"{self.url} refuses the answer with HTTP {status}: {reason}")
+        return ConfigError(f"{self.url} refuses the answer with HTTP {reply.status}: {reason}")
 
 
-_HEADERS = {
-    "Accept": "application/vnd.github+json",
-    "User-Agent": f"rtgate {__version__}",  # without one all is 403 (page "Getting started with the REST API")
-    "X-GitHub-Api-Version": "2022-11-28",
-}
+# http.client names rtgate as the user agent: without one all is 403 (page "Getting started with the REST API").
+_HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+_NO_JSON = "GitHub did not answer with what was asked for: a proxy's page?"
 
 
-def _limit(response: requests.Response, reason: str) -> float | None:
+def _limit(reply: Reply) -> float | None:
     """Return how long a rate limit asks to wait; None where none was reached.
 
     Both kinds are 403 or 429, and 403 is also what a token gets that may not do something.
     """
-    if response.status_code not in {403, 429}:
+    if reply.status not in {403, 429}:
         return None
-    if after := web.seconds(response.headers.get("Retry-After", "")):
+    if after := seconds(reply.headers.get("retry-after", "")):
         return after
-    if response.headers.get("x-ratelimit-remaining") == "0":
-        reset = web.seconds(response.headers.get("x-ratelimit-reset", ""))
-        return max(1.0, reset - time.time())
-    return _LIMITED_S if response.status_code == 429 or "rate limit" in reason.lower() else None
+    if reply.headers.get("x-ratelimit-remaining") == "0":
+        return max(1.0, seconds(reply.headers.get("x-ratelimit-reset", "")) - time.time())
+    return _LIMITED_S if reply.status == 429 or "rate limit" in _said(reply).lower() else None
 
 
-def _said(response: requests.Response) -> str:
+def _said(reply: Reply) -> str:
     """Return the reason that an answer gives."""
     try:
-        said = _json(response)
+        said = _json(reply)
     except NotNow:
-        return web.one_line(response.text)
+        return one_line(reply.text)
     if not isinstance(said, dict):
-        return web.one_line(said)
-    return web.one_line(" ".join(str(said[key]) for key in ("message", "errors") if said.get(key)))
+        return one_line(said)
+    return one_line(" ".join(str(said[key]) for key in ("message", "errors") if said.get(key)))
 
 
-def _json(response: requests.Response) -> Any:
+def _json(reply: Reply) -> Any:
     try:
-        return response.json()
-    except (ValueError, RecursionError):
-        raise _no_json(response) from None
+        return reply.json("GitHub")
+    except NoAnswer:
+        raise NotNow(_NO_JSON) from None
 
 
-def _object(response: requests.Response) -> Mapping[str, Any]:
-    said = _json(response)
+def _object(reply: Reply) -> Mapping[str, Any]:
+    said = _json(reply)
     if not isinstance(said, dict) or "id" not in said:
-        raise _no_json(response)
+        raise NotNow(_NO_JSON)
     return said
-
-
-def _no_json(response: requests.Response) -> NotNow:
-    return NotNow(f"{response.url.partition('/repos/')[0]} did not answer with what was asked for: a proxy's page?")
 
 
 def _is_ours(comment: Mapping[str, Any], author: str) -> bool:

@@ -30,11 +30,12 @@ from enum import Enum
 from pathlib import Path
 
 from rtgate.errors import ConfigError
-from rtgate.forge import note_body, target_branch, web
+from rtgate.forge import note_body, target_branch
 from rtgate.forge.gitlab_note import TOKEN_ADVICE, Note
 from rtgate.forge.merge_request import Answer, MergeRequest
-from rtgate.forge.patience import Patience
-from rtgate.secret import Token, take_token
+from rtgate.http import failures
+from rtgate.http.patience import Patience
+from rtgate.http.secret import Token, take_token
 
 TOKEN = "RTGATE_GITLAB_TOKEN"  # noqa: S105 - the name of a variable
 TOKEN_FILE = "RTGATE_GITLAB_TOKEN_FILE"  # noqa: S105
@@ -137,7 +138,7 @@ class GitLab:
             return
         pipeline = self._number("CI_PIPELINE_ID") if self.variables.get("CI_PIPELINE_ID") else None
         note = Note(
-            url=web.server_url(self._value("CI_SERVER_URL"), "CI_SERVER_URL", _SERVER),
+            url=failures.server_url(self._value("CI_SERVER_URL"), "CI_SERVER_URL", _SERVER),
             project=self._project(),
             merge_request=self._number("CI_MERGE_REQUEST_IID"),
             token=self.token,

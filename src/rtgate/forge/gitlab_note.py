@@ -17,10 +17,10 @@ from gitlab.exceptions import GitlabHttpError, GitlabParsingError
 
 from rtgate import __version__
 from rtgate.errors import ConfigError
-from rtgate.forge import web
 from rtgate.forge.note_body import has_mark, pipeline_of
-from rtgate.forge.patience import NotNow
-from rtgate.secret import Token
+from rtgate.http import failures
+from rtgate.http.patience import NotNow
+from rtgate.http.secret import Token
 
 TOKEN_ADVICE = "a project access token with the role Reporter and the scope api"  # noqa: S105
 _PAGE = 100  # the most that GitLab sends at once
@@ -126,7 +126,7 @@ class _Session:
         """Turn the errors of the libraries into ours."""
         url = self.note.url
         try:
-            with web.errors(url, "CI_SERVER_URL", "CI_SERVER_TLS_CA_FILE"):
+            with failures.errors(url, "CI_SERVER_URL", "CI_SERVER_TLS_CA_FILE"):
                 yield
         except GitlabParsingError:
             raise NotNow(f"{url} did not answer with JSON: a proxy's page?") from None
@@ -136,8 +136,8 @@ class _Session:
             self.client.session.close()
 
     def _refusal(self, error: gitlab.GitlabError) -> ConfigError | NotNow:
-        url, status, reason = self.note.url, error.response_code or 0, web.one_line(error.error_message)
-        if web.is_passing(status):
+        url, status, reason = self.note.url, error.response_code or 0, failures.one_line(error.error_message)
+        if failures.is_passing(status):
             return NotNow(f"{url} answers HTTP {status} ({reason})", self._seconds())
         token = f"the token from {self.note.token.source}"
         if status == 401:
@@ -163,7 +163,7 @@ class _Session:
         self._after = response.headers.get("Retry-After", "")
 
     def _seconds(self) -> float:
-        return web.seconds(self._after)
+        return failures.seconds(self._after)
 
     def _object(self, answer: object) -> Mapping[str, Any]:
         """Return a JSON object. Raises GitlabParsingError: it is something else, as a proxy's page is."""

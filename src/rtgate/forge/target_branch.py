@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rtgate import process
 from rtgate.errors import ConfigError
-from rtgate.forge.patience import NotNow, Patience
+from rtgate.http.patience import NotNow, Patience
 from rtgate.kernel.merge import git
 
 _FETCH_S = 900  # a whole kernel history over a slow line; git itself ends sooner when nothing comes

@@ -22,7 +22,7 @@ from rtgate.files import exclusive_lock
 from rtgate.forge.gerrit_change import PatchSet
 from rtgate.forge.gerrit_events import DROPPED, KINDS, QUERY_KINDS, Event
 from rtgate.forge.gerrit_server import URL, GerritServer
-from rtgate.http import Patience
+from rtgate.http.patience import Patience
 from rtgate.process import die_with_parent
 from rtgate.workflow.gerrit_queue import STARTS, Journal, ReviewQueue
 from rtgate.workflow.gerrit_stream import EventStream, SshAddress

@@ -15,7 +15,9 @@ from urllib.parse import urlsplit
 from rtgate.board.boards import Board
 from rtgate.board.families import FAMILIES
 from rtgate.errors import ConfigError
-from rtgate.http import Http, Patience
+from rtgate.http.client import Http
+from rtgate.http.patience import Patience
+from rtgate.http.secret import Token
 from rtgate.kernel import artefacts, device_tree
 from rtgate.kernel.artefacts import KernelBuild, sha256
 from rtgate.lava.job import template
@@ -24,7 +26,6 @@ from rtgate.lava.job.definition import Files, console_device, family_of, lava_of
 from rtgate.records.record import KernelIdentity
 from rtgate.report.notices import spoken
 from rtgate.rootfs import images
-from rtgate.secret import Token
 from rtgate.workflow.arms import identity
 
 PUT_TOKEN = "RTGATE_PUT_TOKEN"  # noqa: S105 - the name of a variable

@@ -8,9 +8,9 @@ from selftests.lava_server import LavaServer, Story
 from selftests.unit.lava.conftest import HASTY
 
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.http.secret import Token
 from rtgate.lava.client.access import Access
 from rtgate.lava.client.server import Lava
-from rtgate.secret import Token
 
 JOB = """\
 job_name: a job

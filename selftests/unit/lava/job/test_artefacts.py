@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from selftests.unit.lava.conftest import HASTY
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.http import Http
+from rtgate.http.client import Http
+from rtgate.http.secret import Token
 from rtgate.lava.job import artefacts
 from rtgate.lava.job.artefacts import FileServer, Storage, check, serving
-from rtgate.secret import Token
 
 DATA = bytes(range(256)) * 1000
 

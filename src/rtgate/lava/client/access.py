@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from rtgate import files, strict_yaml
 from rtgate.errors import ConfigError
-from rtgate.secret import Token, read_token
+from rtgate.http.secret import Token, read_token
 
 URL = "RTGATE_LAVA_URL"
 TOKEN = "RTGATE_LAVA_TOKEN"  # noqa: S105 - the name of a variable

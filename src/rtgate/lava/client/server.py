@@ -16,7 +16,8 @@ from typing import Any
 from rtgate import strict_yaml
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.http import Http, NoAnswer, NotSent, Patience, Reply, nobody
+from rtgate.http.client import Http, NoAnswer, NotSent, Reply, nobody
+from rtgate.http.patience import Patience
 from rtgate.lava.client.access import Access
 
 FINISHED = "Finished"

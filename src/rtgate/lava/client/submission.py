@@ -18,7 +18,7 @@ from typing import Protocol
 from rtgate import strict_yaml
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
-from rtgate.http import NoAnswer
+from rtgate.http.client import NoAnswer
 from rtgate.lava.client.devices import elsewhere, own_tag, same
 from rtgate.lava.client.follow import Followed, Following, Waits
 from rtgate.lava.client.server import Job, Lava

@@ -24,7 +24,7 @@ from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.http import Http
+from rtgate.http.client import Http
 
 _LOG = logging.getLogger(__name__)
 _BLOCK = 1 << 18

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError
-from rtgate.secret import Token, read_token, take_token
+from rtgate.http.secret import Token, read_token, take_token
 
 SECRET = "s3cr3t-0123456789"
 

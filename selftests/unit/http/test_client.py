@@ -9,10 +9,11 @@ import pytest
 import requests
 from selftests.lava_server import TOKEN, LavaServer, lava_server
 
-from rtgate import http
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.http import Http, NoAnswer, NotSent, Patience, Refused
-from rtgate.secret import Token
+from rtgate.http import client
+from rtgate.http.client import Http, NoAnswer, NotSent, Refused
+from rtgate.http.patience import Patience
+from rtgate.http.secret import Token
 
 SECRET = "s3cr3t-0123456789"
 HASTY = Patience(connect=2.0, answer=1.0, total=3.0, first=0.01, longest=0.05)
@@ -58,14 +59,14 @@ def test_an_outage_is_told_once_and_so_is_its_end(server: LavaServer) -> None:
         server.moods += [("GET", "version", "503")] * 3
         asking.repeat("GET", at(server, "system/version/"))
     assert len(said) == 4
-    assert said[0].endswith("is in trouble: HTTP 503; asking again, for 3 s at most")
+    assert said[0].endswith("is in trouble: HTTP 503; trying again, for 3 s at most")
     assert said[1] == f"{server.url} answers again"
     assert said[:2] == said[2:]
 
 
 def test_patience_has_an_end(server: LavaServer) -> None:
     server.moods += [("GET", "version", "503")] * 1000
-    with pytest.raises(InfrastructureError, match=r"HTTP 503; tried for 3 s"):
+    with pytest.raises(InfrastructureError, match=r"HTTP 503; rtgate tries for 3 s"):
         Http(patience=HASTY).repeat("GET", at(server, "system/version/"))
 
 
@@ -103,7 +104,7 @@ def test_a_token_that_is_refused_is_not_shown(server: LavaServer) -> None:
 
 
 def test_a_user_and_a_password() -> None:
-    assert http.basic("Aladdin", Token("open-sesame", "x")) == "Basic QWxhZGRpbjpvcGVuLXNlc2FtZQ=="
+    assert client.basic("Aladdin", Token("open-sesame", "x")) == "Basic QWxhZGRpbjpvcGVuLXNlc2FtZQ=="
 
 
 def test_a_password_that_is_refused_is_not_shown(server: LavaServer) -> None:
@@ -156,7 +157,7 @@ def test_every_error_of_the_library_is_mapped() -> None:
 
 
 def test_waits_grow_to_a_limit() -> None:
-    waits = http.Patience(first=1.0, longest=4.0).waits()
+    waits = Patience(first=1.0, longest=4.0).waits()
     found = [next(waits) for _ in range(6)]
     for wait, middle in zip(found, (1, 2, 4, 4, 4, 4), strict=True):
         assert 0.8 * middle <= wait <= 1.2 * middle

@@ -5,17 +5,17 @@ import pytest
 import requests
 
 from rtgate.errors import ConfigError
-from rtgate.forge import web
-from rtgate.forge.patience import NotNow
+from rtgate.http import failures
+from rtgate.http.patience import NotNow
 
 URL = "https://forge.example.org"
 
 
 def test_the_url_of_a_server() -> None:
-    assert web.server_url(f"{URL}/", "X", "a forge") == URL
+    assert failures.server_url(f"{URL}/", "X", "a forge") == URL
     for text in ("forge.example.org", "https://", "ftp://forge.example.org", "https://[::1", "https://a:b@example.org"):
         with pytest.raises(ConfigError, match=r"^X is not the URL of a forge$"):
-            web.server_url(text, "X", "a forge")
+            failures.server_url(text, "X", "a forge")
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_the_url_of_a_server() -> None:
     ],
 )
 def test_errors_that_somebody_must_act_on(error: Exception, message: str) -> None:
-    with pytest.raises(ConfigError, match=message), web.errors(URL, "X", "CA"):
+    with pytest.raises(ConfigError, match=message), failures.errors(URL, "X", "CA"):
         raise error
 
 
@@ -35,7 +35,7 @@ def test_errors_that_somebody_must_act_on(error: Exception, message: str) -> Non
     "error", [requests.ConnectionError(), requests.Timeout(), requests.exceptions.ChunkedEncodingError()]
 )
 def test_errors_that_pass(error: Exception) -> None:
-    with pytest.raises(NotNow, match=f"{URL} does not answer"), web.errors(URL, "X", "CA"):
+    with pytest.raises(NotNow, match=f"{URL} does not answer"), failures.errors(URL, "X", "CA"):
         raise error
 
 
@@ -43,13 +43,13 @@ def test_errors_that_pass(error: Exception) -> None:
     ("text", "expected"), [("7", 7.0), ("", 0.0), ("-1", 0.0), ("Wed, 25 Nov", 0.0), ("9" * 20, 0.0)]
 )
 def test_seconds(text: str, expected: float) -> None:
-    assert web.seconds(text) == expected
+    assert failures.seconds(text) == expected
 
 
 def test_what_a_server_said_is_one_short_line() -> None:
-    assert web.one_line(b"a\n\xffb") == "a \N{REPLACEMENT CHARACTER}b"
-    assert len(web.one_line("x" * 1000)) == 200
-    assert web.one_line("") == "no reason given"
+    assert failures.one_line(b"a\n\xffb") == "a \N{REPLACEMENT CHARACTER}b"
+    assert len(failures.one_line("x" * 1000)) == 200
+    assert failures.one_line("") == "no reason given"
 
 
 def test_every_error_of_requests_is_mapped() -> None:

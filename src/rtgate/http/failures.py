@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What forges have in common over HTTP: where they answer, and whose mistake it is when they do not."""
+"""What a server's failure means: whose mistake it is, and whether the same request may succeed later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import requests
 
 from rtgate.errors import ConfigError
-from rtgate.forge.patience import NotNow
+from rtgate.http.patience import NotNow
 
 _LATER = {408, 409, 425, 429}
 _LONGEST_REASON = 200
@@ -55,7 +55,7 @@ def errors(url: str, variable: str, authorities: str) -> Iterator[None]:
         yield
     except requests.exceptions.SSLError as error:
         raise ConfigError(
-            f"the certificate of {url} is not accepted ({_reason(error)}): name the file of its authority by "
+            f"the certificate of {url} is not accepted ({innermost(error)}): name the file of its authority by "
             f"{authorities}"
         ) from None
     except requests.TooManyRedirects:
@@ -63,11 +63,14 @@ def errors(url: str, variable: str, authorities: str) -> Iterator[None]:
     except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
         raise ConfigError(f"{variable} is {url!r}, which is not a URL") from None
     except requests.RequestException as error:
-        raise NotNow(f"{url} does not answer ({_reason(error)})") from None
+        raise NotNow(f"{url} does not answer ({innermost(error)})") from None
 
 
 def is_passing(status: int) -> bool:
-    """Return whether an answer's status is one of those that pass by themselves."""
+    """Return whether an answer's status is one of those that pass by themselves.
+
+    501 does not: a server that does not know the method will not learn it.
+    """
     return status in _LATER or (status >= 500 and status != 501)
 
 
@@ -82,7 +85,7 @@ def one_line(text: object) -> str:
     return " ".join(said.split())[:_LONGEST_REASON] or "no reason given"
 
 
-def _reason(error: Exception) -> str:
+def innermost(error: Exception) -> str:
     """Return the innermost reason: requests wraps layers of libraries in each other."""
     inner: Any = error
     for _ in range(6):

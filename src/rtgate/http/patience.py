@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Waiting for a forge that does not answer, or asks to come later: not for ever, and not in silence."""
+"""Waiting for a server that does not answer, or asks to come later: not for ever, and not in silence."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Result = TypeVar("Result")
 
 
 class NotNow(InfrastructureError):  # noqa: N818 - what happened, not whose mistake
-    """The forge did not answer, or not with an answer; the same request may succeed later.
+    """The server did not answer, or not with an answer; the same request may succeed later.
 
     Attributes:
-        after: seconds that the forge asks to wait; 0 if it does not say.
+        after: seconds that the server asks to wait; 0 if it does not say.
     """
 
     def __init__(self, message: str, after: float = 0.0) -> None:
@@ -32,14 +32,15 @@ class Patience:
     """How long to wait, in seconds.
 
     Attributes:
-        answer: for one request.
-        total: for a request with all its repetitions; a forge that is updated is away for some minutes.
+        connect, answer: for one request.
+        total: for a request with all its repetitions; a server that is updated is away for some minutes.
         first, longest: before the first repetition, and at most; it doubles from one to the next.
     """
 
+    connect: float = 10.0
     answer: float = 60.0
     total: float = 600.0
-    first: float = 1.0
+    first: float = 0.5
     longest: float = 30.0
 
     def repeat(self, attempt: Callable[[], Result], who: str, say: Callable[[str], None]) -> Result:
@@ -55,7 +56,7 @@ class Patience:
         """
         deadline = Deadline.after(self.total)
         away = False
-        for pause in self._pauses():
+        for pause in self.waits():
             try:
                 result = attempt()
             except NotNow as error:
@@ -73,8 +74,8 @@ class Patience:
                 return result
         raise AssertionError  # there is always a next pause
 
-    def _pauses(self) -> Iterator[float]:
-        """Yield how long to wait before each repetition; a little by chance, so that jobs do not come together."""
+    def waits(self) -> Iterator[float]:
+        """Yield how long to wait before each repetition; a little by chance, so that clients do not come together."""
         pause = self.first
         while True:
             yield pause * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
