@@ -41,7 +41,8 @@ def main() -> None:
 
 
 def _repository(tree: Path) -> Path:
-    shutil.copytree(default_tree().path, tree, symlinks=True)
+    # Other builds of the tree may have left a log there.
+    shutil.copytree(default_tree().path, tree, symlinks=True, ignore=shutil.ignore_patterns("rtgate-build*"))
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", tree], check=True)
     _git(tree, "add", "--all", "--force")
     _git(tree, "commit", "--quiet", "--message", "base")

@@ -11,7 +11,7 @@ A test says what to measure and nothing about boards, kernels, seeds or limits::
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,21 +21,26 @@ from typing import Any, NoReturn
 import allure
 import pytest
 
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.cli import suite_options
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
+from rtgate.kernel import artefacts
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import Profile, profile
 from rtgate.measure.run import BootPool, Run, stored
 from rtgate.records import planned
 from rtgate.records.record import Record, read_all
+from rtgate.report.notices import say
 from rtgate.report.progress import Progress
 from rtgate.report.text import plain
 from rtgate.tools import Tool, registry
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.judging import Judging
-from rtgate.workflow.verdicts import planned_in
+from rtgate.workflow.placebo_notice import Compared, notices
+from rtgate.workflow.placebos import compiler_of
+from rtgate.workflow.verdicts import harmless, planned_in
 
 Measure = Callable[[], None]
 
@@ -220,8 +225,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     session.boards = {cases[item.nodeid].name: offers.boards(item) for item in items if item.nodeid in cases}
     config.stash[_SESSION] = session
     run = session.run
+    if run:
+        _tell_placebos(config, run, cases.values())
     boots = sum(len(run.boots(case)) * len(run.arms) for case in session.cases.values()) if run else 0
     config.stash[_PROGRESS] = Progress(total=boots, workers=run.jobs if run else 1)
+
+
+def _tell_placebos(config: pytest.Config, run: Run, cases: Collection[Case]) -> None:
+    """Say which placebos the comparisons will use, and what they do without."""
+    remedy = config.getoption("--tell-placebos")
+    baseline = suite_options.kernels(config).get(ArmName.BASELINE)
+    if not remedy or baseline is None:
+        return
+    compiler = compiler_of(artefacts.load(baseline).toolchain or "")
+    for arm in run.arms:
+        if (arm.name, arm.time) == (ArmName.BASELINE, TimeBase.VIRTUAL):
+            for sentence in notices(Compared(arm=arm, cases=cases, compiler=compiler, remedy=remedy), harmless()):
+                say(sentence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,12 @@ import pytest
 from selftests.fake_target import FakeTarget, arm
 
 from rtgate import site
-from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.compare.placebos import Placebos, load_placebos
 from rtgate.measure.case import Arm, Case
 from rtgate.measure.profiles import profile
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.pi_stress import PiStress
-from rtgate.workflow import placebo_notice, suites
+from rtgate.workflow import placebo_notice
 from rtgate.workflow.placebo_notice import Compared, notices
 
 SHIPPED = load_placebos([site.shipped() / "placebos.yaml"], site.names("boards"))
@@ -28,7 +27,6 @@ LEARN = "to learn them: rtgate placebos learn --board virt-arm64 --tree ~/linux"
 @pytest.fixture(autouse=True)
 def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placebo_notice, "version", lambda _: "QEMU emulator version 7.2.22 (Debian)")
-    monkeypatch.setattr(suites, "cases", lambda *_: (IDLE, LOADED, INVERSIONS))
 
 
 def _arm(release: str) -> Arm:
@@ -37,7 +35,8 @@ def _arm(release: str) -> Arm:
 
 
 def _said(release: str, compiler: str = "", placebos: Placebos = SHIPPED) -> list[str]:
-    compared = Compared(arms=[_arm(release)], compiler=compiler, profile="compare", select="", remedy="--tree ~/linux")
+    cases = (IDLE, LOADED, INVERSIONS)
+    compared = Compared(arm=_arm(release), cases=cases, compiler=compiler, remedy="--tree ~/linux")
     return list(notices(compared, placebos))
 
 
@@ -66,12 +65,3 @@ def test_another_compiler_is_told() -> None:
     )
     assert _said("6.12.1", "gcc 14", known)[0].endswith("; built with gcc 12, these kernels with gcc 14")
     assert _said("6.12.1", "gcc 12", known) == _said("6.12.1", "", known) == _said("6.12.1")
-
-
-@pytest.mark.parametrize("error", [ConfigError("no cases"), InfrastructureError("too busy")])
-def test_where_no_case_can_be_listed_nothing_is_said(error: RtgateError, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(*_: object) -> tuple[Case, ...]:
-        raise error
-
-    monkeypatch.setattr(suites, "cases", none)
-    assert _said("6.12.117") == []

@@ -83,7 +83,9 @@ def _left() -> tuple[dict[str, Any], str, str]:
     return json.loads((report / "verdict.json").read_text()), note, (report / "note.txt").read_text()
 
 
-def test_a_harmless_change_passes_and_leaves_report_and_note(repository: Repository, builds: Builds) -> None:
+def test_a_harmless_change_passes_and_leaves_report_and_note(
+    repository: Repository, builds: Builds, capfd: pytest.CaptureFixture[str]
+) -> None:
     repository.branch("mine")
     repository.commit("timers: be tidy", **{"kernel/time.c": "two"})
     assert _review() == 0
@@ -96,6 +98,9 @@ def test_a_harmless_change_passes_and_leaves_report_and_note(repository: Reposit
     assert "| virt-arm64 | latency/cyclictest:idle | mean |" in markdown
     assert "rtgate review --tree . --base" in text
     assert Path("report/junit.xml").is_file()
+    told = capfd.readouterr().err
+    assert told.index("placebos for latency/cyclictest:idle on virt-arm64: ") < told.index("seed 1")
+    assert "rtgate placebos learn --board virt-arm64 --tree " in told
 
 
 def test_a_slow_kernel_fails_by_the_limits_of_the_target_branch(repository: Repository, builds: Builds) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from rtgate.judge.thresholds import load_thresholds
 from rtgate.workflow.archive import history_url
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
-from rtgate.workflow.gate import run_gate, tell_placebos
+from rtgate.workflow.gate import run_gate
 from rtgate.workflow.kernels import Sources, baseline_of, candidate_of
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.sequential import PROCEDURES, ComparisonOptions, Measured
@@ -81,8 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         files.require_free_space(Path(tempfile.gettempdir()), needed_mib=16)
         board = boards.board(arguments.board)
         kernels = _kernels(arguments, board)
-        suites = prepared(options, kernels, output, requests.criteria(arguments))
-        tell_placebos(suites, _remedy(arguments))
+        suites = replace(prepared(options, kernels, output, requests.criteria(arguments)), remedy=_remedy(arguments))
         with replacing(output):
             measured = run_gate(suites, _comparison_options(arguments), explain=not arguments.no_explain)
             return _end(suites, measured)

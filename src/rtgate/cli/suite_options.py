@@ -49,6 +49,11 @@ def add(parser: pytest.Parser) -> None:
     shared_options.POWER_CYCLE.add(group.addoption)
     shared_options.CONSOLE.add(group.addoption)
     shared_options.CASE.add(group.addoption)
+    group.addoption(
+        "--tell-placebos",
+        metavar="OPTIONS",
+        help="say which placebos the comparisons will use; OPTIONS: of `rtgate placebos learn` for this kernel",
+    )
     group.addoption("--cases", metavar="FILE", help="write the cases to FILE; with --collect-only nothing else happens")
 
 
@@ -64,7 +69,7 @@ def run(config: pytest.Config, board: str, records: Path) -> Run:
     again = config.getoption("--boot-again")
     request = ArmRequest(
         board=board,
-        kernels=_kernels(config),
+        kernels=kernels(config),
         profile=config.getoption("--profile") or PROFILE,
         console=console,
         tuning=config.getoption("--tuning"),
@@ -106,11 +111,12 @@ def _boots(config: pytest.Config, *, virtual: bool) -> tuple[int, ...]:
     return seeds(named) if named else tuple(range(1, int(count or 0) + 1))
 
 
-def _kernels(config: pytest.Config) -> dict[str, Path]:
-    kernels = {"candidate": Path(config.getoption("--kernel"))} if config.getoption("--kernel") else {}
+def kernels(config: pytest.Config) -> dict[str, Path]:
+    """Return the build directory of each arm that the command line names. Raises ConfigError."""
+    found = {"candidate": Path(config.getoption("--kernel"))} if config.getoption("--kernel") else {}
     for text in config.getoption("--arm"):
         name, equals, directory = text.partition("=")
-        if not equals or name not in {"baseline", "candidate"} or name in kernels:
+        if not equals or name not in {"baseline", "candidate"} or name in found:
             raise ConfigError(f"--arm {text}: expected baseline=DIR or candidate=DIR, each once")
-        kernels[name] = Path(directory)
-    return kernels
+        found[name] = Path(directory)
+    return found

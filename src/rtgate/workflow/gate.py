@@ -9,33 +9,10 @@ from dataclasses import replace
 from rtgate.board.boot import ArmName, TimeBase
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Verdict
-from rtgate.kernel import artefacts
 from rtgate.report.notices import say, step
-from rtgate.workflow.placebo_notice import Compared, notices
-from rtgate.workflow.placebos import compiler_of
 from rtgate.workflow.sequential import ComparisonOptions, Measured, run_comparison
 from rtgate.workflow.suite_process import Suites
 from rtgate.workflow.tracing import trace
-from rtgate.workflow.verdicts import harmless
-
-
-def tell_placebos(suites: Suites, remedy: str) -> None:
-    """Say which placebos the comparisons will use, and what they do without.
-
-    `remedy` is how `rtgate placebos learn` is told the kernel's source: `--tree DIR --commit REF`.
-    """
-    baselines = [arm for arm in suites.arms if (arm.name, arm.time) == (ArmName.BASELINE, TimeBase.VIRTUAL)]
-    if not baselines:
-        return
-    compared = Compared(
-        arms=baselines,
-        compiler=compiler_of(artefacts.load(suites.kernels["baseline"]).toolchain or ""),
-        profile=suites.options.profile,
-        select=suites.options.select,
-        remedy=remedy,
-    )
-    for sentence in notices(compared, harmless()):
-        say(sentence)
 
 
 def run_gate(suites: Suites, options: ComparisonOptions, *, explain: bool) -> Measured:

@@ -33,7 +33,7 @@ from rtgate.report.notices import say
 from rtgate.workflow.bisect import bisect
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
-from rtgate.workflow.gate import run_gate, tell_placebos
+from rtgate.workflow.gate import run_gate
 from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
 from rtgate.workflow.kernels import BUILDS, CommitBuilds
 from rtgate.workflow.policy import Policy, Screen, read_policy
@@ -160,8 +160,7 @@ def _measured(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -
     options = SuiteOptions(board=screen.board, profile=screen.profile, select=screen.select)
     problem = ""
     try:
-        suites = prepared(options, images, request.output, request.criteria)
-        tell_placebos(suites, f"--tree {request.tree}")
+        suites = replace(prepared(options, images, request.output, request.criteria), remedy=f"--tree {request.tree}")
         if not run_gate(suites, ComparisonOptions(budget=Budget(minutes(DEFAULT))), explain=True).whole:
             problem = f"not everything was measured: see {request.output.name}/measure.log"
     except InfrastructureError as error:

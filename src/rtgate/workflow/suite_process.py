@@ -14,6 +14,7 @@ from typing import IO
 
 from rtgate.board import boards
 from rtgate.board.boards import Board
+from rtgate.board.boot import ArmName
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError
 from rtgate.kernel.pinned import pinned
 from rtgate.measure.case import Arm
@@ -88,6 +89,7 @@ class Suites:
         criteria: what the records are judged by.
         beside: boards that are measured with that of the options, in one comparison.
         arms: every arm on every board, as it was looked at before anything is measured.
+        remedy: options of `rtgate placebos learn` for this kernel line; empty where nobody is told of placebos.
     """
 
     options: SuiteOptions
@@ -96,6 +98,7 @@ class Suites:
     criteria: Criteria = field(default_factory=Criteria)
     beside: tuple[str, ...] = ()
     arms: tuple[Arm, ...] = ()
+    remedy: str = ""
 
     @property
     def boards(self) -> tuple[str, ...]:
@@ -138,6 +141,8 @@ class Suites:
         options += [word for case in batch.cases for word in ("--case", case)]
         options += ["--screen"] if batch.screen else []
         options += ["--looks", schedule.format_steps(batch.looks)] if batch.looks else []
+        if self.remedy and ArmName.BASELINE in self.kernels and not batch.cases:
+            options += ["--tell-placebos", self.remedy]
         return options
 
     def _boots(self, batch: Batch) -> list[str]:
