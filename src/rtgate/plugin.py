@@ -347,17 +347,22 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if ours is None:
         return
     ours.close()
-    if ours.judging is None:
-        return
-    ours.compared = ours.judging.compare()
-    judged = {verdict.case for verdict in ours.judging.verdicts}
+    if ours.judging is not None:
+        _conclude_session(session, ours, ours.judging)
+    # What is left takes no second, and an interrupt would end it with a traceback: pytest catches none in its summary.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _conclude_session(session: pytest.Session, ours: Session, judging: Judging) -> None:
+    ours.compared = judging.compare()
+    judged = {verdict.case for verdict in judging.verdicts}
     for case in ours.cases.values():
         if case.name not in judged:
             sentence = "the test ended without a verdict: see its own output"
             ours.note(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
     path = Path(session.config.getoption("--verdict") or ours.records / "verdict.json")
-    ours.judging.write(path, ours.records)
-    _write_allure(session.config, ours, ours.judging.verdicts)
+    judging.write(path, ours.records)
+    _write_allure(session.config, ours, judging.verdicts)
     bad = {Status.FAIL, Status.ERROR, Status.MISS}  # as for a test of its own
     if session.exitstatus == pytest.ExitCode.OK and any(one.status in bad for one in ours.compared):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
