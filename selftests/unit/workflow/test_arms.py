@@ -132,6 +132,8 @@ def test_a_kernel_is_named_by_tag_commit_and_subject(lab: Lab, describe: str, di
     }
     build = replace(artefacts.load(lab.kernel), source=source)
     assert identity(build, None).source == expected
+    assert identity(build, None).commit == ("" if dirty else "9be34d077e1a" + "0" * 28)
+    assert identity(replace(build, patches=("rt.patch",)), None).commit == ""
 
 
 def test_two_kernels_are_two_arms_that_end_together(lab: Lab) -> None:

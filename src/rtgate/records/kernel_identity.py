@@ -13,6 +13,8 @@ class KernelIdentity:
     Attributes:
         version: what `uname -v` says where this image runs, empty where the image does not show it.
         build_id: the GNU build id of its vmlinux, empty where nobody knows it.
+        commit: the git commit that it was built from, in full and as it stands there; empty where the tree had changes,
+            patches came on top, or nobody knows.
         config_sha256: SHA-256 of its configuration, empty where nobody knows it for certain.
     """
 
@@ -25,3 +27,4 @@ class KernelIdentity:
     version: str = ""
     config_sha256: str = ""
     build_id: str = ""
+    commit: str = ""

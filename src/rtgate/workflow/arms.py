@@ -205,7 +205,14 @@ def identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
         build_id=build_id.of_kernel(kernel.image, kernel.vmlinux),
         # A configuration that lies beside somebody's image may be another one's.
         config_sha256=sha256(kernel.config) if kernel.config and kernel.provenance == "rtgate" else "",
+        commit=_commit(kernel),
     )
+
+
+def _commit(kernel: KernelBuild) -> str:
+    """Return the commit that a kernel is, in full; empty where something came on top of it."""
+    known = kernel.source or {}
+    return str(known.get("commit") or "") if not known.get("dirty") and not kernel.patches else ""
 
 
 def _source(kernel: KernelBuild) -> str:
