@@ -17,18 +17,18 @@ from allure_commons.model2 import Attachment as AllureAttachment
 from allure_commons.model2 import ExecutableItem, Label, Parameter, StatusDetails, TestResult, TestStepResult
 from allure_commons.model2 import Status as AllureStatus
 
-from rtgate import __version__, files, site
+from rtgate import __version__, site
 from rtgate.board import boards
-from rtgate.board.boot import State
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Status, Verdict, exit_code
 from rtgate.records.record import Record
 from rtgate.report import page
 from rtgate.report.cases import CaseReport, cases, figures
 from rtgate.report.categories import CATEGORIES, message
+from rtgate.report.log_excerpt import log_excerpt
 from rtgate.report.steps import Attachment, Step, steps, times
 from rtgate.report.surroundings import properties, surroundings, title
-from rtgate.report.text import last_lines, plain
+from rtgate.report.text import plain
 from rtgate.validity import registry
 
 # A case that was measured and not judged was not skipped: nobody knows whether it is good.
@@ -164,7 +164,7 @@ class _Writer:
             historyId=_digest(case.board, case.flavour, case.case, case.arm, _profile(case)),
             titlePath=[case.board, case.suite],
             status=_STATUSES[case.status],
-            statusDetails=StatusDetails(message=message(case.headline), trace=_trace(case)),
+            statusDetails=StatusDetails(message=message(case.headline), trace=log_excerpt(case.records)),
             stage="finished",
             descriptionHtml=page.description(case, plot),
             labels=_labels(case),
@@ -246,18 +246,6 @@ def _parameters(case: CaseReport) -> list[Parameter]:
         *(Parameter(name=name, value=plain(value)) for name, value in told.items() if value),
         *(Parameter(name=name, value=value, excluded=True) for name, value in changing.items() if value),
     ]
-
-
-def _trace(case: CaseReport) -> str:
-    """Return the kernel's faults, then the last words of boots that did not end well."""
-    parts = []
-    for record in case.records:
-        parts += [f"{record.boot}: {fault.kind}\n{plain(fault.text)}" for fault in record.faults]
-        console = record.directory / "console.log" if record.directory else None
-        if record.state not in {State.MEASURED, State.LAB} and console is not None and console.is_file():
-            end = last_lines(files.read_bytes(console, files.RAW_LIMIT))
-            parts.append(f"{record.boot}: last lines of the console\n{end}")
-    return "\n\n".join(parts)
 
 
 def _write_run(records: Sequence[Record], found: Sequence[CaseReport], directory: Path) -> None:

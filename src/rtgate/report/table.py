@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rtgate.judge.compare.boot_figures import Part, boot_figures
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
+from rtgate.report.case_figures import case_figures
 from rtgate.report.cases import CaseReport, change, figures, microseconds
 from rtgate.report.text import plain
-from rtgate.tools.measurement import Better
 from rtgate.units import Quantity, Unit
 
 _SHOWN = {"mean": "mean", "avg": "mean", "maximum": "max", "max": "max"}
@@ -87,7 +85,7 @@ def _table(found: Sequence[CaseReport]) -> Table:
     parts = [found[0].board or "no board", flavour, f"latency in {unit}"]
     if any(case.baseline for case in found):
         columns: tuple[str, ...] = ("figure", "baseline", "candidate", "change", "limit", "boots")
-        rows = [row for case in found for row in _compared(case)]
+        rows = [row for case in found for row in compared(case)]
     else:
         columns = ("boots", "min", "avg", "max", "limit", "lost")
         rows = [Row(case=case, status=case.status, cells=_alone(case)) for case in found]
@@ -118,7 +116,8 @@ def _alone(case: CaseReport) -> tuple[str, ...]:
     return (_boots(case.records), *numbers, "-" if here.lost is None else str(here.lost))
 
 
-def _compared(case: CaseReport) -> list[Row]:
+def compared(case: CaseReport) -> list[Row]:
+    """Return the rows of a case, with the columns of two kernels: one that was measured alone has `-` for the other."""
     told = [*([_boots(case.baseline)] if case.baseline else []), _boots(case.records)]
     boots = "+".join(dict.fromkeys(told))
     rows = []
@@ -133,7 +132,7 @@ def _compared(case: CaseReport) -> list[Row]:
 
 def lines(case: CaseReport) -> tuple[Line, ...]:
     """Return the figures that tell how a case went: mean, maximum, and what became worse first of all."""
-    now, before = _over_boots(case.records), _over_boots(case.baseline)
+    now, before = _quantities(case.records), _quantities(case.baseline)
     worse = next((one for one in case.causes if one.kind is Kind.REGRESSION), None)
     blamed = worse.measurement if worse else ""
     names = [name for name in {**now, **before} if _short(name) in _SHOWN or name == blamed]
@@ -149,28 +148,16 @@ def lines(case: CaseReport) -> tuple[Line, ...]:
     return tuple(made)
 
 
+def _quantities(records: Sequence[Record]) -> dict[str, Quantity]:
+    return {name: figure.quantity for name, figure in case_figures(records).items()}
+
+
 def _as_judged(line: Line, verdict: Verdict) -> Line:
     """Return a line with the numbers of the verdict, so that table and sentence say the same."""
     value, baseline, limit = (one.quantity if one else None for one in (verdict.value, verdict.baseline, verdict.limit))
     if value is None or baseline is None:
         return line
     return Line(name=line.name, judged=value, baseline=baseline, limit=limit, estimate=str(verdict.change or ""))
-
-
-def _over_boots(records: Sequence[Record]) -> dict[str, Quantity]:
-    found: dict[str, list[Quantity]] = {}
-    largest = set()
-    for record in records:
-        for name, one in boot_figures(record).items():
-            value = -one.value if one.better is Better.HIGHER else one.value
-            found.setdefault(name, []).append(Quantity(value, one.unit))
-            largest |= {name} if one.part is Part.EXTREME else set()
-    return {name: _together(values, worst=name in largest) for name, values in found.items()}
-
-
-def _together(values: Sequence[Quantity], *, worst: bool) -> Quantity:
-    numbers = [value.to(values[0].unit).value for value in values]
-    return Quantity(max(numbers) if worst else statistics.median(numbers), values[0].unit)
 
 
 def _family(name: str) -> str:
