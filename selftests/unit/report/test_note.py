@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -13,11 +14,14 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from rtgate.judge.verdict import Figure, Kind, Status, Verdict
-from rtgate.report.note import About, Note, Section, note
+from rtgate.report.note import About, Note, Section, note, summary
 from rtgate.report.note_markdown import as_markdown
 from rtgate.report.note_text import WIDTH, as_text
 from rtgate.report.text import plain
 from rtgate.units import Quantity, Unit
+
+if TYPE_CHECKING:
+    from selftests.unit.report.conftest import World
 
 BASE, CANDIDATE = "a" * 40, "b" * 40
 HOSTILE = (
@@ -177,3 +181,19 @@ def test_the_second_line_of_a_long_title_does_not_look_like_ours() -> None:
     title = f"timers: {'x' * 66} PASS: every limit was kept"
     shown = as_text(Note(headline="FAIL: x", about=About(base=BASE, candidate=CANDIDATE, title=title)))
     assert "\n  PASS: every limit was kept\n" in shown
+
+
+def test_a_run_that_is_no_review_names_its_kernels_and_shows_what_was_measured_alone(world: World) -> None:
+    alone = as_markdown(summary([world.record(world.boot())], [world.over_limit()], 1))
+    assert "candidate: `6.12.107-rt, tree at candidate, image aaaaaaaaaaaa`" in alone
+    assert "| FAIL | virt-arm64 | latency/cyclictest:idle | mean | - |" in alone
+    assert "baseline: " not in alone
+    assert ", candidate \n" not in alone
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_kernel_s_source_gets_out_of_no_code(world: World, text: str) -> None:
+    record = world.record(world.boot())
+    record = replace(record, kernel=replace(record.kernel, source=text))
+    found = _tokens(as_markdown(summary([record], [world.over_limit()], 1)))
+    assert {token.type for token in found} <= {token.type for token in HARMLESS}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The answer to a merge request, before anybody decides how it looks: made from one list of verdicts.
+"""The answer to a merge request, or a summary of any run, before anybody decides how it looks.
 
 A merge request is not trusted, and neither is what its kernel printed. Titles, branches, file names and sentences of
 verdicts are therefore kept apart from what is ours, and each form of the note makes them harmless in its own way.
@@ -32,11 +32,12 @@ _HEADINGS = _KERNEL, _LAB, _UNDECIDED, _WAIVED, _SLOWER, _RULED_OUT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What was reviewed.
+    """What was reviewed, or measured.
 
     Attributes:
+        kernels: arms and their kernels, where there is no merge request whose commits would say it.
         name, title, target: as `forge.merge_request.MergeRequest` has them.
-        base, candidate: the commits that were compared, in full.
+        base, candidate: the commits that were compared, in full; empty for a run that is no review.
         subject: the first line of the last commit.
         edits: files of the policy that the merge request changes, and that did not count.
         first_bad: the first commit that fails, in one line that may hold anything; empty where nobody looked for it.
@@ -46,8 +47,9 @@ class About:
         report: URL of the report; empty for none.
     """
 
-    base: str
-    candidate: str
+    base: str = ""
+    candidate: str = ""
+    kernels: tuple[tuple[str, str], ...] = ()
     subject: str = ""
     name: str = ""
     title: str = ""
@@ -90,7 +92,7 @@ def note(about: About, records: Sequence[Record], verdicts: Sequence[Verdict], c
     """Return the note of a review that ended with an exit code."""
     found = cases(records, verdicts)
     told = outcome(found, code)
-    rows = [row for shown in table.tables([one for one in found if one.records]) for row in _rows(shown)]
+    rows = list(_rows([one for one in found if one.records]))
     hidden = len(rows) - _MOST_ROWS
     return Note(
         headline=f"{told.status.value}: {told.meaning}",
@@ -101,14 +103,20 @@ def note(about: About, records: Sequence[Record], verdicts: Sequence[Verdict], c
     )
 
 
-def _rows(shown: table.Table) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of a board whose kernels were compared; what was measured alone has no change to show."""
-    if "change" not in shown.columns:
-        return
-    for row in shown.rows:
-        name, *figures = row.cells[:5]
-        status = row.status.value if row.status else ""
-        yield (status, row.case.board if status else "", row.case.case if status else "", name, *figures)
+def summary(records: Sequence[Record], verdicts: Sequence[Verdict], code: int) -> Note:
+    """Return the note of a run that is no review."""
+    return note(About(kernels=tuple(table.kernels(records).items())), records, verdicts, code)
+
+
+def _rows(found: Sequence[CaseReport]) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of boards whose kernels were compared; without any those of what was measured alone."""
+    compared = {case.board for case in found if case.baseline}
+    for case in found:
+        if case.board in compared or not compared:
+            for row in table.compared(case):
+                name, *figures = row.cells[:5]
+                status = row.status.value if row.status else ""
+                yield (status, case.board if status else "", case.case if status else "", name, *figures)
 
 
 def _all(about: About, found: Sequence[CaseReport]) -> Iterator[Section]:

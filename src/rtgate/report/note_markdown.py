@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The note on a merge request as Markdown: CommonMark, with the tables that GitLab and GitHub have.
+"""The note on a merge request or a run as Markdown: CommonMark, with the tables that GitLab and GitHub have.
 
 What others wrote stands in code spans and code blocks. Neither Markdown nor HTML, no mention and no quick action works
 there. A span ends at as many backticks as it began with, a block at a line of at least as many (CommonMark 0.31, 6.1
@@ -26,7 +26,8 @@ def as_markdown(shown: Note) -> str:
 def _parts(shown: Note) -> Iterator[str]:
     about = shown.about
     yield f"**{shown.headline}**"
-    yield _about(about)
+    if subject := _about(about):
+        yield subject
     if about.edits:
         yield f"It changes {', '.join(map(_code, about.edits))}: the files of the target branch counted."
     if shown.rows:
@@ -47,8 +48,9 @@ def _about(about: About) -> str:
     title = about.title or about.subject
     what = ": ".join(part for part in (about.name, _code(title) if title else "") if part)
     where = f" of {_code(about.target)}" if about.target else ""
-    commits = f"baseline {about.base[:12]}{where}, candidate {about.candidate[:12]}"
-    return "  \n".join(part for part in (what, commits) if part)
+    commits = f"baseline {about.base[:12]}{where}, candidate {about.candidate[:12]}" if about.candidate else ""
+    kernels = [f"{arm}: {_code(kernel)}" for arm, kernel in about.kernels]
+    return "  \n".join(part for part in (what, commits, *kernels) if part)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
