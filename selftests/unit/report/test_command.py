@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from kcidb_io.schema import V5_3
 
 from rtgate.cli import report
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -64,3 +65,54 @@ def test_verdicts_of_another_format(world: World, tmp_path: Path) -> None:
 def test_no_records(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such directory"):
         _run(tmp_path / "nothing")
+
+
+def test_exports_are_written_instead_of_the_report(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.stored(world.boot(), tmp_path / "records")
+    _judged(tmp_path / "records", [world.over_limit()], exit_code=1)
+    monkeypatch.chdir(tmp_path)
+    formats = ("--export", "kcidb=run.json", "--export", "squad=run", "--export", "markdown=run.md")
+    assert _run("records", *formats, "--origin", "mylab") == 0
+    assert not Path("report").exists()
+    V5_3.validate_exactly(json.loads(Path("run.json").read_text(encoding="utf-8")))
+    assert json.loads(Path("run/virt-arm64/tests.json").read_text(encoding="utf-8"))
+    assert {path.name for path in Path("run/virt-arm64").iterdir()} == {"tests.json", "metrics.json", "metadata.json"}
+    assert Path("run.md").read_text(encoding="utf-8").startswith("**FAIL: the kernel breaks a limit**\n\ncandidate: `")
+    assert "squad: run\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--export", "kcidb=run.json"), "--origin '' is not a name of a CI system"),
+        (("--export", "kcidb=run.json", "--origin", "My Lab"), "use small letters, digits and _"),
+        (("--export", "squad=records"), "records is not an empty directory"),
+        (("--export", "markdown=run.md", "-o", "out"), "leave out -o"),
+        (("--export", "markdown=run.md", "--origin", "mylab"), "--origin is KCIDB's"),
+    ],
+)
+def test_exports_that_cannot_be(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], says: str
+) -> None:
+    world.stored(world.boot(), tmp_path / "records")
+    _judged(tmp_path / "records", [world.over_limit()], exit_code=1)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=says):
+        _run("records", *options)
+    assert [path.name for path in tmp_path.iterdir()] == ["records"]
+
+
+@pytest.mark.parametrize("text", ["kcidb", "kcidb=", "csv=run.csv", "=run"])
+def test_no_export(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        _run("records", "--export", text)
+    assert "(formats: kcidb, squad, markdown)" in capsys.readouterr().err
+
+
+def test_an_export_that_cannot_be_written_is_the_machine_s(world: World, tmp_path: Path) -> None:
+    world.stored(world.boot(), tmp_path / "records")
+    _judged(tmp_path / "records", [world.over_limit()], exit_code=1)
+    with pytest.raises(InfrastructureError, match="cannot be written"):
+        _run(tmp_path / "records", "--export", f"markdown={tmp_path / 'away' / 'run.md'}")

@@ -9,12 +9,14 @@ from pathlib import Path
 from rtgate.errors import ConfigError
 from rtgate.measure.raw_output import read_verified
 from rtgate.report import html
+from rtgate.report.notices import say
 from rtgate.workflow.conclusion import Ending, unjudged, write_report
+from rtgate.workflow.exports import FORMATS, Export, JudgedRun
 from rtgate.workflow.verdict_file import read_verdicts
 
 _DESCRIPTION = """\
 Make the report of records that were measured and judged: an Allure results directory, from it one HTML file, and
-junit.xml.
+junit.xml. With --export, write these files instead, for those who collect results.
 
 Nothing is judged here: the verdicts are those of RECORDS/verdict.json. The exit code says whether the report was
 made, not whether the kernel is good."""
@@ -22,7 +24,11 @@ made, not whether the kernel is good."""
 _EPILOG = """\
 examples:
   rtgate report records                    report/index.html
-  rtgate report records -o out --no-html   out/allure-results only; needs no Allure command"""
+  rtgate report records -o out --no-html   out/allure-results only; needs no Allure command
+  rtgate report records --export kcidb=run.json --origin mylab
+                                           a file that kcidb-submit reads
+  rtgate report records --export squad=run --export markdown=run.md
+                                           run/BOARD/tests.json, metrics.json, metadata.json; a note"""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,7 +44,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "-o",
         "--output",
         type=Path,
-        default=Path("report"),
         metavar="DIR",
         help="where the report goes (default: report)",
     )
@@ -49,6 +54,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--history", type=Path, metavar="FILE", help="runs to show trends of (default: DIR/history.jsonl)"
     )
     parser.add_argument("--no-html", action="store_true", help="write the Allure results only")
+    parser.add_argument(
+        "--export",
+        type=_export,
+        action="append",
+        default=[],
+        metavar="FORMAT=PATH",
+        help=f"write a format instead of the report: {', '.join(FORMATS)} (squad: a directory); may be repeated",
+    )
+    parser.add_argument("--origin", default="", metavar="NAME", help="the CI system's name at KCIDB; kcidb needs it")
     parser.set_defaults(run=run)
 
 
@@ -56,23 +70,46 @@ def run(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code.
 
     Raises:
-        ConfigError: there are no records, or they were not judged.
+        ConfigError: there are no records, they were not judged, or options contradict each other.
         ChangedError: a record was changed since it was written.
         InfrastructureError: the report cannot be written, or the Allure command is missing.
     """
+    _check_options(args)
     if not args.records.is_dir():
         raise ConfigError(f"{args.records}: no such directory of records")
     verdicts, code = read_verdicts(args.verdict or _verdict_of(args.records), args.records)
     records = read_verified(args.records)
     verdicts += unjudged(records, verdicts)
+    for export in args.export:
+        export.write(JudgedRun(records=records, verdicts=verdicts, code=code, origin=args.origin))
+        say(f"{export.format}: {export.path}")
+    if args.export:
+        return 0
+    output: Path = args.output or Path("report")
 
     def page() -> Path:
-        results: Path = args.output / "allure-results"
-        return results if args.no_html else html.generate(results, args.output, args.history)
+        results = output / "allure-results"
+        return results if args.no_html else html.generate(results, output, args.history)
 
     # Where nothing was judged, a code of 0 says that somebody allowed it.
-    write_report(args.output, records, verdicts, page, Ending(whole=True, allow_unjudged=code == 0, over=True))
+    write_report(output, records, verdicts, page, Ending(whole=True, allow_unjudged=code == 0, over=True))
     return 0
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse options that would say nothing. Raises ConfigError."""
+    if args.export and (args.output or args.history or args.no_html):
+        raise ConfigError("--export writes no report: leave out -o, --history and --no-html")
+    if args.origin and not any(export.format == "kcidb" for export in args.export):
+        raise ConfigError("--origin is KCIDB's: add --export kcidb=FILE, or leave it out")
+
+
+def _export(text: str) -> Export:
+    """Read an export. Raises argparse.ArgumentTypeError."""
+    try:
+        return Export.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _verdict_of(records: Path) -> Path:

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""A judged run as KCIDB's report data: checkouts, builds, tests.
+
+The format is schema 5.3 (`kcidb_io/schema/v05_03.py` of kcidb-io 141). A case is a test, and so is each of its figures:
+there, a test has one number. rtgate's statuses are KCIDB's own, so none is translated.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.records.record import Record
+from rtgate.report.case_figures import collected, valid_figures
+from rtgate.report.cases import CaseReport, cases
+from rtgate.report.kcidb_kernels import Identifiers, checkout_and_build, failed
+from rtgate.report.log_excerpt import log_excerpt
+from rtgate.report.run_digest import run_digest
+from rtgate.report.text import plain
+from rtgate.units import Quantity, Unit
+
+ORIGIN = re.compile("[a-z0-9_]+")
+"""What a CI system may be called (`origin` in the schema)."""
+_VERSION = {"major": 5, "minor": 3}
+_ROOT = "rtgate"  # of the paths of tests, which all CI systems share
+_NO_COMPONENT = re.compile("[^a-zA-Z0-9_-]+")
+_MOST = 16_384  # characters, `maxLength` of log_excerpt
+_DIMENSIONLESS = frozenset({Unit.COUNT, Unit.RATIO})
+# "Should only be considered ... with a FAIL, ERROR, PASS, or DONE status only", says the schema of a number.
+_EXECUTED = frozenset({Status.FAIL, Status.ERROR, Status.PASS, Status.DONE})
+_NO_KERNEL = frozenset({Kind.BUILD, Kind.MERGE})
+
+
+def document(records: Sequence[Record], verdicts: Sequence[Verdict], origin: str) -> str:
+    """Return the JSON document of a run, as the CI system that KCIDB knows as `origin` submits it."""
+    names = Identifiers(origin, run_digest(records, verdicts))
+    kernels = [checkout_and_build(record, names) for record in records]
+    broken = [one for one in verdicts if one.kind in _NO_KERNEL]
+    kernels += [failed(broken, names)] if broken else []
+    tests: list[dict[str, Any]] = []
+    for case in cases(records, [one for one in verdicts if one.kind not in _NO_KERNEL]):
+        boot = next((one for one in (*case.records, *records) if (one.board, one.arm) == (case.board, case.arm)), None)
+        kernels.append(checkout_and_build(boot, names) if boot else failed(broken, names))
+        tests += _tests(case, kernels[-1][1]["id"], names)
+    found = {
+        "checkouts": list({checkout["id"]: checkout for checkout, _ in kernels}.values()),
+        "builds": list({build["id"]: build for _, build in kernels}.values()),
+        "tests": tests,
+    }
+    return json.dumps({"version": _VERSION, **{name: every for name, every in found.items() if every}}, indent=1) + "\n"
+
+
+def _tests(case: CaseReport, build: str, names: Identifiers) -> Iterator[dict[str, Any]]:
+    """Yield the test of a case, and one of each figure below it."""
+    path = ".".join(_component(part) for part in (_ROOT, *re.split("[/:]", case.case)) if part)
+    common = {
+        "id": names.of_run(case.board, case.arm, case.case),
+        "origin": names.origin,
+        "build_id": build,
+        "path": path,
+        "environment": {"comment": plain(case.board), "misc": {"platform": plain(case.board)}} if case.board else {},
+    }
+    yield {**common, **_whole(case, names)}
+    for name, verdict, quantity in _figures(case):
+        status = verdict.status if verdict else Status.DONE
+        yield {
+            **common,
+            "id": names.of_run(case.board, case.arm, case.case, name),
+            "path": f"{path}.{_component(name)}",
+            "status": status.value,
+            **({"comment": plain(verdict.sentence)} if verdict else {}),
+            **(_number(quantity) if status in _EXECUTED else {}),
+            "misc": {"figure": plain(name), **(_judged(verdict) if verdict else {})},
+        }
+
+
+def _whole(case: CaseReport, names: Identifiers) -> dict[str, Any]:
+    head = case.headline
+    found: dict[str, Any] = {"status": case.status.value, "comment": plain(head.sentence)}
+    misc = {"kind": head.kind.value, **({"arm": case.arm} if case.arm else {})}
+    if case.baseline:
+        misc["baseline_build_id"] = checkout_and_build(case.baseline[0], names)[1]["id"]
+    if case.records:
+        first = case.records[0]
+        known = {name: plain(value) for name, value in first.environment.as_mapping().items() if value}
+        found["environment"] = {"comment": plain(case.board), "misc": {"platform": plain(case.board), **known}}
+        found["duration"] = sum(record.seconds.get("total", 0.0) for record in case.records)
+        misc |= {"profile": plain(first.profile), "boots": plain(", ".join(record.boot for record in case.records))}
+    excerpt = log_excerpt(case.records)[:_MOST]
+    return {**found, **({"log_excerpt": excerpt} if excerpt else {}), "misc": misc}
+
+
+def _figures(case: CaseReport) -> Iterator[tuple[str, Verdict | None, Quantity | None]]:
+    """Yield each figure of a case with the verdict on it, None for none: judged ones first."""
+    judged: dict[str, list[Verdict]] = {}
+    for verdict in case.verdicts:
+        if verdict.measurement:
+            judged.setdefault(verdict.measurement, []).append(verdict)
+    measured = {name: figure.quantity for name, figure in valid_figures(case).items()}
+    for name, own in judged.items():
+        head = replace(case, verdicts=tuple(own)).headline
+        # One figure has one meaning in every run: a verdict on a maximum may name the median of all boots' maxima.
+        yield name, head, measured.get(name) or (head.value.quantity if head.value else None)
+    for name, quantity in measured.items():
+        # A limit is on the tool's own word for the largest sample.
+        if name not in judged and name.replace(" maximum", ".max") not in judged:
+            yield name, None, quantity
+
+
+def _judged(verdict: Verdict) -> dict[str, str]:
+    figures = {name: str(getattr(verdict, name) or "") for name in ("limit", "baseline", "change")}
+    known = {"kind": verdict.kind.value, **figures, "boot": verdict.boot, "source": verdict.source}
+    return {name: plain(value) for name, value in known.items() if value}
+
+
+def _number(quantity: Quantity | None) -> dict[str, Any]:
+    if quantity is None or not math.isfinite(quantity.value):
+        return {}
+    shown = collected(quantity)
+    unit = {} if shown.unit in _DIMENSIONLESS else {"unit": shown.unit.value}
+    return {"number": {"value": shown.value, **unit}}
+
+
+def _component(text: str) -> str:
+    """Return a part of a path: letters, digits, `_` and `-`."""
+    return _NO_COMPONENT.sub("_", text) or "_"

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""A judged run as SQUAD's API takes it: tests, metrics and metadata of one environment at a time.
+
+The format is that of "Submitting results" in SQUAD's documentation (`doc/intro.rst`), as its release 1.98 reads it
+(`squad.core.tasks.ValidateTestRun`, `squad.core.data`). An environment is a board.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rtgate.judge.verdict import Status, Verdict, exit_code
+from rtgate.records.record import Record
+from rtgate.report.case_figures import valid_figures
+from rtgate.report.cases import CaseReport, cases
+from rtgate.report.outcome import outcome
+from rtgate.report.run_digest import run_digest
+from rtgate.report.table import kernels
+from rtgate.report.text import plain
+from rtgate.units import Unit
+
+NO_BOARD = "no-board"
+"""The environment of what is about no board, as a kernel that cannot be built."""
+_NO_CASE = "rtgate/job"
+# What is neither "pass" nor "fail" SQUAD shows as skipped; it makes "xfail" of a fail that it knows the issue of.
+_RESULTS = {Status.PASS: "pass", Status.FAIL: "fail"}
+_DIMENSIONLESS = frozenset({Unit.COUNT, Unit.RATIO})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What is sent for one environment, as JSON documents by the names of SQUAD's parameters."""
+
+    environment: str
+    documents: Mapping[str, str]
+
+
+def submissions(records: Sequence[Record], verdicts: Sequence[Verdict], code: int) -> tuple[Submission, ...]:
+    """Return what a run that ended with an exit code says of each board."""
+    found = cases(records, verdicts)
+    run = run_digest(records, verdicts)
+    made = []
+    for board in sorted({case.board for case in found}):
+        here = [case for case in found if case.board == board]
+        own = [record for case in here for record in (*case.baseline, *case.records)]
+        documents: dict[str, Mapping[str, Any]] = {
+            "tests": _tests(here),
+            "metrics": {name: one for case in here for name, one in _metrics(case).items()},
+            "metadata": {
+                # Unique in a project: SQUAD refuses what it has already.
+                "job_id": f"{run}-{board or NO_BOARD}",
+                "job_status": _status(here, allow_unjudged=code == 0).value,
+                **_surroundings(own),
+            },
+        }
+        shown = {name: json.dumps(document, indent=1) + "\n" for name, document in documents.items()}
+        made.append(Submission(environment=board or NO_BOARD, documents=shown))
+    return tuple(made)
+
+
+def _status(found: Sequence[CaseReport], *, allow_unjudged: bool) -> Status:
+    """Return what a board came to; that nothing was judged is fine where the run ended with 0 all the same."""
+    verdicts = [verdict for case in found for verdict in case.verdicts]
+    return outcome(found, exit_code(verdicts, allow_unjudged=allow_unjudged)).status
+
+
+def _tests(found: Sequence[CaseReport]) -> dict[str, dict[str, str]]:
+    tests = {}
+    # Two kernels of which nobody judged one have one name: the worst is written last.
+    for case in sorted(found, key=lambda case: case.status.rank, reverse=True):
+        first = dict.fromkeys((case.headline, *case.causes))
+        sentences = [f"{one.status.value} {one.kind.value}: {one.sentence}" for one in first]
+        log = plain("\n".join(sentences))
+        tests[plain(case.case) or _NO_CASE] = {"result": _RESULTS.get(case.status, "skip"), "log": log}
+    return tests
+
+
+def _metrics(case: CaseReport) -> dict[str, dict[str, Any]]:
+    """Return the figures of a case, each with its value in every boot: SQUAD shows their mean and their range."""
+    return {
+        f"{plain(case.case)}/{name.replace(' ', '.')}": {
+            "value": list(figure.values),
+            **({} if figure.unit in _DIMENSIONLESS else {"unit": figure.unit.value}),
+        }
+        for name, figure in valid_figures(case).items()
+    }
+
+
+def _surroundings(records: Sequence[Record]) -> dict[str, str]:
+    """Return which kernels were measured, by arm, and how; SQUAD keeps texts only."""
+    first = next(iter(records), None)
+    if first is None:
+        return {}
+    arms = {f"kernel_{arm}": text for arm, text in kernels(records).items()}
+    commits = {f"commit_{record.arm}": record.kernel.commit for record in records}
+    known = {"profile": first.profile, "flavour": first.kernel.flavour, "tools": first.environment.tools}
+    return {name: plain(text) for name, text in {**arms, **commits, **known}.items() if text}
