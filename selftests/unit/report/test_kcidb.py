@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from kcidb_io.schema import LATEST, V5_3
 from selftests.unit.report.conftest import Boot, make, over_limit, within_limit
@@ -167,6 +167,8 @@ def test_two_exports_of_a_run_have_the_same_names_and_another_judgement_has_othe
 
 
 @given(st.text(), st.text(min_size=1))
+@example("a\0b", "a\0b")
+@example("\ud800", "\ud800")
 def test_no_text_breaks_the_document(text: str, name: str) -> None:
     record = _of(make(Boot(board=name)), source=text, name=text, commit=text)
     exported([record], [verdict_on(Status.FAIL, Kind.LIMIT, text, board=name, measurement=name, source=text)])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from selftests.unit.report.conftest import Boot, make, over_limit, within_limit
 from selftests.unit.report.conftest import verdict as verdict_on
 
+from rtgate.errors import ConfigError
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.records.record import Record
 from rtgate.report import squad
@@ -105,3 +106,10 @@ def test_of_two_kernels_that_nobody_judged_the_worse_one_is_shown() -> None:
 def test_no_text_breaks_a_document(text: str) -> None:
     found = submitted([], [verdict_on(Status.FAIL, Kind.LIMIT, text)])["virt-arm64"]
     assert found["tests"]["latency/cyclictest:idle"]["log"].startswith("FAIL limit: ")
+
+
+@pytest.mark.parametrize("board", ["../up", "a/b", "..", ".hidden", "a b", "a\n"])
+def test_a_board_whose_name_is_no_environment_is_refused(board: str) -> None:
+    """It becomes a directory and part of a URL."""
+    with pytest.raises(ConfigError, match="cannot be an environment of SQUAD"):
+        submitted([], [over_limit(board=board)])

@@ -8,10 +8,12 @@ The format is that of "Submitting results" in SQUAD's documentation (`doc/intro.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rtgate.errors import ConfigError
 from rtgate.judge.verdict import Status, Verdict, exit_code
 from rtgate.records.record import Record
 from rtgate.report.case_figures import valid_figures
@@ -25,6 +27,7 @@ from rtgate.units import Unit
 NO_BOARD = "no-board"
 """The environment of what is about no board, as a kernel that cannot be built."""
 _NO_CASE = "rtgate/job"
+_IDENTIFIER = re.compile("[a-zA-Z0-9][a-zA-Z0-9_.-]*")  # of an environment; it is part of a URL
 # What is neither "pass" nor "fail" SQUAD shows as skipped; it makes "xfail" of a fail that it knows the issue of.
 _RESULTS = {Status.PASS: "pass", Status.FAIL: "fail"}
 _DIMENSIONLESS = frozenset({Unit.COUNT, Unit.RATIO})
@@ -39,11 +42,21 @@ class Submission:
 
 
 def submissions(records: Sequence[Record], verdicts: Sequence[Verdict], code: int) -> tuple[Submission, ...]:
-    """Return what a run that ended with an exit code says of each board."""
+    """Return what a run that ended with an exit code says of each board.
+
+    Raises:
+        ConfigError: a board's name cannot be an environment's.
+    """
     found = cases(records, verdicts)
     run = run_digest(records, verdicts)
     made = []
     for board in sorted({case.board for case in found}):
+        environment = board or NO_BOARD
+        if not _IDENTIFIER.fullmatch(environment):
+            raise ConfigError(
+                f"board {plain(board)!r} cannot be an environment of SQUAD: rename it (allowed: letters, digits, _ . -, "
+                "a letter or digit first)"
+            )
         here = [case for case in found if case.board == board]
         own = [record for case in here for record in (*case.baseline, *case.records)]
         documents: dict[str, Mapping[str, Any]] = {
@@ -51,13 +64,13 @@ def submissions(records: Sequence[Record], verdicts: Sequence[Verdict], code: in
             "metrics": {name: one for case in here for name, one in _metrics(case).items()},
             "metadata": {
                 # Unique in a project: SQUAD refuses what it has already.
-                "job_id": f"{run}-{board or NO_BOARD}",
+                "job_id": f"{run}-{environment}",
                 "job_status": _status(here, allow_unjudged=code == 0).value,
                 **_surroundings(own),
             },
         }
         shown = {name: json.dumps(document, indent=1) + "\n" for name, document in documents.items()}
-        made.append(Submission(environment=board or NO_BOARD, documents=shown))
+        made.append(Submission(environment=environment, documents=shown))
     return tuple(made)
 
 
