@@ -54,8 +54,8 @@ def submissions(records: Sequence[Record], verdicts: Sequence[Verdict], code: in
         environment = board or NO_BOARD
         if not _IDENTIFIER.fullmatch(environment):
             raise ConfigError(
-                f"board {plain(board)!r} cannot be an environment of SQUAD: rename it (allowed: letters, digits, _ . -, "
-                "a letter or digit first)"
+                f"board {plain(board)!r} cannot be an environment of SQUAD: rename it (allowed: letters and digits, "
+                "after the first also _ . -)"
             )
         here = [case for case in found if case.board == board]
         own = [record for case in here for record in (*case.baseline, *case.records)]
