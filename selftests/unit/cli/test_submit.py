@@ -320,7 +320,7 @@ def test_a_server_that_is_away_is_said_at_once(
     server.stories.append(story(tmp_path))
     assert main.main(WAIT) in {0, 5}
     said = capsys.readouterr().err
-    assert said.index("asking again, for 300 s at most") < said.index("answers again") < said.index("boards usable")
+    assert said.index("trying again, for 600 s at most") < said.index("answers again") < said.index("boards usable")
 
 
 def test_every_board_is_away(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -150,7 +150,7 @@ class Conversation:
     def _refusal(self, reply: Reply) -> ConfigError | NotNow:
         reason = _said(reply)
         wait = _limit(reply)
-        if wait is not None or is_passing(reply.status):
+        if wait is not None or is_passing(reply.status) or reply.status == 409:  # two writers at once
             return NotNow(f"{self.url} answers HTTP {reply.status} ({reason})", wait or 0.0)
         token = f"the token from {self.token.source}"
         if reply.status == 401:

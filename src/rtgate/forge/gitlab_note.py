@@ -137,7 +137,7 @@ class _Session:
 
     def _refusal(self, error: gitlab.GitlabError) -> ConfigError | NotNow:
         url, status, reason = self.note.url, error.response_code or 0, failures.one_line(error.error_message)
-        if failures.is_passing(status):
+        if failures.is_passing(status) or status == 409:  # two notes at once
             return NotNow(f"{url} answers HTTP {status} ({reason})", self._seconds())
         token = f"the token from {self.note.token.source}"
         if status == 401:

@@ -13,7 +13,7 @@ import requests
 from rtgate.errors import ConfigError
 from rtgate.http.patience import NotNow
 
-_LATER = {408, 409, 425, 429}
+_LATER = {408, 425, 429}
 _LONGEST_REASON = 200
 
 
