@@ -26,19 +26,32 @@ def scratch(parent: Path, prefix: str) -> Iterator[Path]:
     try:
         yield place
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        _remove(place)
         os.close(lock)
+
+
+def _remove(place: Path) -> None:
+    """Remove a directory, also if Ctrl-C comes meanwhile."""
+    try:
+        shutil.rmtree(place, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
 
 
 def _made(parent: Path, prefix: str) -> tuple[Path, int]:
     while True:
         place = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        with contextlib.suppress(FileNotFoundError):
-            lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-            fcntl.flock(lock, fcntl.LOCK_SH)
-            if place.exists():  # else somebody tidied before it was locked
-                return place, lock
-            os.close(lock)
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+                fcntl.flock(lock, fcntl.LOCK_SH)
+                if place.exists():  # else somebody tidied before it was locked
+                    return place, lock
+                os.close(lock)
+        except KeyboardInterrupt:
+            _remove(place)
+            raise
 
 
 def _tidy(parent: Path, prefix: str) -> None:
