@@ -13,13 +13,15 @@ from pathlib import Path
 
 import pytest
 from selftests.history_writers import OWN, SHARED, write_at_once
-from selftests.unit.history.conftest import mean_level, origin, record
+from selftests.unit.history.conftest import make_good, mean_level, origin, promotion, record
 from sqlalchemy import create_engine, text
 
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ConfigError, InfrastructureError, TargetError
 from rtgate.history import queries, schema
+from rtgate.history.baselines import Revocation, kernels_on_boards, promote, revoke
 from rtgate.history.database import History
 from rtgate.history.pairing import priors
+from rtgate.history.prior import HistoryPrior
 from rtgate.history.queries import Wanted
 from rtgate.history.store import Stored, add
 
@@ -85,12 +87,38 @@ def test_it_keeps_what_it_is_given(url: str) -> None:
     made = [record(number, scale=scale) for number, scale in enumerate([1.0, 1.1, 1.0, 1.2], 1)]
     with History.open(url, create=True) as history:
         assert add(history, made, origin()) == Stored(new=4, known=0)
+        make_good(history, made)
         assert add(history, made, origin("again")) == Stored(new=0, known=4)
         found = sorted(queries.comparable_boots(history, record(99)), key=lambda boot: boot.number)
         assert list(queries.records(history, found)) == made
         assert priors(history, record(99), mean_level)["body"].degrees == 2
         (line,) = queries.contents(history, Wanted(board="bench"))
         assert (line.boots, line.good) == (4, 4)
+
+
+def test_kernels_are_promoted_and_revoked(url: str) -> None:
+    bad = "b" * 64
+    made = [record(1), record(2), record(3, image=bad), record(4, image=bad)]
+    with History.open(url, create=True) as history:
+        add(history, made, origin())
+        assert not queries.comparable_boots(history, record(99))
+        unjudged = promotion(made[0], verdict="", unjudged="the vendor's")
+        assert promote(history, [unjudged]) == (unjudged,)
+        assert promote(history, [promotion(one) for one in (made[0], made[2])]) != ()
+        assert len(queries.comparable_boots(history, record(99))) == 4
+        effect = revoke(history, bad[:8], Revocation(kernel="", revoked_at="now", revoked_by="joe", reason="slow"))
+        assert (effect.kernels, effect.boots) == ((bad,), 2)
+        assert [boot.number for boot in queries.comparable_boots(history, record(99))] == [1, 2]
+        assert len(HistoryPrior(history).known(record(99), ()).spikes) == 2
+        assert queries.comparable_revoked(history, record(99)) == (
+            "left out, boots: 2: bbbbbbbbbbbb was revoked on now by joe: slow",
+        )
+        assert [line.trusted for line in queries.contents(history, Wanted())] == [2]
+        good, revoked = sorted(kernels_on_boards(history), key=lambda one: one.kernel)
+        assert (good.promotion, good.revocation) == (promotion(made[0]), None)
+        assert (revoked.boots, revoked.revocation is None) == (2, False)
+        with pytest.raises(TargetError, match="was revoked on now by joe"):
+            promote(history, [promotion(made[2])])
 
 
 def test_no_record_is_lost_or_doubled_among_writers_that_start_at_once(url: str) -> None:

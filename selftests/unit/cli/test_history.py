@@ -40,8 +40,8 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     for number in range(12):
         for one in image(number):
             write(one, tmp_path / f"records-{number}")
-        words = ["history", "add", str(tmp_path / f"records-{number}"), "--run", f"kernel-{number}", "--good-kernel"]
-        assert main(words) == 0
+        assert main(["history", "add", str(tmp_path / f"records-{number}"), "--run", f"kernel-{number}"]) == 0
+        assert main(["baseline", "promote", f"kernel-{number}", "--unjudged", "a harmless change"]) == 0
     return found
 
 
@@ -156,6 +156,47 @@ def test_a_change_for_the_better_and_no_change_end_well(
     drifting(tmp_path, monkeypatch, [33_000] * 7 + [30_000] * 7)
     assert main(["trend", "--board", "virt-arm64"]) == 0
     assert "better" in capsys.readouterr().out
+
+
+def test_a_revoked_kernel_is_in_no_trend_and_of_good_kernels_only_what_was_promoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drifting(tmp_path, monkeypatch, [30_000] * 7)
+    for number in range(7, 13):
+        for one in image(number):
+            write(one, tmp_path / f"run-{number}")
+        assert main(["history", "add", str(tmp_path / f"run-{number}"), "--run", f"mr-{number}"]) == 0
+    assert main(["baseline", "promote", "night-0", "--unjudged", "it is in the field"]) == 0
+    asked = ["trend", "--board", "virt-arm64", "--json"]
+    capsys.readouterr()
+
+    def runs(*words: str) -> list[str]:
+        main([*asked, *words])
+        body = next(one for one in json.loads(capsys.readouterr().out) if one["metric"] == "body")
+        return [one["run"] for one in body["series"]]
+
+    nights, others = [f"night-{number}" for number in range(7)], [f"mr-{number}" for number in range(7, 13)]
+    assert runs() == [*nights, *others]
+    assert runs("--good-kernels") == nights
+    assert main(["baseline", "revoke", f"{8:064d}", "--reason", "slow"]) == 0
+    capsys.readouterr()
+    main(asked)
+    told = capsys.readouterr()
+    assert "left out, boots: 5: 000000000000 was revoked on " in told.err
+    assert "mr-8" not in told.out
+    assert "mr-9" in told.out
+
+
+def test_limits_are_not_made_from_boots_of_a_revoked_kernel(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, out = tmp_path / "before.yaml", tmp_path / "proposed.yaml"
+    before.write_text("{}\n")
+    assert main(["baseline", "revoke", f"{5:064d}", "--reason", "slow"]) == 0
+    words = ["calibrate", "--board", "virt-arm64", "--target", "5%", "--thresholds", str(before), "-o", str(out)]
+    main(words)
+    assert "left out, boots: 5: 000000000000 was revoked on " in capsys.readouterr().err
+    assert "55 boots in 11 sessions" in out.read_text()
 
 
 def test_too_few_runs_tell_nothing(

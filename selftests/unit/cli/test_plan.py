@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from selftests.comparisons import IDLE, MEASURED, UNPATCHED
 from selftests.kernels import measured
-from selftests.unit.history.conftest import origin
+from selftests.unit.history.conftest import make_good, origin
 from selftests.unit.history.conftest import record as in_history
 from selftests.unit.judge.compare.test_summaries import exponential, long
 from selftests.written_records import write
@@ -118,7 +118,9 @@ def test_a_change_from_a_history(tmp_path: Path, capsys: pytest.CaptureFixture[s
     url = f"sqlite:///{tmp_path}/history.db"
     with History.open(url, create=True) as history:
         scales = [1.0, 1.02, 0.99, 1.0, 1.01, 1.0]
-        add(history, [in_history(number, scale=scale) for number, scale in enumerate(scales, 1)], origin())
+        boots = [in_history(number, scale=scale) for number, scale in enumerate(scales, 1)]
+        add(history, boots, origin())
+        make_good(history, boots)
     code, out, _ = planned(capsys, "--detect", "+20%", "--board", "bench", "--history", url)
     assert code == 0
     assert "body" in out

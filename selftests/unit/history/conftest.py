@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,9 @@ import pytest
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.board.boot import ArmName
+from rtgate.history.baselines import Promotion, promote
 from rtgate.history.database import History
+from rtgate.history.encoding import kernel
 from rtgate.history.store import Origin, add
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Histogram, Measurement
@@ -74,6 +76,23 @@ def origin(run: str = "night-1") -> Origin:
     return Origin(run=run, now=NOW, not_applicable={})
 
 
+def make_good(history: History, made: Iterable[Record], run: str = "night-1") -> None:
+    """Promote the kernels of records, as a run that ended with PASS does."""
+    promote(history, {promotion(one, run) for one in made})
+
+
+def promotion(one: Record, run: str = "night-1", *, verdict: str = "PASS", unjudged: str = "") -> Promotion:
+    return Promotion(
+        board=one.board,
+        kernel=kernel(one),
+        run=run,
+        promoted_at="2026-11-22T03:00:00Z",
+        promoted_by="jane",
+        verdict=verdict,
+        unjudged=unjudged,
+    )
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/history.db"
@@ -89,10 +108,12 @@ Fill = Callable[..., None]
 
 @pytest.fixture
 def fill(history: History) -> Fill:
-    """Add runs of boots: `fill("night-1", scales=[1.0, 1.02])`."""
+    """Add runs of boots of good kernels: `fill("night-1", scales=[1.0, 1.02])`."""
 
-    def add_run(run: str, scales: list[float], first: int = 1, **changes: str) -> None:
+    def add_run(run: str, scales: list[float], first: int = 1, *, good: bool = True, **changes: str) -> None:
         made = [record(number, scale=scale, **changes) for number, scale in enumerate(scales, first)]
         add(history, made, origin(run))
+        if good:
+            make_good(history, made, run)
 
     return add_run

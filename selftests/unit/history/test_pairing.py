@@ -22,7 +22,9 @@ from rtgate.judge.compare.summaries import spikes, summaries
 
 def boot(number: int, *, run: str = "r", arm: str = "baseline", image: str = "a", comparable: str = "c") -> Boot:
     return Boot(
-        **dict.fromkeys(("board", "device", "flavour", "case", "tuning", "profile", "kernel_name", "source"), ""),
+        **dict.fromkeys(
+            ("board", "device", "flavour", "case", "tuning", "profile", "kernel", "kernel_name", "source"), ""
+        ),
         **dict.fromkeys(("stored_at", "state", "why_invalid", "kernel_release"), ""),
         id=hash((number, run, arm)) % 10**6,
         arm=arm,
@@ -118,7 +120,7 @@ def test_nothing_is_borrowed_from_nothing_or_on_virtual_time(history: History) -
 def test_a_comparison_borrows_levels_variance_spikes_and_sessions(fill: Fill, history: History) -> None:
     for night in range(6):
         fill(f"night-{night}", [1.0 + night / 100, 1.0, 1.1, 1.0], first=10 * night + 1)
-    fill("bad", [9.0, 9.0], first=90, arm="candidate")
+    fill("bad", [9.0, 9.0], first=90, good=False, arm="candidate", image="e" * 64)
     lent = borrow(history, record(999))
     assert (lent.pairs, lent.runs) == (12, tuple(f"night-{night}" for night in range(6)))
     assert lent.known.levels is not None

@@ -43,7 +43,7 @@ def test_a_night_qualifies_a_device_for_a_case_in_its_environment(fill: Fill, hi
     assert body.pairs == 12
     assert 0.002 < body.boot_sd < 0.02
     assert body.smallest < 1.08
-    keep(history, like, standing, NOW)
+    keep(history, queries.find(history, Wanted()), like, standing, NOW)
     assert qualified(history, record(99)).qualified == standing.qualified
     assert "another environment" in qualified(history, record(99, firmware="newer")).reason
     assert "never qualified" in qualified(history, record(99, device="bench-02")).reason
@@ -54,9 +54,10 @@ def test_the_newest_night_counts(fill: Fill, history: History) -> None:
     fill("quiet", night(0.002))
     fill("noisy", night(0.3), first=100, image="b" * 64)
     for run in ("quiet", "noisy"):
-        examined = examine(history, queries.find(history, Wanted(runs=[run])))
+        boots = queries.find(history, Wanted(runs=[run]))
+        examined = examine(history, boots)
         assert examined is not None
-        keep(history, *examined, NOW)
+        keep(history, boots, *examined, NOW)
     standing = qualified(history, record(999))
     assert not standing.qualified
     assert "must not be missed" in standing.reason
@@ -114,7 +115,7 @@ def test_boots_that_died_are_boots(bench: Path, state: str, capsys: pytest.Captu
 def test_what_died_before_the_board_was_what_it_is_does_not_count(
     bench: Path, history: History, fill: Fill, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    early = Origin(run="last-year", now=NOW - timedelta(days=400), not_applicable={}, trusted=True)
+    early = Origin(run="last-year", now=NOW - timedelta(days=400), not_applicable={})
     add(history, [dead(number, "hang") for number in range(200, 212)], early)
     fill("night-1", night(0.002))
     main(["qualify", "--board", "bench"])

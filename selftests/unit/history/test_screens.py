@@ -15,7 +15,7 @@ PROVEN = ScreenProposal(level=0.02, flagged=1, sessions=12, upper=0.3, problem="
 
 def test_a_proven_level_is_for_its_device_case_and_environment(history: History) -> None:
     assert level(history, record(1)) is None
-    assert keep(history, record(1), PROVEN, NOW)
+    assert keep(history, [], record(1), PROVEN, NOW)
     assert level(history, record(2)) == 0.02
     assert HistoryPrior(history).known(record(2), ()).screen == 0.02
     assert level(history, record(2, device="bench-02")) is None
@@ -24,9 +24,9 @@ def test_a_proven_level_is_for_its_device_case_and_environment(history: History)
 
 
 def test_the_newest_level_counts_and_one_that_is_not_proven_is_none(history: History) -> None:
-    keep(history, record(1), PROVEN, NOW)
-    assert not keep(history, record(1), replace(PROVEN, level=0.12, problem="4 sessions are too few"), NOW)
-    assert not keep(history, record(1), replace(PROVEN, level=None, problem="noisy"), NOW)
+    keep(history, [], record(1), PROVEN, NOW)
+    assert not keep(history, [], record(1), replace(PROVEN, level=0.12, problem="4 sessions are too few"), NOW)
+    assert not keep(history, [], record(1), replace(PROVEN, level=None, problem="noisy"), NOW)
     assert level(history, record(1)) == 0.02
-    keep(history, record(1), replace(PROVEN, level=0.05), NOW)
+    keep(history, [], record(1), replace(PROVEN, level=0.05), NOW)
     assert level(history, record(1)) == 0.05

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selftests.unit.history.conftest import CASE, NOW, Fill, origin, record
+from selftests.unit.history.conftest import CASE, NOW, Fill, make_good, origin, record
 
 from rtgate.board.boot import State, TimeBase
 from rtgate.errors import ConfigError
@@ -97,20 +97,19 @@ def test_only_boots_that_may_be_compared_are_found(fill: Fill, history: History)
     fill("other-board", [1.0], first=11, device="bench-02")
     fill("other-tuning", [1.0], first=12, tuning="isolated")
     fill("other-case", [1.0], first=13, case="latency/cyclictest:hackbench")
-    fill("candidate", [1.0], first=14, arm="candidate")
+    fill("candidate", [1.0], first=14, good=False, arm="candidate", image="e" * 64)
     found = queries.comparable_boots(history, record(99))
     assert [boot.run for boot in found] == ["night-1", "night-1", "kernel"]
     assert [boot.run for boot in queries.comparable_boots(history, record(99), newest=1)] == ["kernel"]
 
 
-def test_a_candidate_is_trusted_only_when_somebody_says_so_also_later(fill: Fill, history: History) -> None:
-    made = record(1, arm="candidate")
+@pytest.mark.parametrize("arm", ["baseline", "candidate"])
+def test_boots_of_either_arm_are_used_once_their_kernel_is_promoted(arm: str, history: History) -> None:
+    made = record(1, arm=arm)
     add(history, [made], origin())
     assert not queries.comparable_boots(history, record(99))
-    assert add(history, [made], Origin(run="again", now=NOW, not_applicable={}, trusted=True)) == Stored(new=0, known=1)
+    make_good(history, [made])
     assert [boot.run for boot in queries.comparable_boots(history, record(99))] == ["night-1"]
-    add(history, [made], origin())
-    assert queries.comparable_boots(history, record(99))
 
 
 def test_another_plan_is_not_comparable() -> None:

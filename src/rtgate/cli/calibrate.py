@@ -105,10 +105,13 @@ def _good(
     history: History, arguments: argparse.Namespace, *, virtual: bool
 ) -> tuple[dict[str, tuple[GoodBoot, ...]], Screens]:
     """Return the good boots by case, and levels for the screen. Raises ConfigError when there are none."""
-    every = queries.find(history, replace(command_options.wanted(arguments), runs=arguments.runs, good=True))
+    wanted = replace(command_options.wanted(arguments), runs=arguments.runs, good=True)
+    every = queries.find(history, wanted)
+    for sentence in queries.left_out(history, replace(wanted, trusted=True)):
+        say(sentence)
     found = [boot for boot in every if boot.trusted]
     if not found:
-        hint = f"; {len(every)} are there of kernels that nobody called good: rtgate history add --good-kernel"
+        hint = f"; {len(every)} are there of kernels that are not good: rtgate baseline promote"
         raise ConfigError(
             f"the history {history.name} has no valid boots of good kernels for {arguments.board}, "
             f"{arguments.flavour}, {arguments.case or 'any case'}{hint if every else ''}"
@@ -125,11 +128,12 @@ def _screen(history: History, boots: Sequence[Boot]) -> ScreenProposal:
 
     Virtual time has none, because its comparisons have no screen.
     """
-    chosen = pairing.pairs([boot for boot in boots if boot.comparable == boots[-1].comparable])
+    same = [boot for boot in boots if boot.comparable == boots[-1].comparable]
+    chosen = pairing.pairs(same)
     records = queries.records(history, [boot for pair in chosen for boot in pair])
     found = propose_screen(pairing.nights(chosen, records))
     if records:
-        screening.keep(history, records[-1], found, datetime.now(UTC))
+        screening.keep(history, same, records[-1], found, datetime.now(UTC))
     return found
 
 

@@ -37,8 +37,8 @@ examples:
   rtgate history list --board rk3568-evb1
 
 A record that is added twice is there once. A run is what was measured together, one after the other: a gate, a night, a
-job. Without --run its name is made from the directory's and the time of its oldest record. Only boots of good kernels
-teach what a good kernel is like: those of the arm `baseline`, and those that were added with --good-kernel.
+job. Without --run its name is made from the directory's and the time of its oldest record. What a good kernel is like
+is measured with boots of good kernels alone: `rtgate baseline promote` makes a kernel good.
 """
 
 
@@ -53,9 +53,6 @@ def add_parser(commands: Any) -> None:
     adding = actions.add_parser("add", help="store the records below directories")
     adding.add_argument("records", nargs="+", type=Path, metavar="DIR", help="a directory of records (--records)")
     adding.add_argument("--run", metavar="NAME", help="names what was measured together (default: made from DIR)")
-    adding.add_argument(
-        "--good-kernel", action="store_true", help="this kernel is known to be good, although no arm was `baseline`"
-    )
     listing = actions.add_parser("list", help="show what is there, by run")
     for option in ("board", "device", "flavour", "case", "arm", "run"):
         listing.add_argument(f"--{option}", metavar="NAME", help=f"only this {option}")
@@ -90,7 +87,7 @@ def _add(url: str, arguments: argparse.Namespace) -> int:
         if not records:
             raise ConfigError(f"{directory} holds no records (a directory made by pytest --records, or by rtgate gate)")
         run_of = arguments.run or archive.run_name(directory, records)
-        stored = archive.store_now(url, records, run_of, trusted=arguments.good_kernel)
+        stored = archive.store_now(url, records, run_of)
         print(f"{directory}: {stored.new} records stored as run {run_of}, {stored.known} were there already")
     return 0
 

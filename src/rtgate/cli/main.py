@@ -60,6 +60,7 @@ _GROUPS = {
     },
     "history": {
         "history": "keep measured boots in a database, show what is there",
+        "baseline": "say which kernels are good: promote, revoke, show",
         "plan": "say how much must be measured for an answer",
         "trend": "show how a board's figures went, and where they changed",
         "calibrate": "propose limits from past good runs",

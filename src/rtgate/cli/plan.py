@@ -26,6 +26,7 @@ from rtgate.judge.compare.paired import Prior
 from rtgate.judge.learn.planning import Change, ShareLimit, pairs_needed, plan_share, smallest_found, span, spreads
 from rtgate.measure.raw_output import read_verified
 from rtgate.records.record import Record
+from rtgate.report.notices import say
 from rtgate.units import Quantity, Unit
 from rtgate.workflow.archive import history_url
 
@@ -266,7 +267,10 @@ def _from_history(url: str, board: str | None, device: str | None) -> Mapping[tu
         raise ConfigError("--history has boots of many boards: name one (--board NAME)")
     found: dict[tuple[str, str], Prior] = {}
     with History.open(url) as history:
-        boots = queries.find(history, Wanted(board=board, device=device, good=True, trusted=True))
+        wanted = Wanted(board=board, device=device, good=True, trusted=True)
+        for sentence in queries.left_out(history, wanted):
+            say(sentence)
+        boots = queries.find(history, wanted)
         newest = {boot.case: boot for boot in boots}
         for case, like in zip(newest, queries.records(history, newest.values()), strict=True):
             found |= {(case, metric): prior for metric, prior in borrow(history, like).known.priors.items()}

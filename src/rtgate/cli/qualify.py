@@ -29,6 +29,7 @@ from rtgate.judge.learn.proposing import Ask, GoodBoot, propose_limits
 from rtgate.judge.learn.qualification import CaseStanding
 from rtgate.measure.raw_output import read_verified
 from rtgate.process import die_with_parent
+from rtgate.report.notices import say
 from rtgate.report.text import plain
 from rtgate.workflow import archive, suites
 
@@ -42,6 +43,9 @@ boots. Have a lab boot it (`rtgate submit --boots 24`) and name the records.
 
 A case is qualified with 10 pairs of boots, at most 5 % of its boots invalid (one that died or never measured counts),
 no lasting change of level in between, and noise low enough that 12 pairs show what must not be missed.
+
+Boots that you name (--records, --runs, --kernel) are taken for those of a good kernel. Without a name it is all boots
+of kernels that `rtgate baseline promote` made good. Boots of a revoked kernel never count.
 
 examples:
   rtgate qualify --board rk3568-evb1 --records night/records   measured already, by a lab
@@ -110,17 +114,20 @@ def _virtual(arguments: argparse.Namespace) -> bool:
 
 
 def _stored(url: str, directory: Path) -> str:
-    """Store records of a good kernel and return the name of their run."""
+    """Store records and return the name of their run."""
     records = read_verified(directory)
     if not records:
         raise ConfigError(f"{directory} holds no records")
     name = archive.run_name(directory, records)
-    archive.store_now(url, records, name, trusted=True)
+    archive.store_now(url, records, name)
     return name
 
 
 def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[str] | None) -> int:
-    wanted = replace(command_options.wanted(arguments), runs=runs, trusted=True)
+    # Runs that somebody names are of a kernel that is taken for good; what nobody names, only of one that was promoted.
+    wanted = replace(command_options.wanted(arguments), runs=runs, trusted=runs is None, revoked=False)
+    for sentence in queries.left_out(history, wanted):
+        say(sentence)
     by_case: dict[tuple[str, str], list[Boot]] = {}
     for boot in queries.find(history, wanted):
         by_case.setdefault((boot.case, boot.device), []).append(boot)
@@ -140,7 +147,7 @@ def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[st
                 f"{arguments.board} counts instructions: its boots repeat bit by bit and differ by phase alone, so it "
                 "needs no qualification (rtgate calibrate learns limits from kernels that differ harmlessly)"
             )
-        keep(history, like, standing, now)
+        keep(history, same, like, standing, now)
         found.append(standing)
         if like.environment.time == TimeBase.REAL:  # on the clock of a busy machine a limit would be that machine's
             limits += _limits(history, [boot for boot in same if boot.good])

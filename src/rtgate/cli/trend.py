@@ -34,9 +34,11 @@ and stayed (E-divisive, at least three runs on each side; see docs/reference/his
 
 The value of a run is the median of its valid boots. Metrics are those of comparisons: tail rate, level exceeded once in
 an hour, body, throughput. Boots of different environments are not put into one series: the newest environment counts.
+Boots of revoked kernels are left out. --good-kernels leaves out all that were not promoted, such as merge requests.
 
 examples:
   rtgate trend --board rk3568-evb1 --history sqlite:///history.db
+  rtgate trend --board rk3568-evb1 --good-kernels
   rtgate trend --board rk3568-evb1 --case latency/cyclictest:idle -o trend/
   rtgate trend --board virt-arm64 --drift-budget 3% --last 20
 
@@ -57,6 +59,7 @@ def add_parser(commands: Any) -> None:
     )
     command_options.stored(parser)
     parser.add_argument("--arm", metavar="ARM", help="only this arm, for example baseline (default: all)")
+    parser.add_argument("--good-kernels", action="store_true", help="only kernels that `rtgate baseline` promoted")
     parser.add_argument("--drift-budget", type=drift.share, metavar="SHARE", help="add up gates; for example 3%%")
     parser.add_argument(
         "--last", type=command_options.positive, default=20, metavar="N", help="so many gates (default: %(default)s)"
@@ -101,7 +104,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _trends(history: History, arguments: argparse.Namespace) -> list[Trend]:
-    found = queries.find(history, replace(command_options.wanted(arguments), arm=arguments.arm, good=True))
+    asked = replace(command_options.wanted(arguments), arm=arguments.arm, good=True, trusted=arguments.good_kernels)
+    for sentence in queries.left_out(history, asked):
+        print(f"rtgate: {plain(sentence)}", file=sys.stderr)
+    found = queries.find(history, replace(asked, revoked=False))
     if not found:
         raise ConfigError(f"the history {history.name} has no valid boots of {arguments.board} that were asked for")
     by_case: dict[str, list[Boot]] = {}

@@ -2,5 +2,5 @@
 """The history: every boot that was ever measured, in a database that comparisons and calibration learn from.
 
 It is the one place that knows SQLAlchemy. `database` opens it, `schema` has its tables, `store` adds records, `queries`
-finds them again; `pairing` and `good` say which boots of it may serve for what.
+finds them again; `baselines` says which kernels are good, `pairing` which boots of it may serve for what.
 """

@@ -31,6 +31,17 @@ def key(record: Record) -> str:
     return _digest(records_file.as_json(record))
 
 
+def kernel(record: Record) -> str:
+    """Return what tells kernels apart: the image; of one that nobody knows the build id, or release and version."""
+    environment, named = record.environment, record.kernel
+    return (
+        named.image_sha256
+        or environment.build_id
+        or named.build_id
+        or f"{environment.kernel_release or named.release} {environment.kernel_version or named.version}".strip()
+    )
+
+
 def environment_id(record: Record) -> str:
     """Return what names an environment by all its fields."""
     return _digest(_known(record.environment.as_mapping()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a comparison borrows from the history, as `judge.grounds.Past` asks for it."""
+"""What a comparison borrows from the history, as `HistoryProvider` asks for it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import replace
 from rtgate.history.database import History
 from rtgate.history.pairing import borrow
 from rtgate.history.qualifying import qualified
+from rtgate.history.queries import comparable_revoked
 from rtgate.history.screens import level
 from rtgate.judge.compare.pairing import Known
 from rtgate.records.record import Record
@@ -19,9 +20,16 @@ class HistoryPrior:
 
     def __init__(self, history: History) -> None:
         self._history = history
+        self._left_out: dict[str, None] = {}
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Sentences about revoked kernels whose boots `known` did not lend."""
+        return tuple(self._left_out)
 
     def known(self, like: Record, judged: Sequence[Record]) -> Known:
         """Return levels, variances, spikes and sessions of comparable boots, of other runs than those judged."""
+        self._left_out |= dict.fromkeys(comparable_revoked(self._history, like))
         return replace(borrow(self._history, like, judged).known, screen=level(self._history, like))
 
     def unqualified(self, like: Record) -> str:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from sqlalchemy import select
 
 from rtgate.history import encoding
+from rtgate.history.baselines import revocations_of
 from rtgate.history.database import History
 from rtgate.history.pairing import pairs, variances
 from rtgate.history.queries import Boot, measured_like, records
@@ -38,7 +39,7 @@ def qualified(history: History, like: Record) -> Standing:
     device = f"{like.board} {like.environment.device}".strip()
     table = qualifications
     query = (
-        select(table.c.environment, table.c.qualified, table.c.why, table.c.stored_at)
+        select(table.c.environment, table.c.qualified, table.c.why, table.c.stored_at, table.c.kernels)
         .where(table.c.board == like.board, table.c.device == like.environment.device)
         .where(table.c.case_name == like.case, table.c.flavour == _flavour(like))
         .order_by(table.c.id.desc())
@@ -52,11 +53,15 @@ def qualified(history: History, like: Record) -> Standing:
         return Standing(
             qualified=False, reason=f"{device} was qualified on {row.stored_at} in another environment: rtgate qualify"
         )
+    revoked = revocations_of(history, json.loads(row.kernels))
+    if revoked:
+        reason = f"{device} was qualified on {row.stored_at} with a kernel that is not good: {revoked[0].sentence}"
+        return Standing(qualified=False, reason=f"{reason}: rtgate qualify")
     return Standing(qualified=row.qualified, reason=f"{row.stored_at}: {row.why or 'qualified'}")
 
 
-def keep(history: History, like: Record, found: CaseStanding, now: datetime) -> None:
-    """Store what a night said of a case on the device of a record. Raises InfrastructureError."""
+def keep(history: History, boots: Sequence[Boot], like: Record, found: CaseStanding, now: datetime) -> None:
+    """Store what boots said of a case on the device of one of their records. Raises InfrastructureError."""
     row = {
         "board": like.board,
         "device": like.environment.device,
@@ -67,6 +72,7 @@ def keep(history: History, like: Record, found: CaseStanding, now: datetime) -> 
         "qualified": found.qualified,
         "why": "; ".join(found.problems),
         "figures": json.dumps([asdict(one) for one in found.noise]),
+        "kernels": json.dumps(sorted({boot.kernel for boot in boots if boot.good})),
     }
     with history.writing() as connection:
         connection.execute(qualifications.insert(), row)

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, distinct, func, select
 
 from rtgate.board.boot import State
 from rtgate.history import encoding
+from rtgate.history.baselines import Revocation, is_good, is_promoted, is_revoked
 from rtgate.history.database import History
-from rtgate.history.schema import boots, environments
+from rtgate.history.schema import boots, environments, revocations
 from rtgate.records.record import Record
 
 # More than 60 sessions of two boots tell nothing new (and old boots of a board tell little about it).
@@ -27,7 +29,8 @@ class Boot:
     Attributes:
         run: what was measured together.
         number: which boot of its run.
-        trusted: whether its kernel is known to be good: a baseline, or somebody said so.
+        trusted: whether its kernel is known to be good: promoted on this board, and not revoked.
+        kernel: what tells kernels apart (`encoding.kernel`).
         image: SHA-256 of the kernel's image; empty for a kernel that nobody knew.
         comparable: equal for boots that may be compared.
         minutes: how long the tool ran; None when unknown.
@@ -44,6 +47,7 @@ class Boot:
     trusted: bool
     run: str
     number: int
+    kernel: str
     kernel_name: str
     kernel_release: str
     image: str
@@ -68,20 +72,17 @@ class Boot:
         """Whether something may be learnt from it: valid, and without a fault of the kernel."""
         return self.valid and not self.faults
 
-    @property
-    def kernel(self) -> str:
-        """What tells kernels apart: the image, or the release where the image is not known."""
-        return self.image or self.kernel_release
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """Which boots; None for any.
 
     Attributes:
+        keys: names of their records (`encoding.key`).
         without: runs that are left out.
         good: only valid boots without a kernel fault.
         trusted: only of kernels that are known to be good.
+        revoked: only of kernels that were revoked, or only of others.
         newest: at most so many, the last stored ones.
     """
 
@@ -92,10 +93,12 @@ class Wanted:
     arm: str | None = None
     image: str | None = None
     comparable: str | None = None
+    keys: Sequence[str] | None = None
     runs: Sequence[str] | None = None
     without: Sequence[str] = ()
     good: bool = False
     trusted: bool = False
+    revoked: bool | None = None
     newest: int | None = None
 
 
@@ -110,7 +113,7 @@ def _column(name: str) -> ColumnElement[Any]:
     return _NAMES[name] if name in _NAMES else boots.c[name]
 
 
-_COLUMNS: Final = [_column(name).label(name) for name in Boot.__slots__]
+_COLUMNS: Final = [is_good().label(name) if name == "trusted" else _column(name).label(name) for name in Boot.__slots__]
 
 
 def find(history: History, wanted: Wanted) -> tuple[Boot, ...]:
@@ -129,6 +132,8 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
         value = getattr(wanted, name)
         if value is not None:
             found.append(_column(name) == value)
+    if wanted.keys is not None:
+        found.append(boots.c.key.in_(wanted.keys))
     if wanted.runs is not None:
         found.append(boots.c.run.in_(wanted.runs))
     if wanted.without:
@@ -136,7 +141,9 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
     if wanted.good:
         found += [boots.c.valid.is_(True), boots.c.faults == 0]
     if wanted.trusted:
-        found.append(boots.c.trusted.is_(True))
+        found.append(is_good())
+    if wanted.revoked is not None:
+        found.append(is_revoked() if wanted.revoked else ~is_revoked())
     return found
 
 
@@ -182,21 +189,22 @@ def _origin(history: History, number: int) -> str:
     return f"boot {number} of the history {history.name}"
 
 
-def runs_of(history: History, found: Iterable[Record]) -> frozenset[str]:
-    """Return the runs that any of these records was stored with. Raises InfrastructureError."""
+def of_records(history: History, found: Iterable[Record]) -> tuple[Boot, ...]:
+    """Return the boots that these records are stored as, in the order in which they were. Raises as `find`."""
     keys = [encoding.key(record) for record in found]
-    runs: set[str] = set()
-    with history.reading() as connection:
-        for start in range(0, len(keys), _AT_ONCE):
-            query = select(boots.c.run).where(boots.c.key.in_(keys[start : start + _AT_ONCE])).distinct()
-            runs |= set(connection.execute(query).scalars())
-    return frozenset(runs)
+    parts = [find(history, Wanted(keys=keys[start : start + _AT_ONCE])) for start in range(0, len(keys), _AT_ONCE)]
+    return tuple(sorted(chain(*parts), key=lambda boot: boot.id))
+
+
+def runs_of(history: History, found: Iterable[Record]) -> frozenset[str]:
+    """Return the runs that any of these records was stored with. Raises as `find`."""
+    return frozenset(boot.run for boot in of_records(history, found))
 
 
 def comparable_boots(
     history: History, like: Record, *, newest: int = NEWEST, without: Collection[str] = ()
 ) -> tuple[Boot, ...]:
-    """Return good boots of trusted kernels that may be compared with a record: equal in board, environment and plan.
+    """Return good boots of good kernels that may be compared with a record: equal in board, environment and plan.
 
     Args:
         history: where to look.
@@ -207,18 +215,31 @@ def comparable_boots(
     Raises:
         InfrastructureError: the database does not answer.
     """
+    return find(history, replace(_comparable(like), without=tuple(sorted(without)), newest=newest))
+
+
+def _comparable(like: Record) -> Wanted:
     flavour = like.kernel.flavour or like.environment.flavour
-    return find(
-        history,
-        Wanted(
-            comparable=encoding.comparable(like),
-            flavour=flavour,
-            without=tuple(sorted(without)),
-            good=True,
-            trusted=True,
-            newest=newest,
-        ),
+    return Wanted(comparable=encoding.comparable(like), flavour=flavour, good=True, trusted=True)
+
+
+def comparable_revoked(history: History, like: Record) -> tuple[str, ...]:
+    """Return sentences about revoked kernels whose boots a comparison would use otherwise. Raises as `find`."""
+    return left_out(history, _comparable(like))
+
+
+def left_out(history: History, wanted: Wanted) -> tuple[str, ...]:
+    """Return a sentence for each revoked kernel that has boots like those that are wanted. Raises as `find`."""
+    query = (
+        select(*revocations.c, func.count().label("boots"))
+        .select_from(boots.join(revocations, revocations.c.kernel == boots.c.kernel))
+        .where(*_conditions(replace(wanted, trusted=False, revoked=None)), *([is_promoted()] if wanted.trusted else []))
+        .group_by(*revocations.c)
+        .order_by(revocations.c.revoked_at, revocations.c.kernel)
     )
+    with history.reading() as connection:
+        rows = [dict(row) for row in connection.execute(query).mappings()]
+    return tuple(f"left out, boots: {row.pop('boots')}: {Revocation(**row).sentence}" for row in rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +270,7 @@ def contents(history: History, wanted: Wanted) -> tuple[Line, ...]:
             func.count(distinct(boots.c.kernel_image)).label("kernels"),
             func.count().label("boots"),
             func.count().filter(boots.c.valid.is_(True), boots.c.faults == 0).label("good"),
-            func.count().filter(boots.c.trusted.is_(True)).label("trusted"),
+            func.count().filter(is_good()).label("trusted"),
             func.min(boots.c.stored_at).label("stored_at"),
         )
         .where(*_conditions(wanted))

@@ -51,13 +51,14 @@ boots: Final = Table(
     Column("tuning", String, nullable=False),
     Column("profile", String, nullable=False),
     Column("arm", String, nullable=False),
-    Column("trusted", Boolean, nullable=False),
     Column("run", String, nullable=False),
     Column("number", Integer, nullable=False),
+    Column("kernel", String, nullable=False),
     Column("kernel_name", String, nullable=False),
     Column("kernel_release", String, nullable=False),
     Column("kernel_image", String, nullable=False),
     Column("kernel_source", String, nullable=False),
+    Column("kernel_commit", String, nullable=False),
     Column("environment", String(64), ForeignKey(environments.c.id), nullable=False),
     Column("comparable", String(64), nullable=False),
     Column("boot_id", String, nullable=False),
@@ -75,8 +76,34 @@ boots: Final = Table(
 Index("rtgate_boots_comparable", boots.c.comparable, boots.c.valid, boots.c.id)
 # What people ask: a board, perhaps a case, perhaps a run.
 Index("rtgate_boots_board", boots.c.board, boots.c.case_name, boots.c.run)
+# What revoking asks: every boot of a kernel.
+Index("rtgate_boots_kernel", boots.c.kernel, boots.c.board)
+
+# Kernels that are good, each on a board: a verdict is about both.
+promotions: Final = Table(
+    "rtgate_promotions",
+    metadata,
+    Column("kernel", String, primary_key=True),
+    Column("board", String, primary_key=True),
+    Column("run", String, nullable=False),
+    Column("promoted_at", String, nullable=False),
+    Column("promoted_by", String, nullable=False),
+    Column("verdict", String, nullable=False),
+    Column("unjudged", Text, nullable=False),
+)
+
+# Kernels that were found to be bad, on every board.
+revocations: Final = Table(
+    "rtgate_revocations",
+    metadata,
+    Column("kernel", String, primary_key=True),
+    Column("revoked_at", String, nullable=False),
+    Column("revoked_by", String, nullable=False),
+    Column("reason", Text, nullable=False),
+)
 
 # What a night of equal kernels said of a device, case by case; the newest row of a device, flavour and case counts.
+# `kernels` is JSON: which kernels' boots it rests on.
 qualifications: Final = Table(
     "rtgate_qualifications",
     metadata,
@@ -90,9 +117,9 @@ qualifications: Final = Table(
     Column("qualified", Boolean, nullable=False),
     Column("why", Text, nullable=False),
     Column("figures", Text, nullable=False),
+    Column("kernels", Text, nullable=False),
 )
 Index("rtgate_qualifications_case", qualifications.c.board, qualifications.c.device, qualifications.c.case_name)
-
 
 # At which level the screen of a comparison flags a metric, as `rtgate calibrate` proposed; the newest row counts.
 screens: Final = Table(
@@ -108,20 +135,14 @@ screens: Final = Table(
     Column("level", Float, nullable=False),
     Column("flagged", Integer, nullable=False),
     Column("sessions", Integer, nullable=False),
+    Column("kernels", Text, nullable=False),
 )
 Index("rtgate_screens_case", screens.c.board, screens.c.device, screens.c.case_name)
 
 
 def _first(connection: Connection) -> None:
-    metadata.create_all(connection, tables=[version, environments, boots])
+    tables = [version, environments, boots, promotions, revocations, qualifications, screens]
+    metadata.create_all(connection, tables=tables)
 
 
-def _second(connection: Connection) -> None:
-    metadata.create_all(connection, tables=[qualifications])
-
-
-def _third(connection: Connection) -> None:
-    metadata.create_all(connection, tables=[screens])
-
-
-STEPS: Final[tuple[Callable[[Connection], None], ...]] = (_first, _second, _third)
+STEPS: Final[tuple[Callable[[Connection], None], ...]] = (_first,)

@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sqlalchemy import select
 
 from rtgate.history import encoding
+from rtgate.history.baselines import revocations_of
 from rtgate.history.database import History
+from rtgate.history.queries import Boot
 from rtgate.history.schema import screens
 from rtgate.judge.learn.screening import ScreenProposal
 from rtgate.records.record import Record
 
 
-def keep(history: History, like: Record, found: ScreenProposal, now: datetime) -> bool:
-    """Store a level for the device, case and environment of a record; return whether it is proven and was stored.
+def keep(history: History, boots: Sequence[Boot], like: Record, found: ScreenProposal, now: datetime) -> bool:
+    """Store the level that boots proposed for the device, case and environment of one of their records.
 
-    A level that is not proven is none. Raises InfrastructureError.
+    Return whether it is proven and was stored: one that is not proven is none. Raises InfrastructureError.
     """
     if found.level is None or found.problem:
         return False
@@ -31,6 +35,7 @@ def keep(history: History, like: Record, found: ScreenProposal, now: datetime) -
         "level": found.level,
         "flagged": found.flagged,
         "sessions": found.sessions,
+        "kernels": json.dumps(sorted({boot.kernel for boot in boots})),
     }
     with history.writing() as connection:
         connection.execute(screens.insert(), row)
@@ -40,11 +45,11 @@ def keep(history: History, like: Record, found: ScreenProposal, now: datetime) -
 def level(history: History, like: Record) -> float | None:
     """Return the level that was stored last for a record's device, case and environment; None for none.
 
-    Raises InfrastructureError.
+    One that rests on boots of a kernel that was revoked since is none. Raises InfrastructureError.
     """
     table = screens
     query = (
-        select(table.c.level)
+        select(table.c.level, table.c.kernels)
         .where(table.c.board == like.board, table.c.device == like.environment.device)
         .where(table.c.case_name == like.case, table.c.flavour == _flavour(like))
         .where(table.c.environment == encoding.environment_digest(like))
@@ -52,7 +57,8 @@ def level(history: History, like: Record) -> float | None:
         .limit(1)
     )
     with history.reading() as connection:
-        return connection.execute(query).scalar()
+        row = connection.execute(query).first()
+    return None if row is None or revocations_of(history, json.loads(row.kernels)) else row.level
 
 
 def _flavour(record: Record) -> str:

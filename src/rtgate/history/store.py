@@ -13,7 +13,6 @@ from typing import Any
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
-from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError
 from rtgate.history import encoding, schema
 from rtgate.history.database import History
@@ -41,14 +40,12 @@ class Origin:
     Attributes:
         run: names what was measured together: a gate, a night, a job. Boots of one run are neighbours in time.
         now: when they are stored.
-        trusted: whether the kernels are known to be good whatever their arm. Baselines always are.
         not_applicable: by board: reasons, by validity check, why the board declares a check not applicable.
     """
 
     run: str
     now: datetime
     not_applicable: Mapping[str, Mapping[str, str]]
-    trusted: bool = False
 
 
 def store(url: str, records: Iterable[Record], origin: Origin) -> Stored:
@@ -73,9 +70,6 @@ def add(history: History, records: Iterable[Record], origin: Origin) -> Stored:
             # In one order for all writers, so that no two wait for each other.
             _insert(connection, schema.environments, [environments[name] for name in sorted(environments)])
             new = _insert(connection, schema.boots, [rows[name] for name in sorted(rows)])
-            if origin.trusted and new < len(rows):
-                boots = schema.boots
-                connection.execute(boots.update().where(boots.c.key.in_(rows), ~boots.c.trusted).values(trusted=True))
         found = Stored(found.new + new, found.known + len(batch) - new)
     return found
 
@@ -107,13 +101,14 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
         "tuning": record.environment.tuning,
         "profile": record.profile,
         "arm": record.arm,
-        "trusted": origin.trusted or record.arm == ArmName.BASELINE,
         "run": origin.run,
         "number": _number(record),
+        "kernel": encoding.kernel(record),
         "kernel_name": record.kernel.name,
         "kernel_release": record.environment.kernel_release or record.kernel.release,
         "kernel_image": record.kernel.image_sha256,
         "kernel_source": record.kernel.source,
+        "kernel_commit": record.kernel.commit,
         "environment": environment,
         "environment_row": {"id": environment, "digest": encoding.environment_digest(record), "fields": fields},
         "comparable": encoding.comparable(record),

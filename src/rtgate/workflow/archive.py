@@ -41,15 +41,13 @@ def keep(url: str | None, directory: Path) -> str:
     return ""
 
 
-def store_now(url: str, records: Sequence[Record], run_name: str, *, trusted: bool = False) -> Stored:
+def store_now(url: str, records: Sequence[Record], run_name: str) -> Stored:
     """Store records with the time of now and what their boards declare. Raises as `history.store.store`."""
     known = set(site.names("boards"))
     not_applicable = {
         name: registry.not_applicable(boards.board(name)) for name in {one.board for one in records} & known
     }
-    return store(
-        url, records, Origin(run=run_name, now=datetime.now(UTC), not_applicable=not_applicable, trusted=trusted)
-    )
+    return store(url, records, Origin(run=run_name, now=datetime.now(UTC), not_applicable=not_applicable))
 
 
 def run_name(directory: Path, records: Sequence[Record]) -> str:

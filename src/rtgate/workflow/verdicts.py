@@ -26,6 +26,7 @@ from rtgate.records.explained import Explained
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Schedule
 from rtgate.records.seal import seal, write_sealed
+from rtgate.report.notices import say
 from rtgate.validity import registry
 from rtgate.workflow.waivers import FILE as WAIVERS
 
@@ -51,7 +52,10 @@ def compared(subjects: Sequence[Subject], history: str | None) -> tuple[Verdict,
     """
     try:
         with grounds(history) as known:
-            return compare(subjects, known)
+            found = compare(subjects, known)
+            for sentence in known.past.left_out:
+                say(f"history: {sentence}")
+            return found
     except InfrastructureError as error:
         return (lab_verdict(f"nothing was compared: {error}"),)
 

@@ -15,6 +15,10 @@ from rtgate.records.record import Record
 class HistoryProvider(Protocol):
     """What earlier runs know of boards."""
 
+    @property
+    def left_out(self) -> Sequence[str]:
+        """Sentences about boots that `known` would have used, and must not: their kernels turned out to be bad."""
+
     def known(self, like: Record, judged: Sequence[Record]) -> Known:
         """Return what is known of a case, measured as a record was.
 
@@ -29,6 +33,8 @@ class HistoryProvider(Protocol):
 
 class NoPast:
     """Nothing is known."""
+
+    left_out: Sequence[str] = ()
 
     def known(self, like: Record, judged: Sequence[Record]) -> Known:  # noqa: ARG002
         """Return nothing."""

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""Kernels become good by the verdict of a gate, whose QEMU plays back a boot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selftests.unit.cli.conftest import Lab
+from selftests.unit.history.conftest import record
+from selftests.written_records import write
+
+from rtgate.cli.main import main
+from rtgate.history.database import History
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.report import html
+from rtgate.workflow import baselines
+from rtgate.workflow.verdicts import write_verdicts
+
+LIMITS = """\
+virt-arm64:
+  preempt_rt:
+    latency/cyclictest:idle:
+      - {measurement: latency.max, kind: max, limit: 90 virtual us, source: "test"}
+"""
+_GATE = ("gate", "--board", "virt-arm64", "--profile", "smoke", "-k", "idle", "--thresholds", "limits.yaml")
+
+
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be jane, and in no pipeline."""
+    for name in ("GITLAB_USER_LOGIN", "GITHUB_ACTOR", "CI_PIPELINE_URL", "GITHUB_RUN_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LOGNAME", "jane")
+
+
+@pytest.fixture
+def night(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """A lab with limits, a history and nobody's pipeline."""
+    nobody(monkeypatch)
+    monkeypatch.setenv("RTGATE_HISTORY", f"sqlite:///{tmp_path}/history.db")
+    monkeypatch.setattr(html, "generate", lambda _, output, __=None: output / "index.html")
+    (tmp_path / "limits.yaml").write_text(LIMITS)
+    return lab
+
+
+def gate(*words: str) -> int:
+    return main([*_GATE, "--kernel", "kernel", "--seeds", "1-2", *words])
+
+
+def shown(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
+    capsys.readouterr()
+    assert main(["baseline", "show", "--json", *words]) == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_kernel_that_passed_becomes_good_and_is_shown(night: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate() == 0
+    assert main(["baseline", "promote", "report"]) == 0
+    said = capsys.readouterr().out
+    assert " is good on virt-arm64: PASS of run report-" in said
+    assert main(["baseline", "promote", "report"]) == 0
+    assert " is good on virt-arm64 already\n" in capsys.readouterr().out
+    (one,) = shown(capsys, "--board", "virt-arm64")
+    assert (one["boots"], one["valid"], one["cases"]) == (2, 2, ["latency/cyclictest:idle"])
+    assert (one["promotion"]["promoted_by"], one["promotion"]["verdict"]) == ("jane", "PASS")
+    assert main(["baseline", "show"]) == 0
+    assert "yes, since" in capsys.readouterr().out
+    assert shown(capsys, "--board", "virt-x86_64") == []
+
+
+def test_a_kernel_that_failed_is_refused_whatever_somebody_says(night: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    night.make("slow-2")
+    assert gate() == 1
+    capsys.readouterr()
+    for words in (["report"], ["report", "--unjudged", "I like it"], ["report/records", "--unjudged", "I like it"]):
+        assert main(["baseline", "promote", *words]) == 1
+        assert "not promoted: report: the verdict is FAIL (exit code 1): " in capsys.readouterr().err
+    assert shown(capsys) == []
+
+
+def test_a_run_that_nothing_was_judged_in_needs_a_reason_which_is_shown(
+    night: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "limits.yaml").write_text("{}\n")
+    assert gate("--allow-unjudged") == 0  # a code that says nothing about the kernel
+    capsys.readouterr()
+    assert main(["baseline", "promote", "report"]) == 5
+    assert "the verdict is DONE (exit code 5): " in (said := capsys.readouterr().err)
+    assert "--unjudged REASON" in said
+    assert main(["baseline", "promote", "report", "--unjudged", "the vendor's\n\x1b[1mrelease"]) == 0
+    (one,) = shown(capsys)
+    assert (one["promotion"]["verdict"], one["promotion"]["unjudged"]) == ("DONE", "the vendor's release")
+    assert main(["baseline", "show"]) == 0
+    assert "UNJUDGED (verdict DONE)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_files_that_changed_since_they_were_judged_are_refused(
+    night: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert gate() == 0
+    verdict = tmp_path / "report" / "verdict.json"
+    verdict.write_text(verdict.read_text().replace('"exit_code": 0', '"exit_code":  0'))
+    assert main(["baseline", "promote", "report"]) == 4
+    assert "report is not as it was judged (changed: verdict.json; 1 in all)" in capsys.readouterr().err
+    assert shown(capsys) == []
+
+
+def test_boots_that_are_not_in_the_history_teach_nothing(night: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate() == 0
+    assert main(["baseline", "promote", "report", "--history", "sqlite:///other.db"]) == 2
+    assert "there is no history at other.db yet" in capsys.readouterr().err
+    History.open("sqlite:///other.db", create=True).close()
+    assert main(["baseline", "promote", "report", "--history", "sqlite:///other.db"]) == 2
+    assert "has no boots of report: rtgate history add report/records" in capsys.readouterr().err
+    assert main(["history", "add", "report/records", "--history", "sqlite:///other.db"]) == 0
+    assert main(["baseline", "promote", "report", "--history", "sqlite:///other.db"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("promote", "nowhere"), "nowhere is neither a directory nor a run of the history"),
+        (("promote", "."), "verdict.json: no such file: name the directory of a report"),
+        (("revoke", "0123456789ab", "--reason", "slow"), "the history has no kernel '0123456789ab'"),
+        (("revoke", "0123456789ab", "--reason", " "), "--reason: say why"),
+    ],
+)
+def test_mistakes(
+    night: Lab, tmp_path: Path, words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    History.open(f"sqlite:///{tmp_path}/history.db", create=True).close()
+    assert main(["baseline", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_run_of_the_history_has_no_verdict(night: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate() == 0
+    assert main(["history", "add", "report/records", "--run", "again"]) == 0  # known already, so no run of its own
+    capsys.readouterr()
+    assert main(["history", "list", "--json"]) == 0
+    (line,) = json.loads(capsys.readouterr().out)
+    assert main(["baseline", "promote", line["run"]]) == 2
+    assert "is in its report, not in the history: name that directory" in capsys.readouterr().err
+    assert main(["baseline", "promote", line["run"], "--unjudged", "seen in the field"]) == 0
+    assert "UNJUDGED, run report-" in capsys.readouterr().out
+
+
+def test_a_revoked_kernel_is_reported_by_every_gate_of_it(night: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate() == 0
+    assert main(["baseline", "promote", "report"]) == 0
+    (one,) = shown(capsys)
+    assert main(["baseline", "revoke", one["kernel"][:12], "--reason", "loses wake-ups"]) == 0
+    assert "boots in the history that are not used any more: 2" in capsys.readouterr().out
+    assert main(["baseline", "show"]) == 0
+    assert "REVOKED" in capsys.readouterr().out
+    assert gate("-o", "again") == 0
+    told = capsys.readouterr().err
+    assert f"the candidate's kernel is known to be bad: {one['kernel'][:12]} was revoked on " in told
+    assert main(["baseline", "promote", "again"]) == 1
+    assert "by jane: loses wake-ups" in capsys.readouterr().err
+
+
+def test_no_worse_than_a_revoked_kernel_is_no_good_verdict(night: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    before = night.kernel.with_name("before")
+    before.mkdir()
+    (before / "Image").write_bytes((night.kernel / "Image").read_bytes() + b"before")
+    assert main([*_GATE, "--kernel", "before", "--seeds", "1-2", "-o", "first"]) == 0
+    assert main(["baseline", "promote", "first"]) == 0
+    (one,) = shown(capsys)
+    assert main(["baseline", "revoke", one["kernel"], "--reason", "slow"]) == 0
+    assert gate("--baseline", "before", "-o", "second", "--allow-unjudged", "--no-explain") == 0
+    path = Path("second")
+    write_verdicts([verdict(Status.PASS, Kind.NO_WORSE)], path / "verdict.json", records=path / "records")
+    capsys.readouterr()
+    assert main(["baseline", "promote", "second"]) == 1
+    assert "compared with a kernel that is not good: " in capsys.readouterr().err
+
+
+def test_a_soak_has_its_verdict_among_its_records(night: Lab, tmp_path: Path) -> None:
+    soak = tmp_path / "soak"
+    write(record(1), soak)
+    write_verdicts([verdict(Status.PASS, Kind.LIMIT)], soak / "verdict.json", records=soak)
+    assert main(["history", "add", "soak"]) == 0
+    assert main(["baseline", "promote", "soak"]) == 0
+
+
+def verdict(status: Status, kind: Kind) -> Verdict:
+    return Verdict(
+        status=status,
+        kind=kind,
+        sentence="a sentence",
+        board="virt-arm64",
+        arm="candidate",
+        flavour="preempt_rt",
+        case="latency/cyclictest:idle",
+    )
+
+
+def test_a_waived_failure_is_no_good_verdict() -> None:
+    both = [verdict(Status.PASS, Kind.LIMIT), verdict(Status.DONE, Kind.WAIVED)]
+    assert "the verdict is PASS (exit code 5): a failure is waived: a sentence" in baselines._refusal(both, "")
+    assert baselines._refusal(both, "it is waived for its display alone") == ""
+
+
+@pytest.mark.parametrize(
+    ("variables", "who"),
+    [
+        ({}, "jane"),
+        ({"GITLAB_USER_LOGIN": "joe", "CI_PIPELINE_URL": "https://x/pipelines/7"}, "joe (https://x/pipelines/7)"),
+        ({"GITHUB_ACTOR": "joe", "GITHUB_RUN_ID": "9"}, "joe (9)"),
+    ],
+)
+def test_who_promotes_is_the_user_or_whoever_started_the_pipeline(
+    variables: dict[str, str], who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody(monkeypatch)
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+    assert baselines._who() == who

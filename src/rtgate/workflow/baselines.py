@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""From a judged run to a good kernel: the verdict that makes one, and who said so."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rtgate.board.boot import ArmName
+from rtgate.errors import ChangedError, ConfigError, RtgateError
+from rtgate.history import baselines, queries
+from rtgate.history.baselines import Promotion, Revocation, RevocationEffect
+from rtgate.history.database import History
+from rtgate.history.encoding import kernel
+from rtgate.history.queries import Boot, Wanted
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
+from rtgate.measure.raw_output import read_verified
+from rtgate.records.record import Record
+from rtgate.records.seal import check
+from rtgate.report.text import plain
+from rtgate.workflow.verdict_file import read_verdicts
+
+# Whoever starts a pipeline, and where it can be seen: GitLab's variables and GitHub's.
+_USERS = ("GITLAB_USER_LOGIN", "GITHUB_ACTOR")
+_PIPELINES = ("CI_PIPELINE_URL", "GITHUB_RUN_ID")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotionResult:
+    """What became of a promotion.
+
+    Attributes:
+        kernels: those that are good now, each on a board.
+        new: those of them that were not before.
+        refusal: why none is; empty if they are.
+        exit_code: that of the run's verdict where it is the reason.
+    """
+
+    kernels: tuple[Promotion, ...] = ()
+    new: tuple[Promotion, ...] = ()
+    refusal: str = ""
+    exit_code: int = 0
+
+
+def promote(history: History, name: str, unjudged: str = "") -> PromotionResult:
+    """Make the kernel of a run good on its boards: the candidate, or the only one.
+
+    Args:
+        history: which has the run's boots.
+        name: the directory of a report, or a run of the history, which has no verdict.
+        unjudged: why the kernel is good although nothing says so; a verdict that fails it counts all the same.
+
+    Raises:
+        ConfigError: there is no such run, or no verdict.
+        ChangedError: files changed since they were judged.
+        TargetError: the kernel was revoked.
+        InfrastructureError: the database does not answer.
+    """
+    unjudged = _one_line(unjudged)
+    directory = Path(name)
+    if not directory.is_dir():
+        return _promote_run(history, name, unjudged)
+    if directory.name == "records" and (directory.parent / "verdict.json").exists():
+        directory = directory.parent  # a verdict does not go away because its records are named
+    status: Status | None = None
+    if not unjudged or (directory / "verdict.json").exists():
+        verdicts = _verdicts(directory)
+        status, refusal = worst(verdicts), _refusal(verdicts, unjudged)
+        if refusal:
+            return PromotionResult(refusal=f"{directory}: {refusal}", exit_code=_code(verdicts))
+    records = read_verified(_records(directory))
+    stored = queries.of_records(history, records)
+    if not stored:
+        raise ConfigError(
+            f"the history {history.name} has no boots of {directory}: rtgate history add {_records(directory)}"
+        )
+    revoked = _compared_with_revoked(history, records)
+    if revoked and not unjudged:
+        return PromotionResult(refusal=f"{directory}: compared with a kernel that is not good: {revoked}", exit_code=1)
+    return _promoted(history, stored, status, unjudged)
+
+
+def _records(directory: Path) -> Path:
+    """Return where a run's records lie: a soak's are in the directory of its verdict."""
+    below = directory / "records"
+    return below if below.is_dir() else directory
+
+
+def _verdicts(directory: Path) -> list[Verdict]:
+    changed = check(directory).lines
+    if changed:
+        raise ChangedError(
+            f"{directory} is not as it was judged ({plain(changed[0])}; {len(changed)} in all): rtgate check-records "
+            f"{directory}"
+        )
+    return read_verdicts(directory / "verdict.json", _records(directory))[0]
+
+
+def _refusal(verdicts: Sequence[Verdict], unjudged: str) -> str:
+    """Return why these verdicts make no kernel good; empty if they do.
+
+    The exit code in the file may be that of --allow-unjudged, so it does not count. What somebody waives is a failure.
+    """
+    code, status = _code(verdicts), worst(verdicts)
+    if code == 0 or (unjudged and status is not Status.FAIL):
+        return ""
+    waived = next((one for one in verdicts if one.kind is Kind.WAIVED), None)
+    first = waived or next((one for one in verdicts if one.status is status), None)
+    why = ": a failure is waived" * bool(waived)
+    why += f": {plain(first.sentence.partition(chr(10))[0])}" if first else ""
+    hint = "; if it is good for another reason, say so with --unjudged REASON" if status is not Status.FAIL else ""
+    return f"the verdict is {status.value} (exit code {code}){why}{hint}"
+
+
+def _code(verdicts: Sequence[Verdict]) -> int:
+    waived = any(one.kind is Kind.WAIVED for one in verdicts)
+    return exit_code(verdicts) or (5 if waived else 0)
+
+
+def _compared_with_revoked(history: History, records: Iterable[Record]) -> str:
+    """Return why what a run was compared with is bad: to be no worse than that says little. Empty if it is not."""
+    compared = {kernel(record) for record in records if record.arm == ArmName.BASELINE}
+    return next((one.sentence for one in baselines.revocations_of(history, compared)), "")
+
+
+def _promote_run(history: History, name: str, unjudged: str) -> PromotionResult:
+    stored = queries.find(history, Wanted(runs=[name]))
+    if not stored:
+        raise ConfigError(f"{name} is neither a directory nor a run of the history {history.name}: rtgate history list")
+    if not unjudged:
+        raise ConfigError(
+            f"the verdict of run {name} is in its report, not in the history: name that directory, or say with "
+            "--unjudged REASON why its kernel is good"
+        )
+    return _promoted(history, stored, None, unjudged)
+
+
+def _promoted(history: History, stored: Iterable[Boot], status: Status | None, unjudged: str) -> PromotionResult:
+    found = _judged(stored)
+    if not found:
+        raise ConfigError(
+            "no boot of this kernel is valid and without a kernel fault: nothing could be measured with it"
+        )
+    now, who = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), _who()
+    wanted = [
+        Promotion(
+            board=board,
+            kernel=name,
+            run=boots[-1].run,
+            promoted_at=now,
+            promoted_by=who,
+            verdict=status.value if status else "",
+            unjudged="" if status is Status.PASS else unjudged,
+        )
+        for (board, name), boots in found.items()
+    ]
+    return PromotionResult(kernels=tuple(wanted), new=baselines.promote(history, wanted))
+
+
+def _judged(stored: Iterable[Boot]) -> Mapping[tuple[str, str], list[Boot]]:
+    """Return the good boots of the candidate, or of the only arm, by board and kernel.
+
+    Raises ConfigError: nobody knows which kernel it was.
+    """
+    by_board: dict[str, list[Boot]] = {}
+    for boot in stored:
+        by_board.setdefault(boot.board, []).append(boot)
+    found: dict[tuple[str, str], list[Boot]] = {}
+    for board, boots in by_board.items():
+        arms = {boot.arm for boot in boots}
+        arm = ArmName.CANDIDATE if ArmName.CANDIDATE in arms else min(arms)
+        for boot in boots:
+            if boot.arm == arm and boot.good:
+                found.setdefault((board, boot.kernel), []).append(boot)
+    if any(not name for _, name in found):
+        raise ConfigError("nobody knows which kernel was booted: give its build directory when you measure (--kernel)")
+    return found
+
+
+def revoke(history: History, name: str, reason: str) -> RevocationEffect:
+    """Revoke the kernels of a name with the reason, now. Raises as `baselines.revoke`; ConfigError: no reason."""
+    reason = _one_line(reason)
+    if not reason:
+        raise ConfigError("--reason: say why, for those who find the kernel missing")
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return baselines.revoke(history, name, Revocation(kernel="", revoked_at=now, revoked_by=_who(), reason=reason))
+
+
+def revoked_kernels(url: str | None, records: Iterable[Record]) -> tuple[str, ...]:
+    """Return sentences about measured kernels that were revoked; none without a history.
+
+    A history that does not answer says nothing here: storing the records in it reports that.
+    """
+    arms: dict[str, str] = {kernel(record): record.arm for record in records}
+    if not url or not arms:
+        return ()
+    try:
+        with History.open(url, create=True) as history:
+            found = baselines.revocations_of(history, arms)
+    except RtgateError:
+        return ()
+    return tuple(f"the {arms[one.kernel]}'s kernel is known to be bad: {one.sentence}" for one in found)
+
+
+def _who() -> str:
+    """Return who does this: the user of a pipeline with its address, or that of this machine."""
+    user = _first(_USERS)
+    if not user:
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError):  # a container's user may have no name
+            user = f"user {os.getuid()}"
+    pipeline = _first(_PIPELINES)
+    return _one_line(f"{user} ({pipeline})" if pipeline else user)
+
+
+def _first(names: Collection[str]) -> str:
+    return next((os.environ[name] for name in names if os.environ.get(name)), "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(plain(text).split())
