@@ -17,6 +17,7 @@ from rtgate.report import allure, html, junit, terminal
 from rtgate.report.cases import cases
 from rtgate.report.notices import say, step
 from rtgate.workflow.archive import keep
+from rtgate.workflow.baselines import revoked_kernels
 from rtgate.workflow.judging import JudgingRequest, judge_run
 from rtgate.workflow.verdicts import ended, lab_verdict
 from rtgate.workflow.waivers import load_waivers, unneeded
@@ -100,7 +101,7 @@ def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
     verdicts = [*judged, *unjudged(records, judged)]
     if not ending.whole and not any(verdict.status in _NOT_GREEN for verdict in verdicts):
         verdicts.append(_lab(f"not everything was measured: see {output / 'measure.log'}"))
-    for sentence in unneeded(verdicts, load_waivers()):
+    for sentence in (*unneeded(verdicts, load_waivers()), *revoked_kernels(ending.history, records)):
         say(sentence)
     unstored = keep(ending.history, directory)
     verdicts += [_lab(unstored)] if unstored else []

@@ -30,6 +30,7 @@ from rtgate.report.note import About, note
 from rtgate.report.note_markdown import as_markdown
 from rtgate.report.note_text import as_text
 from rtgate.report.notices import say
+from rtgate.workflow.baselines import revoked_kernels
 from rtgate.workflow.bisect import bisect
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
@@ -211,7 +212,10 @@ def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boar
             for one in judging.subjects
             if one.explained and one.explained.sentence
         ),
-        remarks=tuple(unneeded(verdicts, load_waivers())),
+        remarks=(
+            *unneeded(verdicts, load_waivers()),
+            *revoked_kernels(request.history, records_file.read_all(records)),
+        ),
     )
     answer = _answer(output, about, verdicts, code)  # before a bisection, which somebody may interrupt
     guilty = bisect(request.builds, commits, policy, verdicts, output) if code == 1 else None
