@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The job of `ci/gitlab/rtgate.yml`, run by gitlab-ci-local, with small programs in place of `rtgate`.
+"""The jobs of `ci/gitlab/*.yml`, run by gitlab-ci-local, with small programs in place of `rtgate`.
 
 gitlab-ci-local checks the file by GitLab's own schema, fills in the inputs and runs the job with a shell. What it does
 not do: it takes every `allow_failure` with exit codes for a job that may fail when it ends itself, so the result of the
@@ -190,6 +190,79 @@ def test_a_job_adds_what_the_template_has_no_input_for(repository: Repository) -
     printed = repository.run("--preview")
     assert "- kvm" in printed
     assert "rtgate review --forge gitlab" in printed
+
+
+NIGHTLY = """\
+include:
+  - local: nightly.yml
+    inputs: {image: "bookworm:rtgate"MORE}
+"""
+NIGHT = """\
+#!/bin/sh
+printf '%s\\n' "$*" >> "$RECORD/argv"
+case "$*" in
+gate*|submit*) mkdir -p report; echo '<testsuites/>' > report/junit.xml; exit "$CODE" ;;
+baseline*) exit "${REFUSED:-0}" ;;
+*drift*) exit 5 ;;
+*trend*) mkdir -p trend; exit "${WORSE:-0}" ;;
+esac
+"""
+GATE = "gate --board virt-arm64 --tree . --candidate HEAD -o report"
+TRENDS = [
+    "trend --board virt-arm64 --drift-budget 3%",
+    "trend --board virt-arm64 --good-kernels -o trend",
+]
+
+
+@pytest.fixture
+def nightly(repository: Repository) -> Repository:
+    shutil.copy(ROOT / "ci" / "gitlab" / "nightly.yml", repository.tree)
+    (repository.tree / ".gitlab-ci.yml").write_text(NIGHTLY.replace("MORE", ""))
+    repository.program(NIGHT)
+    repository.git("add", ".")
+    return repository
+
+
+def test_a_good_night_promotes_its_kernel_and_looks_at_the_trend(nightly: Repository) -> None:
+    printed = nightly.run(CI_PIPELINE_SOURCE="schedule")
+    first, second, *others = nightly.argv()
+    assert [first, second, *sorted(others)] == [GATE, "baseline promote report", *TRENDS]
+    assert " PASS  rtgate-nightly" in printed
+    assert " PASS  rtgate-trend" in printed
+    assert " WARN  rtgate-drift" in printed  # no gate to add up: exit code 5
+
+
+@pytest.mark.parametrize(("code", "result"), [(1, "FAIL"), (5, "WARN")])
+def test_a_night_without_a_good_verdict_promotes_nothing(nightly: Repository, code: int, result: str) -> None:
+    printed = nightly.run(code=code, CI_PIPELINE_SOURCE="schedule")
+    first, *others = nightly.argv()
+    assert [first, *sorted(others)] == [GATE, *TRENDS]
+    assert f" {result}  rtgate-nightly" in printed
+
+
+def test_a_permanent_shift_is_red(nightly: Repository) -> None:
+    assert " FAIL  rtgate-trend" in nightly.run(WORSE="1", CI_PIPELINE_SOURCE="schedule")
+
+
+def test_a_kernel_that_is_refused_is_red(nightly: Repository) -> None:
+    assert " FAIL  rtgate-nightly" in nightly.run(REFUSED="1", CI_PIPELINE_SOURCE="schedule")
+
+
+def test_merge_requests_and_pushes_have_no_night(nightly: Repository) -> None:
+    nightly.run()
+    nightly.run(CI_PIPELINE_SOURCE="push")
+    assert nightly.argv() == []
+
+
+def test_a_night_on_a_board_of_a_lab(nightly: Repository) -> None:
+    measure = "rtgate submit --board rk3588-evb1 --kernel build/night --wait -o report"
+    more = f", board: rk3588-evb1, measure: '{measure}', drift-budget: 2%"
+    (nightly.tree / ".gitlab-ci.yml").write_text(NIGHTLY.replace("MORE", more))
+    nightly.run(code=1, RTGATE_LAVA_URL="x", CI_PIPELINE_SOURCE="schedule")
+    told = nightly.argv()
+    assert told[0] == measure.removeprefix("rtgate ")
+    assert {"trend --board rk3588-evb1 --good-kernels -o trend", "trend --board virt-arm64 --drift-budget 2%"} < {*told}
+    assert any(line.startswith("cancel --metadata pipeline=") for line in told)
 
 
 def test_a_job_that_reviews_writes_its_note(repository: Repository) -> None:
