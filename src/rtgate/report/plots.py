@@ -113,6 +113,7 @@ def histogram_plot(title: str, series: Sequence[Series], limits: Sequence[LimitL
         figure = Figure(figsize=(9.0, 5.2), layout="constrained")
         axes = figure.subplots()
         tallest = max(_draw_series(axes, number, one) for number, one in enumerate(series))
+        tallest = max([tallest, *(one.histogram.overflow for one in series)])  # or its mark stands above the plot
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace(",", " "))
         axes.set_ylim(_FLOOR, max(10.0, tallest * 3.0))
@@ -206,6 +207,10 @@ def _microseconds(unit: Unit) -> Unit:
 
 
 def _picture(figure: Figure) -> Picture:
+    engine = figure.get_layout_engine()
+    if engine is not None:  # once for both formats: it takes longer than drawing
+        engine.execute(figure)
+        figure.set_layout_engine("none")
     return Picture(
         svg=_saved(figure, "svg", {"Date": None, "Creator": None}), png=_saved(figure, "png", {"Software": None})
     )
