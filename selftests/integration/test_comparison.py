@@ -104,7 +104,7 @@ def test_a_body_that_is_three_percent_longer_is_found_and_explained(
     assert code == 1
     body = next(one for one in verdicts if one["measurement"] == "latency p50")
     assert (body["status"], body["kind"]) == ("FAIL", "regression")
-    (explained,) = (one["sentence"] for one in verdicts if "instructions in try_to_wake_up" in one["sentence"])
+    (explained,) = (one["cause"] for one in verdicts if "instructions in try_to_wake_up" in one["cause"])
     # Of boots of median mean, so that it does not contradict the figure.
     assert re.search(r"each wake-up on average took .*, .* before \(\+\d", explained)
     assert "the kernel became worse than the baseline; it keeps every limit" in told

@@ -333,7 +333,7 @@ def _records(session: Session, case: Case, progress: Progress) -> tuple[Record, 
 def _conclude(verdicts: list[Verdict]) -> None:
     status = worst(verdicts)
     sentences = [
-        f"{verdict.status.value}: {plain(verdict.sentence)}" for verdict in verdicts if verdict.status is status
+        f"{verdict.status.value}: {plain(verdict.full_sentence)}" for verdict in verdicts if verdict.status is status
     ]
     if status in {Status.FAIL, Status.ERROR, Status.MISS}:
         pytest.fail("\n".join(sentences), pytrace=False)
@@ -387,7 +387,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     terminalreporter.section("comparison with the baseline")
     for verdict in ours.compared:
-        terminalreporter.line(f"{verdict.status.value} {verdict.case}: {plain(verdict.sentence)}")
+        terminalreporter.line(f"{verdict.status.value} {verdict.case}: {plain(verdict.full_sentence)}")
 
 
 def _verdict(status: Status, kind: Kind, sentence: str, case: str) -> Verdict:

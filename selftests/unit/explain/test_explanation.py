@@ -40,7 +40,7 @@ def test_one_slow_wake_up_is_explained_by_the_function_that_differs() -> None:
     found = explain(arm(slow, ORDINARY), arm(ORDINARY, ORDINARY), frozenset({"f"}))
     assert found.view == "worst"
     assert [culprit.function for culprit in found.culprits] == ["f"]
-    assert found.sentence.startswith("+8,810 instructions in f (it differs and ran longer): the slowest wake-up")
+    assert found.sentence.startswith("+8,810 instructions in f (changed and slower): the slowest wake-up")
 
 
 def test_a_longer_path_is_explained_on_average() -> None:
@@ -78,14 +78,14 @@ def test_a_warning_names_the_function_that_warned_and_not_what_prints(differs: b
     found = explain(arm(slow, ORDINARY), arm(ORDINARY, ORDINARY), frozenset({"f"} if differs else ()))
     assert [(culprit.function, culprit.differs) for culprit in found.culprits] == [("f", differs)]
     assert found.warning_function == "f"
-    why = "it differs and warned" if differs else "it warned, its code is the same"
+    why = "changed and warned" if differs else "it warned, its code is the same"
     assert found.sentence.startswith(f"+40,000 instructions in f ({why}): the slowest wake-up")
 
 
 def test_a_function_that_writes_to_the_log_is_named_and_is_no_warning() -> None:
     slow = passage({"f": 1000, "g": 2500, "vsnprintf": 4000}, {"f": 5000}, printing={"f": 4000})
     found = explain(arm(slow, ORDINARY), arm(ORDINARY, ORDINARY), frozenset({"f"}))
-    assert found.sentence.startswith("+4,000 instructions in f (it differs and wrote to the log)")
+    assert found.sentence.startswith("+4,000 instructions in f (changed and wrote to the log)")
     assert found.warning_function == ""
 
 

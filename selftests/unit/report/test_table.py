@@ -61,6 +61,23 @@ def test_a_board_s_regression_is_a_ratio(world: World) -> None:
     assert [line.name for line in lines(case)] == ["mean", "max", "tail rate latency"]
 
 
+def test_the_numbers_of_a_regression_are_the_verdict_s_and_a_limit_is_about_the_largest(world: World) -> None:
+    def us(value: float) -> Figure:
+        return Figure(Quantity(value, Unit.VIRTUAL_US), f"{value} virtual us")
+
+    worse = replace(
+        world.verdict(Status.FAIL, Kind.REGRESSION, "worse", measurement="latency maximum"),
+        value=us(60.0),
+        baseline=us(40.0),
+        limit=us(48.0),
+        change=Figure(Quantity(0.51, Unit.RATIO), "+51.0%"),
+    )
+    (table,) = tables(cases(_both(world), [worse, world.within_limit()]))
+    shown = {row.cells[0]: row.cells[1:5] for row in table.rows}
+    assert shown["median max"] == ("40.0", "60.0", "+51.0%", "-")
+    assert shown["max"] == ("61.2", "61.2", "+0.0%", "80.0")
+
+
 def test_a_baseline_that_is_judged_alone_stands_in_its_own_column(world: World) -> None:
     records = [*_both(world), world.record(world.boot(case="latency/cyclictest:disk", arm="baseline", high_us=70.0))]
     alone = world.within_limit(case="latency/cyclictest:disk", arm="baseline")

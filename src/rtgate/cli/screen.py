@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     failed = [one for one in verdicts if one.status is Status.FAIL] if arguments.virtual_fail == "block" else []
     blocking = fatal_verdicts(verdicts) or failed
     for one in blocking:
-        console.print(f"FAIL {one.case}: {plain(one.sentence)}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"FAIL {one.case}: {plain(one.full_sentence)}", highlight=False, markup=False, soft_wrap=True)
     # What is left out although it should be seen is nothing that a script may pass over.
     short = any(not one.within and one.why is not Why.UNSEEN for one in choices)
     return 1 if blocking else 5 if short else 0

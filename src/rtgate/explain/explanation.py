@@ -143,7 +143,7 @@ def _culprits(old: Passage, new: Passage, arms: tuple[Arm, Arm], differing: froz
     named = list(_printing(old.profile, new.profile, enough, differing))
     printing = {each.function for each in named}
     named += [
-        Culprit(function=name, instructions=gain, why="it differs and ran longer", differs=True)
+        Culprit(function=name, instructions=gain, why="changed and slower", differs=True)
         for name, gain in gains(old.profile.blamed, new.profile.blamed)
         if gain >= enough and name not in printing
     ]
@@ -152,14 +152,14 @@ def _culprits(old: Passage, new: Passage, arms: tuple[Arm, Arm], differing: froz
         return tuple(named[:3])
     ran = _ran(new, arms, differing)
     if idle > slower / 2 > 0:
-        why = f"it differs; the timer's interrupt came {_us(idle)} later, with the CPU idle"
+        why = f"changed; the timer's interrupt came {_us(idle)} later, with the CPU idle"
         return tuple(Culprit(function=name, instructions=0, why=why, differs=True) for name in ran[:3])
     longest = [
-        Culprit(function=name, instructions=gain, why="it ran longer, its code is the same", differs=False)
+        Culprit(function=name, instructions=gain, why="slower, its code is the same", differs=False)
         for name, gain in gains(old.profile.own, new.profile.own)
         if gain >= enough and name != USER
     ]
-    why = "it differs and ran, but not longer in what was measured"
+    why = "changed and ran, but not slower in what was measured"
     suspects = [Culprit(function=name, instructions=0, why=why, differs=True) for name in ran[: 3 - len(longest[:1])]]
     return (*longest[:1], *suspects)
 
@@ -170,7 +170,7 @@ def _printing(old: Profile, new: Profile, enough: float, differing: frozenset[st
         for name, gain in gains(before, after):
             if gain >= enough:
                 differs = name in differing
-                why = f"it differs and {what}" if differs else f"it {what}, its code is the same"
+                why = f"changed and {what}" if differs else f"it {what}, its code is the same"
                 yield Culprit(function=name, instructions=gain, why=why, differs=differs, warns=what == "warned")
 
 

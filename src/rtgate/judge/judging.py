@@ -128,6 +128,7 @@ def verdict(subject: Subject, finding: Finding) -> Verdict:
         status=finding.status,
         kind=finding.kind,
         sentence=finding.sentence,
+        cause=finding.cause,
         board=subject.board,
         arm=subject.arm,
         flavour=subject.flavour,

@@ -24,6 +24,7 @@ class Finding:
     status: Status
     kind: Kind
     sentence: str
+    cause: str = ""
     value: Figure | None = None
     limit: Figure | None = None
     baseline: Figure | None = None

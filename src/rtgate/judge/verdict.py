@@ -92,6 +92,7 @@ class Verdict:
 
     Attributes:
         sentence: what, how much, the limit, where the limit comes from: fit for a report's headline.
+        cause: where the instructions of a regression went, by function; empty where nobody traced it.
         value: the figure that decided; None without one.
         limit: the limit; None without one.
         baseline: what `value` was with the baseline; None where nothing was compared.
@@ -109,6 +110,7 @@ class Verdict:
     arm: str
     flavour: str
     case: str
+    cause: str = ""
     measurement: str = ""
     value: Figure | None = None
     limit: Figure | None = None
@@ -119,6 +121,11 @@ class Verdict:
     ruled_out: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     detectable: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     not_looked_at: tuple[str, ...] = ()
+
+    @property
+    def full_sentence(self) -> str:
+        """The sentence with the cause, for lists that say everything in one place."""
+        return f"{self.sentence}; {self.cause}" if self.cause else self.sentence
 
     def as_json(self) -> dict[str, Any]:
         """Return the verdict as it stands in verdict.json."""

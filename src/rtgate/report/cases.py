@@ -112,27 +112,31 @@ class CaseReport:
         )
 
     def limit(self, measurement: str) -> Quantity | None:
-        """Return the limit of a measurement that is one of its own kind, not a share of it, as the verdicts have it."""
+        """Return the limit of a measurement in a file: not a share of it, and not the tolerance of a comparison."""
         for verdict in self.verdicts:
             known = verdict.limit.quantity if verdict.measurement == measurement and verdict.limit else None
-            if known is not None and known.unit is not Unit.RATIO:
+            if known is not None and known.unit is not Unit.RATIO and verdict.kind is not Kind.REGRESSION:
                 return known
         return None
 
 
 def cases(records: Sequence[Record], verdicts: Sequence[Verdict]) -> tuple[CaseReport, ...]:
     """Return every case that was measured or judged, in the order of boards, cases and arms."""
-    judged = {(verdict.board, verdict.case, verdict.arm) for verdict in verdicts}
+    judged: dict[tuple[str, str, str], list[Verdict]] = {}
+    measured: dict[tuple[str, str], list[Record]] = {}
+    for verdict in verdicts:
+        judged.setdefault((verdict.board, verdict.case, verdict.arm), []).append(verdict)
+    for record in records:
+        measured.setdefault((record.board, record.case), []).append(record)
     decided = {(board, case) for board, case, _ in judged}
-    silent = {
-        (record.board, record.case, record.arm) for record in records if (record.board, record.case) not in decided
-    }
+    silent = {(*place, record.arm) for place, own in measured.items() if place not in decided for record in own}
+    shown = judged.keys() | silent
     found = []
-    for board, case, arm in sorted(judged | silent):
-        here = [record for record in records if (record.board, record.case) == (board, case)]
+    for board, case, arm in sorted(shown):
+        here = measured.get((board, case), [])
         mine = tuple(record for record in here if record.arm == arm)
-        own = tuple(verdict for verdict in verdicts if (verdict.board, verdict.case, verdict.arm) == (board, case, arm))
-        others = tuple(record for record in here if (board, case, record.arm) not in judged | silent)
+        own = tuple(judged.get((board, case, arm), ()))
+        others = tuple(record for record in here if (board, case, record.arm) not in shown)
         flavour = own[0].flavour if own else mine[0].kernel.flavour
         found.append(
             CaseReport(board=board, flavour=flavour, arm=arm, case=case, records=mine, baseline=others, verdicts=own)

@@ -33,4 +33,4 @@ CATEGORIES: tuple[Category, ...] = (
 
 def message(verdict: Verdict) -> str:
     """Return a verdict as reports show it; the categories' expressions rely on this form."""
-    return f"{verdict.status.value} {verdict.kind.value}: {plain(verdict.sentence)}"
+    return f"{verdict.status.value} {verdict.kind.value}: {plain(verdict.full_sentence)}"

@@ -43,7 +43,9 @@ def document(records: Sequence[Record], verdicts: Sequence[Verdict]) -> str:
         if name:
             counts[_ATTRIBUTES[name]] += 1
             head = one.headline
-            told = ET.SubElement(test, name, message=_text(f"{head.status.value}: {head.sentence}").partition("\n")[0])
+            told = ET.SubElement(
+                test, name, message=_text(f"{head.status.value}: {head.full_sentence}").partition("\n")[0]
+            )
             if name != "skipped":
                 told.set("type", _text(head.kind.value))
                 told.text = _told(one)
@@ -93,7 +95,7 @@ def _element(one: CaseReport) -> str:
 
 def _told(one: CaseReport) -> str:
     return "\n".join(
-        _text(f"{verdict.status.value} {verdict.kind.value}: {verdict.sentence}") for verdict in one.verdicts
+        _text(f"{verdict.status.value} {verdict.kind.value}: {verdict.full_sentence}") for verdict in one.verdicts
     )
 
 

@@ -10,24 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rtgate.judge.verdict import Kind, Status, Verdict, is_open
+from rtgate.judge.verdict import Verdict
 from rtgate.records.record import Record
-from rtgate.report import table
+from rtgate.report import answers, table
 from rtgate.report.cases import CaseReport, cases
 from rtgate.report.outcome import outcome
-from rtgate.report.text import plain
 
 COLUMNS = ("status", "board", "case", "figure", "baseline", "candidate", "change", "limit")
 _MOST_ROWS = 40
 _MOST_LINES = 60  # of one section: nobody reads further, and the report has the rest
-_HEADINGS = _KERNEL, _LAB, _UNDECIDED, _WAIVED, _SLOWER, _RULED_OUT = (
-    "What is wrong with the kernel",
-    "What went wrong in the lab, or in a measurement",
-    "What could not be decided",
-    "What is waived",
-    "Slower for certain, by less than what blocks",
-    "What the boots rule out",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +32,6 @@ class About:
         subject: the first line of the last commit.
         edits: files of the policy that the merge request changes, and that did not count.
         first_bad: the first commit that fails, in one line that may hold anything; empty where nobody looked for it.
-        longer: what takes longer than before, and in which function, a sentence for each case.
         remarks: what else is to be said, in sentences that may hold anything.
         reproduce: commands.
         report: URL of the report; empty for none.
@@ -56,7 +46,6 @@ class About:
     target: str = ""
     edits: tuple[str, ...] = ()
     first_bad: str = ""
-    longer: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     reproduce: tuple[str, ...] = ()
     report: str = ""
@@ -121,46 +110,22 @@ def _rows(found: Sequence[CaseReport]) -> Iterator[tuple[str, ...]]:
 
 def _all(about: About, found: Sequence[CaseReport]) -> Iterator[Section]:
     yield Section("The first commit that fails", (about.first_bad,) if about.first_bad else ())
-    yield Section("What takes longer", about.longer)
-    yield from _sections(found)
+    longer = [(case, one) for case in found for one in case.causes if one.cause]
+    yield Section("What takes longer", tuple(f"{case.board} {case.case}: {one.cause}" for case, one in longer))
+    for section in answers.sections(found):
+        lines = [line for answer in section.answers for line in _lines(answer)]
+        more = len(lines) - _MOST_LINES
+        rest = [f"({more} further lines are in the report)"] if more > 0 else []
+        yield Section(section.heading, (*lines[:_MOST_LINES], *rest))
     yield Section("Remarks", about.remarks)
 
 
-def _sections(found: Sequence[CaseReport]) -> Iterator[Section]:
-    """Yield what is to be read, each line with its board and case: the kernel's part first, then the lab's."""
-    causes = [(case, verdict) for case in found for verdict in case.causes]
-    for heading in _HEADINGS:
-        lines = list(_listed([(case, one) for case, one in causes if _heading(one) == heading]))
-        more = len(lines) - _MOST_LINES
-        if lines:
-            rest = [f"({more} further lines are in the report)"] if more > 0 else []
-            yield Section(heading, (*lines[:_MOST_LINES], *rest))
-
-
-def _listed(causes: Sequence[tuple[CaseReport, Verdict]]) -> Iterator[str]:
-    """Yield lines on verdicts; what many boots of many cases say alike is said once."""
-    alike: dict[tuple[Status, str], list[tuple[CaseReport, Verdict]]] = {}
-    for case, one in causes:
-        sentence = plain(one.sentence).removeprefix(f"{one.boot}: " if one.boot else "")
-        alike.setdefault((one.status, sentence), []).append((case, one))
-    for (status, sentence), owners in alike.items():
-        case, one = owners[0]
-        where = " ".join(part for part in (case.board, case.case) if part)
-        boot = f"{one.boot}: " if one.boot and plain(one.sentence).startswith(f"{one.boot}: ") else ""
-        first, *more = sentence.split("\n")
-        yield f"{status.value} {where}: {boot}{first}" if where else f"{status.value}: {boot}{first}"
-        yield from (f"  {line.strip()}" for line in more)
-        if len(owners) > 1:
-            cases = len({(other.board, other.case) for other, _ in owners})
-            yield f"  the same {len(owners)} times" + (f", in {cases} cases" if cases > 1 else "")
-
-
-def _heading(verdict: Verdict) -> str:
-    """Return what a verdict is listed below; empty for a limit that is kept, and what else nobody has to read."""
-    if verdict.status is Status.FAIL:
-        return _KERNEL
-    if verdict.status in {Status.MISS, Status.ERROR}:
-        return _LAB
-    if is_open(verdict):
-        return _UNDECIDED
-    return {Kind.WAIVED: _WAIVED, Kind.SLOWER: _SLOWER, Kind.NO_WORSE: _RULED_OUT}.get(verdict.kind, "")
+def _lines(answer: answers.Answer) -> Iterator[str]:
+    """Yield an answer with its board and case."""
+    case, status = answer.owners[0], answer.verdict.status.value
+    where = " ".join(part for part in (case.board, case.case) if part)
+    first, *more = answer.sentence.split("\n")
+    yield f"{status} {where}: {first}" if where else f"{status}: {first}"
+    yield from (f"  {line.strip()}" for line in more)
+    if answer.count:
+        yield f"  {answer.count}"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
@@ -14,6 +14,7 @@ from rtgate.report.text import plain
 from rtgate.units import Quantity, Unit
 
 _SHOWN = {"mean": "mean", "avg": "mean", "maximum": "max", "max": "max"}
+_TYPICAL_MAX = "median max"  # comparisons look at the maximum of each boot, limits at the largest of all
 _MOST_OTHERS = 3  # figures of a case that has neither a mean nor a maximum
 
 
@@ -22,10 +23,10 @@ class Line:
     """One figure of a case.
 
     Attributes:
-        name: `mean`, `max`, `p99`, or a measurement's own name.
+        name: `mean`, `max`, `median max`, `p99`, or a measurement's own name.
         judged: of the kernel that was judged, in all its boots: of maxima the largest, of others the median.
         baseline: the same of the kernel that it was compared with.
-        limit: what `judged` must not pass; None without one.
+        limit: that of thresholds.yaml, which `judged` must keep; None without one.
         estimate: the change as the comparison found it; empty where it found none.
     """
 
@@ -142,7 +143,7 @@ def lines(case: CaseReport) -> tuple[Line, ...]:
     for name in names:
         label = name if several else _SHOWN.get(_short(name), _short(name))
         line = Line(name=label, judged=now.get(name), baseline=before.get(name), limit=_limit(case, name))
-        made.append(_as_judged(line, worse) if worse and name == blamed else line)
+        made += _compared_line(line, worse) if worse and name == blamed else [line]
     if worse and blamed not in names:
         made.append(Line(name=blamed, estimate=str(worse.value or "")))
     return tuple(made)
@@ -152,12 +153,24 @@ def _quantities(records: Sequence[Record]) -> dict[str, Quantity]:
     return {name: figure.quantity for name, figure in case_figures(records).items()}
 
 
-def _as_judged(line: Line, verdict: Verdict) -> Line:
-    """Return a line with the numbers of the verdict, so that table and sentence say the same."""
-    value, baseline, limit = (one.quantity if one else None for one in (verdict.value, verdict.baseline, verdict.limit))
+def _compared_line(line: Line, verdict: Verdict) -> list[Line]:
+    """Return a line with the numbers of the verdict, so that table and sentence say the same.
+
+    Of a maximum the largest of all boots stands beside it: that is what limits are about.
+    """
+    value, baseline = (one.quantity if one else None for one in (verdict.value, verdict.baseline))
     if value is None or baseline is None:
-        return line
-    return Line(name=line.name, judged=value, baseline=baseline, limit=limit, estimate=str(verdict.change or ""))
+        return [line]
+    largest = _SHOWN.get(_short(verdict.measurement)) == "max"
+    compared = replace(
+        line,
+        name=line.name.replace("maximum", "max").replace("max", _TYPICAL_MAX) if largest else line.name,
+        judged=value,
+        baseline=baseline,
+        limit=None if largest else line.limit,
+        estimate=str(verdict.change or ""),
+    )
+    return [compared, line] if largest else [compared]
 
 
 def _family(name: str) -> str:

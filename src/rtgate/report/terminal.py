@@ -103,7 +103,7 @@ def _sentences(console: Console, case: CaseReport) -> None:
         if verdict.status is Status.PASS and verdict.kind not in {Kind.NO_WORSE, Kind.SLOWER, Kind.NOT_SUSPICIOUS}:
             continue
         where = " ".join(part for part in (case.case, case.arm, case.board) if part)
-        first, _, rest = plain(verdict.sentence).partition("\n")
+        first, _, rest = plain(verdict.full_sentence).partition("\n")
         head = Text.assemble(_status(verdict.status), f" {where}: ", Text(verdict.kind.value, style="bold"))
         if console.is_terminal:
             _print(console, head)

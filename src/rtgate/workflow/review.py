@@ -207,11 +207,6 @@ def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boar
     verdicts, _ = read_verdicts(output / "verdict.json", records)  # with what went wrong while reporting
     about = replace(
         _about(request, commits),
-        longer=tuple(
-            f"{one.board} {one.case}: {one.explained.sentence}"
-            for one in judging.subjects
-            if one.explained and one.explained.sentence
-        ),
         remarks=(
             *unneeded(verdicts, load_waivers()),
             *revoked_kernels(request.history, records_file.read_all(records)),

@@ -56,8 +56,8 @@ def test_a_figure_that_moved_and_is_not_sure_is_told_before_boots_that_stand_out
     (found,) = judged(replace(QUIET, spikes=1, spike_p=0.04), leaning)
     assert (found.kind, found.measurement) == (Kind.INCONCLUSIVE, "latency p90")
     assert (
-        "about latency mean, latency p90: latency p90 lies +3.5% above the baseline's, and up to +2.1% passes, which "
-        "is not sure yet (p = 0.003); about 23 boots" in found.sentence
+        "about latency mean, latency p90: latency p90 lies +3.5% above the baseline's, and the tolerance is +2.1%, "
+        "which is not certain yet (p = 0.003); about 23 boots" in found.sentence
     )
 
 

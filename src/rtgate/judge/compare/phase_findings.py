@@ -179,7 +179,7 @@ def _regression(case: Compared, one: Shift) -> Finding:
     if not one.by_spikes:
         sentence = (
             f"{one.figure} {change_of(one, one.shift)}: {old} before, {new} now (medians of {one.boots} boots of each "
-            f"kernel, p = {one.p:.1g}; up to {change_of(one, one.practical)} passes)"
+            f"kernel, p = {one.p:.1g}; tolerance {change_of(one, one.practical)})"
         )
     else:
         sentence = (
@@ -203,7 +203,7 @@ def _explained(case: Compared, finding: Finding) -> Finding:
     if case.explained is None or not case.explained.sentence:
         return finding
     cause = f"{case.warning} costs the time: " if case.warning else ""
-    return replace(finding, sentence=f"{finding.sentence}; {cause}{case.explained.sentence}")
+    return replace(finding, cause=f"{cause}{case.explained.sentence}")
 
 
 def _open(case: Compared, found: Sequence[Shift]) -> Finding:

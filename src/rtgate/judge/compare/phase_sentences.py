@@ -112,8 +112,8 @@ def doubt(one: Shift) -> str:
     if one.ruled_out > one.must_see:
         return f"{one.figure} may have become worse by {change_of(one, one.most)}, {counts}"
     return (
-        f"{one.figure} lies {change_of(one, one.shift)} above the baseline's, and up to "
-        f"{change_of(one, one.practical)} passes, which is not sure yet (p = {one.p:.1g})"
+        f"{one.figure} lies {change_of(one, one.shift)} above the baseline's, and the tolerance is "
+        f"{change_of(one, one.practical)}, which is not certain yet (p = {one.p:.1g})"
     )
 
 
