@@ -58,6 +58,7 @@ COMMANDS = {
     "screen": "screen --board rk3568-evb1 REPORT",
     "explain": "explain RECORD",
     "report": "report REPORT/records --verdict REPORT/verdict.json -o reported",
+    "report served": "report --serve --listen 0 -o REPORT",
     "console": "console --board virt-arm64 --kernel KERNEL",
     "plan": "plan --detect 5% --records REPORT/records --metric latency",
     "history": "history add --history sqlite:///history.db REPORT/records",

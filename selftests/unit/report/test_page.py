@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +13,13 @@ import pytest
 from rtgate.judge.verdict import Kind, Status
 from rtgate.report import page
 from rtgate.report.cases import CaseReport, cases
+from rtgate.report.plots import Picture
 from rtgate.report.trend import trend
 
 if TYPE_CHECKING:
     from selftests.unit.report.conftest import World
 
+PLOT = Picture(svg=b"<svg/>", png=b"\x89PNG")
 EVIL = "<script>alert(1)</script>\x1b[31m\nsecond line"
 
 
@@ -26,8 +30,9 @@ def _link(case: CaseReport) -> str:
 def test_the_first_screen_answers(world: World) -> None:
     records = [world.record(world.boot(arm=arm, high_us=131.4)) for arm in ("baseline", "candidate")]
     found = cases(records, [world.over_limit()])
-    screen = page.first_screen(found, 1, {_link(found[0]): b"<svg/>"}, _link)
-    assert '<span class="word FAIL">FAIL</span>the kernel breaks a limit</h1>' in screen
+    screen = page.first_screen(found, 1, {found[0].place: PLOT}, _link)
+    numbers = "latency.max 131.4 virtual us, limit 80.0 virtual us (latency/cyclictest:idle on virt-arm64)"
+    assert f'<span class="word FAIL">FAIL</span>the kernel breaks a limit: {numbers}</h1>' in screen
     assert "1 FAIL; exit code 1" in screen
     assert "over the limit of 80.0 virtual us" in screen
     for name in ("case", "baseline", "candidate", "change", "limit"):
@@ -63,11 +68,90 @@ def test_a_run_without_any_case_is_a_miss() -> None:
 
 
 def test_of_many_causes_the_worst_are_shown(world: World) -> None:
-    verdicts = [world.verdict(Status.DONE, Kind.UNJUDGED, "no limit", case=f"latency/a:{n}") for n in range(9)]
-    verdicts.append(world.over_limit(case="latency/z:idle"))
+    verdicts = [
+        world.verdict(Status.FAIL, Kind.LIMIT, f"latency.max was {n} us", case=f"latency/a:{n}", measurement="x")
+        for n in range(9)
+    ]
+    verdicts.append(replace(world.over_limit(case="latency/z:idle"), cause="+90 instructions in f"))
     screen = page.first_screen(cases([], verdicts), 1, {}, _link)
-    assert screen.index("latency.max was 131.4") < screen.index("no limit")
+    assert screen.index("Where the time goes: +90 instructions in f") < screen.index("<table>")
+    assert screen.index("latency.max was 131.4") < screen.index("latency.max was 0 us")
     assert "and 4 more" in screen
+
+
+def test_what_every_boot_says_is_said_once(world: World) -> None:
+    verdicts = [
+        world.verdict(Status.FAIL, Kind.BOOT, f"seed {n}: it stopped; last lines:\nPanic", case=case, boot=f"seed {n}")
+        for case in ("latency/a:idle", "latency/b:idle")
+        for n in range(8)
+    ]
+    screen = page.first_screen(cases([], verdicts), 1, {}, _link)
+    assert screen.count("<li>") == 1
+    assert "(the same 16 times, in 2 cases)" in screen
+    assert "<pre>Panic</pre>" in screen
+
+
+def test_a_long_sentence_shows_its_first_statement_and_unfolds(world: World) -> None:
+    sentence = f"no worse in (a; b) 7 figures; {'and so on ' * 40}"
+    screen = page.first_screen(cases([], [world.verdict(Status.PASS, Kind.NO_WORSE, sentence)]), 0, {}, _link)
+    assert ": no worse in (a; b) 7 figures</summary>" in re.sub(r"\s+</summary>", "</summary>", screen)
+
+
+class _Reader(HTMLParser):
+    """What a program that shows no HTML makes of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if self.tags[-1:] != ["style"]:
+            self.text += data.split()
+
+
+def test_a_summary_reads_as_plain_text_and_needs_no_script(world: World) -> None:
+    records = [world.record(world.boot(arm=arm, high_us=131.4)) for arm in ("baseline", "candidate")]
+    found = cases(records, [replace(world.over_limit(), cause="+90 instructions in hrtimer_wakeup")])
+    html = page.summary(found, 1, {found[0].place: PLOT})
+    reader = _Reader()
+    reader.feed(html)
+    text = " ".join(reader.text)
+    assert {"script", "link", "svg", "iframe", "details"}.isdisjoint(reader.tags)
+    assert "data:image/png;base64,iVBORw==" in html
+    order = (
+        "FAIL the kernel breaks a limit: latency.max 131.4",
+        "hrtimer_wakeup",
+        "A limit is that of thresholds.yaml",
+        "status case figure baseline candidate change limit boots",
+        "over the limit",
+    )
+    assert sorted(order, key=text.index) == list(order)
+
+
+def test_a_summary_stays_below_a_megabyte_and_shows_the_worst(world: World) -> None:
+    shout = "x" * 100_000
+    verdicts = [world.over_limit(case="latency/worst:idle", board="b")]
+    for n in range(300):
+        changes = {"case": f"latency/{n:03}:idle", "board": f"b{n % 7}"}
+        verdicts.append(world.verdict(Status.ERROR, Kind.OUTPUT, f"seed {n}: {shout}\n{shout}", **changes))
+    record = replace(world.record(world.boot()), kernel=replace(world.record(world.boot()).kernel, source=shout))
+    found = cases([record, *(replace(record, case=one.case, board=one.board) for one in verdicts)], verdicts)
+    plots = {case.place: Picture(svg=b"", png=b"\0" * 200_000) for case in found}
+    html = page.summary(found, 1, plots)
+    assert len(html.encode()) < 1_000_000
+    assert "latency/worst:idle" in html
+    assert html.count("<img") == 2
+    assert "262 further cases" in html
+
+
+def test_a_kernel_that_did_not_boot_has_no_plot_of_its_baseline_alone(world: World) -> None:
+    records = [world.record(world.boot(arm="baseline")), world.record(world.boot(state="hang", message="it hung"))]
+    found = cases(records, [world.verdict(Status.FAIL, Kind.HANG, "seed 1: it hung", boot="seed 1")])
+    assert "<img" not in page.first_screen(found, 1, {found[0].place: PLOT}, _link)
 
 
 def _history(path: Path, values: list[float]) -> Path:
@@ -96,7 +180,8 @@ def test_a_trend_has_axes_and_the_names_of_its_runs(
 ) -> None:
     drawn: dict[str, bytes] = {}
 
-    def shown(plots: dict[str, bytes], runs: int) -> str:
+    def shown(plots: dict[str, bytes], runs: int, changes: list[str]) -> str:
+        assert not changes
         drawn.update(plots)
         return f"{runs} runs"
 
@@ -111,7 +196,22 @@ def test_one_run_is_no_trend(figures: Path, tmp_path: Path) -> None:
     assert trend(figures, _history(tmp_path / "history.jsonl", [50.0])) == ""
 
 
+def test_a_level_that_changed_and_stayed_is_said_before_the_folded_trend(figures: Path, tmp_path: Path) -> None:
+    values = [50.0 + 0.1 * (n % 3) for n in range(30)] + [60.0 + 0.1 * (n % 3) for n in range(10)]
+    html = trend(figures, _history(tmp_path / "history.jsonl", values))
+    assert "within the last 30 runs" in html
+    assert "<li>latency/cyclictest:idle: a board: maximum latency at 2026-11-24 13:29 00000000001e</li>" in html
+    steady = trend(figures, _history(tmp_path / "history.jsonl", values[:30]))
+    assert "Trend over 30 runs" in steady
+    assert "Changed" not in steady
+
+
+def test_a_figure_that_is_zero_has_a_trend_and_no_change(figures: Path, tmp_path: Path) -> None:
+    assert "Trend over 9 runs" in trend(figures, _history(tmp_path / "history.jsonl", [0.0] * 4 + [50.0] * 5))
+
+
 def test_a_trend_is_folded() -> None:
-    html = page.trend({"a <b>": b"<svg/>"}, 7)
+    html = page.trend({"a <b>": b"<svg/>"}, 7, [])
+    assert "Changed and stayed" not in html
     assert "<summary>Trend over 7 runs</summary>" in html
     assert 'alt="trend of a &lt;b&gt;"' in html

@@ -1,34 +1,42 @@
 # SPDX-License-Identifier: MIT
-"""`rtgate report`: make the report of stored and judged records."""
+"""`rtgate report`: make the report of stored and judged records, and show it to a browser."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 
+from rtgate.console.line import address
 from rtgate.errors import ConfigError
 from rtgate.measure.raw_output import read_verified
 from rtgate.report import html
 from rtgate.report.notices import say
+from rtgate.report.server import server
 from rtgate.workflow.conclusion import Ending, unjudged, write_report
 from rtgate.workflow.exports import FORMATS, Export, JudgedRun
 from rtgate.workflow.verdict_file import read_verdicts
 
 _DESCRIPTION = """\
-Make the report of records that were measured and judged: an Allure results directory, from it one HTML file, and
-junit.xml. With --export, write these files instead, for those who collect results.
+Make the report of records that were measured and judged: an Allure results directory, from it one HTML file, its first
+screen as a small page for mails (summary.html), and junit.xml. With --export, write these files instead, for those who
+collect results.
 
 Nothing is judged here: the verdicts are those of RECORDS/verdict.json. The exit code says whether the report was
-made, not whether the kernel is good."""
+made, not whether the kernel is good.
+
+The pages open as files. With --serve a browser on another machine can see them, too: until Ctrl-C, and without RECORDS
+as they are in DIR."""
 
 _EPILOG = """\
 examples:
   rtgate report records                    report/index.html
-  rtgate report records -o out --no-html   out/allure-results only; needs no Allure command
+  rtgate report records -o out --no-html   without index.html; needs no Allure command
   rtgate report records --export kcidb=run.json --origin mylab
                                            a file that kcidb-submit reads
   rtgate report records --export squad=run --export markdown=run.md
-                                           run/BOARD/tests.json, metrics.json, metadata.json; a note"""
+                                           run/BOARD/tests.json, metrics.json, metadata.json; a note
+  rtgate report --serve -o out             http://127.0.0.1:8000/ (from afar: ssh -L 8000:localhost:8000 HOST)"""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("records", type=Path, metavar="RECORDS", help="directory of records")
+    parser.add_argument("records", nargs="?", type=Path, metavar="RECORDS", help="directory of records")
     parser.add_argument(
         "-o",
         "--output",
@@ -51,9 +59,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--verdict", type=Path, metavar="FILE", help="the verdicts (default: RECORDS/verdict.json, or beside)"
     )
     parser.add_argument(
-        "--history", type=Path, metavar="FILE", help="runs to show trends of (default: DIR/history.jsonl)"
+        "--trend", type=Path, metavar="FILE", help="runs to show trends of (default: DIR/history.jsonl)"
     )
-    parser.add_argument("--no-html", action="store_true", help="write the Allure results only")
+    parser.add_argument("--no-html", action="store_true", help="do not make index.html")
+    parser.add_argument("--serve", action="store_true", help="then serve the pages until Ctrl-C")
+    parser.add_argument(
+        "--listen",
+        metavar="[HOST:]PORT",
+        default="8000",
+        help="where --serve listens; whoever reaches HOST reads the report (default: 127.0.0.1:8000)",
+    )
     parser.add_argument(
         "--export",
         type=_export,
@@ -70,11 +85,20 @@ def run(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code.
 
     Raises:
-        ConfigError: there are no records, they were not judged, or options contradict each other.
+        ConfigError: there are no records, they were not judged, or options contradict each other; or the address of
+            --serve cannot be had.
         ChangedError: a record was changed since it was written.
         InfrastructureError: the report cannot be written, or the Allure command is missing.
     """
     _check_options(args)
+    listen = address(args.listen)
+    output: Path = args.output or Path("report")
+    if args.records is not None:
+        _make(args, output)
+    return _serve(output, listen) if args.serve else 0
+
+
+def _make(args: argparse.Namespace, output: Path) -> None:
     if not args.records.is_dir():
         raise ConfigError(f"{args.records}: no such directory of records")
     verdicts, code = read_verdicts(args.verdict or _verdict_of(args.records), args.records)
@@ -84,22 +108,30 @@ def run(args: argparse.Namespace) -> int:
         export.write(JudgedRun(records=records, verdicts=verdicts, code=code, origin=args.origin))
         say(f"{export.format}: {export.path}")
     if args.export:
-        return 0
-    output: Path = args.output or Path("report")
+        return
 
-    def page() -> Path:
-        results = output / "allure-results"
-        return results if args.no_html else html.generate(results, output, args.history)
+    def page() -> Path | None:
+        return None if args.no_html else html.generate(output / "allure-results", output, args.trend)
 
     # Where nothing was judged, a code of 0 says that somebody allowed it.
     write_report(output, records, verdicts, page, Ending(whole=True, allow_unjudged=code == 0, over=True))
+
+
+def _serve(directory: Path, listen: tuple[str, int]) -> int:
+    with server(directory, *listen) as serving:
+        host, port = str(serving.server_address[0]), serving.server_port
+        print(f"http://{host}:{port}/ (Ctrl-C ends it)", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            serving.serve_forever()
     return 0
 
 
 def _check_options(args: argparse.Namespace) -> None:
     """Refuse options that would say nothing. Raises ConfigError."""
-    if args.export and (args.output or args.history or args.no_html):
-        raise ConfigError("--export writes no report: leave out -o, --history and --no-html")
+    if args.records is None and not args.serve:
+        raise ConfigError("no records: name their directory, or show a report that there is with --serve")
+    if args.export and (args.output or args.trend or args.no_html or args.serve):
+        raise ConfigError("--export writes no report: leave out -o, --trend, --no-html and --serve")
     if args.origin and not any(export.format == "kcidb" for export in args.export):
         raise ConfigError("--origin is KCIDB's: add --export kcidb=FILE, or leave it out")
 

@@ -25,7 +25,9 @@ from rtgate.records.record import Record
 from rtgate.report import page
 from rtgate.report.cases import CaseReport, cases, figures
 from rtgate.report.categories import CATEGORIES, message
+from rtgate.report.latency import HISTOGRAM
 from rtgate.report.log_excerpt import log_excerpt
+from rtgate.report.plots import Picture
 from rtgate.report.steps import Attachment, Step, steps, times
 from rtgate.report.surroundings import properties, surroundings, title
 from rtgate.report.text import plain
@@ -48,6 +50,7 @@ _TYPES = {
     "json": "application/json",
     "gz": "application/gzip",
 }
+_MOST_DETAILED = 40  # cases with plots and files: more of them take minutes to draw, and no browser opens them
 FIRST_SCREEN = "rtgate-first-screen.html"
 """The file of the results that `html.generate` puts above Allure's page."""
 FIGURES = "rtgate-perf.json"
@@ -74,8 +77,8 @@ def write(
     *,
     code: int | None = None,
     fresh: bool = True,
-) -> None:
-    """Write the results.
+) -> Mapping[page.Place, Picture]:
+    """Write the results; return the histograms, by the place of their case.
 
     Args:
         records: all records of the run, of every arm.
@@ -97,17 +100,19 @@ def write(
         for path in _older(directory) if fresh else _replaced(directory, {_uuid(case) for case in found}):
             path.unlink(missing_ok=True)
         writer = _Writer(directory)
-        plots: dict[str, bytes] = {}
+        plots: dict[page.Place, Picture] = {}
+        detailed = {case.place for case in page.worst_first(found)[:_MOST_DETAILED]}
         for case in found:
-            content = steps(case, not_applicable.get(case.board, {}))
+            content = steps(case, not_applicable.get(case.board, {}), detailed=case.place in detailed)
             plot = _histogram(content)
-            plots |= {_link(case): plot} if plot else {}
+            plots |= {case.place: plot} if plot else {}
             writer.case(case, content, plot)
         _write_run(records, found, directory)
         screen = page.first_screen(found, exit_code(verdicts) if code is None else code, plots, _link)
         (directory / FIRST_SCREEN).write_text(screen, encoding="utf-8")
     except OSError as error:
         raise InfrastructureError(f"the report could not be written to {directory}: {error}") from error
+    return plots
 
 
 def _older(directory: Path) -> list[Path]:
@@ -133,9 +138,10 @@ def _declared(board: str) -> Mapping[str, str]:
     return registry.not_applicable(boards.board(board)) if board in site.names("boards") else {}
 
 
-def _histogram(content: Sequence[Step]) -> bytes | None:
-    every = (one for step in content for one in step.attachments)
-    return next((one.data for one in every if one.name == "latency histogram" and one.suffix == "svg"), None)
+def _histogram(content: Sequence[Step]) -> Picture | None:
+    named = {one.name: one.data for step in content for one in step.attachments}
+    svg, png = named.get(HISTOGRAM), named.get(f"{HISTOGRAM} (PNG)")
+    return Picture(svg=svg, png=png) if svg and png else None
 
 
 def _uuid(case: CaseReport) -> str:
@@ -154,7 +160,7 @@ class _Writer:
         self._logger = AllureFileLogger(str(directory))  # type: ignore[no-untyped-call]
         self._names: Iterator[uuid.UUID] = iter(())
 
-    def case(self, case: CaseReport, content: Sequence[Step], plot: bytes | None) -> None:
+    def case(self, case: CaseReport, content: Sequence[Step], plot: Picture | None) -> None:
         self._names = (uuid.uuid5(_SPACE, f"{_uuid(case)} {number}") for number in itertools.count())
         result = TestResult(
             uuid=_uuid(case),

@@ -39,7 +39,7 @@ class Answer:
     @property
     def cases(self) -> tuple[CaseReport, ...]:
         """Each case once."""
-        return tuple({(one.board, one.case, one.arm): one for one in self.owners}.values())
+        return tuple({one.place: one for one in self.owners}.values())
 
     @property
     def count(self) -> str:

@@ -47,6 +47,11 @@ class CaseReport:
     verdicts: tuple[Verdict, ...] = ()
 
     @property
+    def place(self) -> tuple[str, str, str]:
+        """What tells it from the others of a report."""
+        return self.board, self.case, self.arm
+
+    @property
     def suite(self) -> str:
         """The part of the case's name before the slash."""
         return self._name.suite if self._name else ""

@@ -10,6 +10,9 @@ from rtgate.report.cases import CaseReport, cpus, figures
 from rtgate.report.plots import BootPoint, LimitLine, Picture, Series, boots_plot, histogram_plot
 from rtgate.tools.measurement import Histogram, Measurement
 
+HISTOGRAM = "latency histogram"
+"""The name of a case's first plot."""
+
 _MOST_LINES = 7  # more lines than colours cannot be told apart: then boots are added up
 
 
@@ -31,7 +34,7 @@ def plots(case: CaseReport) -> list[tuple[str, Picture]]:
         if limit.unit.dimension == series[0].histogram.unit.dimension
     ]
     title = f"{case.case} on {case.board}, {case.arm}, {case.flavour or 'unknown flavour'}"
-    found = [("latency histogram", histogram_plot(title, series, lines))]
+    found = [(HISTOGRAM, histogram_plot(title, series, lines))]
     if len(case.records) > 1 and any(not one.baseline for one in series):
         points = []
         for record in case.records:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from rtgate.judge.verdict import Kind, Status, Verdict, is_unproven
+from rtgate.judge.verdict import Figure, Kind, Status, Verdict, is_open, is_unproven
+from rtgate.report.answers import lead
 from rtgate.report.cases import CaseReport
+from rtgate.report.text import plain
 
 _OUTCOMES = {
     1: (Status.FAIL, "the kernel failed"),
@@ -39,11 +41,15 @@ class Outcome:
 
     Attributes:
         meaning: in words.
+        numbers: what decided, with its figures and its case; empty where everything is well.
+        cause: where the instructions of a regression went; empty where nobody traced one.
         counts: how many cases have which status, with the exit code.
     """
 
     status: Status
     meaning: str
+    numbers: str
+    cause: str
     counts: str
 
 
@@ -51,7 +57,50 @@ def outcome(found: Sequence[CaseReport], exit_code: int) -> Outcome:
     """Return what the cases of a run came to."""
     status, meaning = _meaning(found, exit_code)
     counts = [f"{count} {one.value}" for one in Status if (count := sum(case.status is one for case in found))]
-    return Outcome(status=status, meaning=meaning, counts=f"{', '.join(counts) or 'no case'}; exit code {exit_code}")
+    return Outcome(
+        status=status,
+        meaning=meaning,
+        numbers=_numbers(found, status),
+        cause=next((plain(one.cause) for case in found for one in case.causes if one.cause), ""),
+        counts=f"{', '.join(counts) or 'no case'}; exit code {exit_code}",
+    )
+
+
+def _numbers(found: Sequence[CaseReport], status: Status) -> str:
+    """Return what decided, of one case: of that which was traced, or of the first one; no more than two statements."""
+    if status is Status.PASS:
+        return ""
+    deciding = [
+        (case, [one for one in case.causes if one.status is status and (status is not Status.DONE or is_open(one))])
+        for case in found
+    ]
+    # What was traced says most; what does not decide, more than what could not be proven.
+    deciding.sort(
+        key=lambda pair: (not any(one.cause for one in pair[1]), not any(one.kind in _OPEN for one in pair[1]))
+    )
+    case, verdicts = next(((case, verdicts) for case, verdicts in deciding if verdicts), (None, []))
+    if case is None:
+        return ""
+    compared = [one for one in verdicts if one.kind is Kind.REGRESSION]
+    others = sorted((one for one in verdicts if one not in compared), key=lambda one: one.kind not in _OPEN)
+    told = ", and ".join(_short(one) for one in (*others[:1], *compared[:1]))
+    where = " on ".join(part for part in (case.case, case.board) if part)
+    return f"{told} ({where})" if where else told
+
+
+def _short(verdict: Verdict) -> str:
+    """Return a verdict with its figures alone, or the first statement of its sentence."""
+    value, limit, baseline = (_brief(figure) for figure in (verdict.value, verdict.limit, verdict.baseline))
+    if verdict.kind is Kind.REGRESSION and value and baseline:
+        return f"{verdict.measurement} {verdict.change or ''}".rstrip() + f" from {baseline} to {value}"
+    if verdict.kind is Kind.LIMIT and value and limit:
+        return f"{verdict.measurement} {value}, limit {limit}"
+    return lead(plain(verdict.sentence).partition("\n")[0])[0]
+
+
+def _brief(figure: Figure | None) -> str:
+    """Return a figure without its instructions."""
+    return str(figure or "").partition(" (")[0]
 
 
 def _failure(kinds: AbstractSet[Kind]) -> str:

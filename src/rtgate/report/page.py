@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The HTML that rtgate itself writes: the first screen, the trend, and a case's description; all text is escaped."""
+"""The HTML that rtgate itself writes: the first screen, the summary, the trend, and a case's description.
+
+All text is escaped.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,29 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from rtgate.judge.verdict import Status, Verdict
+from rtgate.judge.verdict import Status
 from rtgate.records.record import Record
+from rtgate.report.answers import lead, sections
 from rtgate.report.cases import CaseReport, cpus, figures
 from rtgate.report.categories import message
 from rtgate.report.outcome import outcome
+from rtgate.report.plots import Picture
 from rtgate.report.table import tables
 from rtgate.report.text import plain
 
 TREND = "<!-- rtgate: trend -->"
 """Where the trend goes on the first screen: it is known only when the page is made."""
 
-_MOST_CAUSES = 6  # on the first screen; all stand in the list of tests
+Place = tuple[str, str, str]
+"""`CaseReport.place`."""
+
+_MOST_ANSWERS = 6  # of one heading; all stand in the list of tests
+_MOST_CASES = 40  # in tables: nobody reads further
+_MOST_PLOTS = 6
+_MOST_BYTES = 700 * 1024  # of a summary's pictures: mail servers refuse what is much larger than a megabyte
+_SHORT = 260  # letters of a sentence that is shown whole; of a longer one its first statement
+_MOST_TEXT = 600  # what a kernel prints may be of any length
+_LEGEND = "A case has the status of its worst answer. A limit is that of thresholds.yaml."
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=True,
@@ -33,50 +47,83 @@ _TEMPLATES = Environment(
 def first_screen(
     found: Sequence[CaseReport],
     exit_code: int,
-    plots: Mapping[str, bytes],
+    plots: Mapping[Place, Picture],
     link: Callable[[CaseReport], str],
 ) -> str:
-    """Return the first screen: the verdict, the table and the plots.
+    """Return the first screen: the verdict, the table and the plots, and what the verdicts say.
 
     Args:
         found: all cases.
         exit_code: of the run.
-        plots: the histogram of each case that has one, as SVG, by `link`.
+        plots: the histogram of each case that has one, by its place.
         link: the address of a case in the page.
     """
-    causes = [
-        (case, verdict)
-        for case in sorted(found, key=lambda case: case.status.rank)
-        for verdict in case.causes
-        if verdict.status is not Status.PASS
-    ]
+    images = [(case, _image(plot.svg, "svg+xml")) for case, plot in _plotted(found, plots)]
     return _TEMPLATES.get_template("first_screen.html").render(
-        outcome=outcome(found, exit_code),
-        causes=causes[:_MOST_CAUSES],
-        more=len(causes) - len(causes[:_MOST_CAUSES]),
-        several=len({case.board for case in found}) > 1,
-        tables=tables(found),
-        plots=[(case, _image(plots[link(case)])) for case in found if link(case) in plots],
-        link=link,
-        sentence=_first_line,
+        **_content(found, exit_code), plots=images, link=link, parts=_parts
     )
 
 
-def _first_line(verdict: Verdict) -> str:
-    return plain(verdict.sentence).partition("\n")[0]
+def summary(found: Sequence[CaseReport], exit_code: int, plots: Mapping[Place, Picture]) -> str:
+    """Return the first screen as a page of its own, for a mail: without scripts, with PNG, below 1 MB.
+
+    For the arguments see `first_screen`.
+    """
+    images: list[tuple[CaseReport, str]] = []
+    for case, plot in _plotted(found, plots):
+        image = _image(plot.png, "png")
+        if sum(len(one) for _, one in images) + len(image) <= _MOST_BYTES:
+            images.append((case, image))
+    return _TEMPLATES.get_template("summary.html").render(**_content(found, exit_code), plots=images, parts=_parts)
 
 
-def _image(svg: bytes) -> str:
-    return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+def _plotted(found: Sequence[CaseReport], plots: Mapping[Place, Picture]) -> list[tuple[CaseReport, Picture]]:
+    """Return the worst cases that have a plot of the kernel that was judged."""
+    measured = [case for case in worst_first(found) if any(record.measured for record in case.records)]
+    return [(case, plots[case.place]) for case in measured if case.place in plots][:_MOST_PLOTS]
 
 
-def trend(plots: Mapping[str, bytes], runs: int) -> str:
-    """Return the trend of each case, folded; `plots` are SVG, by case."""
-    shown = [(name, _image(svg)) for name, svg in plots.items()]
-    return _TEMPLATES.get_template("trend.html").render(plots=shown, runs=runs)
+def worst_first(found: Sequence[CaseReport]) -> list[CaseReport]:
+    """Return cases in the order in which somebody must look at them."""
+    return sorted(found, key=lambda case: (case.status.rank, not any(one.cause for one in case.causes)))
 
 
-def description(case: CaseReport, plot: bytes | None) -> str:
+def _content(found: Sequence[CaseReport], exit_code: int) -> dict[str, object]:
+    shown = {case.place for case in worst_first(found)[:_MOST_CASES]}
+    left = len(found) - len(shown)
+    made = tables([case for case in found if case.place in shown])
+    alike = all(table.kernels == made[0].kernels for table in made)
+    return {
+        "outcome": outcome(found, exit_code),
+        "legend": _LEGEND if found else "",
+        "kernels": made[0].kernels if made and alike else {},
+        "tables": made,
+        "hidden": f"{left} further cases, none of them worse than these, are not shown here." if left else "",
+        "sections": sections(worst_first(found)),
+        "most": _MOST_ANSWERS,
+    }
+
+
+def _parts(sentence: str) -> tuple[str, str]:
+    """Return what is shown of a sentence at once, and what is behind it: whole if it is short."""
+    line, _, printed = sentence.partition("\n")
+    first, rest = (line, "") if len(line) <= _SHORT else lead(line)
+    if len(first) > _MOST_TEXT:
+        first, rest = f"{first[:_MOST_TEXT]} ...", sentence
+    return first, "\n".join(filter(None, (rest, printed)))
+
+
+def _image(picture: bytes, kind: str) -> str:
+    return f"data:image/{kind};base64,{b64encode(picture).decode()}"
+
+
+def trend(plots: Mapping[str, bytes], runs: int, changes: Sequence[str]) -> str:
+    """Return the trend of each case, folded: SVG, by case. `changes` are the levels that moved, in words."""
+    shown = [(name, _image(svg, "svg+xml")) for name, svg in plots.items()]
+    return _TEMPLATES.get_template("trend.html").render(plots=shown, runs=runs, changes=changes)
+
+
+def description(case: CaseReport, plot: Picture | None) -> str:
     """Return a case's headline where Allure does not show it, its figures as a table, and the histogram."""
     rows = [_row(case.arm, case.records, None)]
     several = cpus(case.records)
@@ -87,7 +134,7 @@ def description(case: CaseReport, plot: bytes | None) -> str:
         headline=message(case.headline),
         shown_above=case.status in {Status.FAIL, Status.ERROR, Status.MISS},
         rows=rows if plot else [],
-        image=_image(plot) if plot else "",
+        image=_image(plot.svg, "svg+xml") if plot else "",
         limit=case.limit("latency.max"),
         unit="virtual us" if any(record.virtual_time for record in (*case.records, *case.baseline)) else "us",
     )

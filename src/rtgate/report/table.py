@@ -15,6 +15,7 @@ from rtgate.units import Quantity, Unit
 
 _SHOWN = {"mean": "mean", "avg": "mean", "maximum": "max", "max": "max"}
 _TYPICAL_MAX = "median max"  # comparisons look at the maximum of each boot, limits at the largest of all
+_LONGEST_KERNEL = 300  # letters; a commit's subject may be of any length
 _MOST_OTHERS = 3  # figures of a case that has neither a mean nor a maximum
 
 
@@ -106,7 +107,7 @@ def kernels(records: Sequence[Record]) -> dict[str, str]:
         release = record.environment.kernel_release or kernel.release
         image = f"image {kernel.image_sha256[:12]}" if kernel.image_sha256 else ""
         text = ", ".join(filter(None, (release, kernel.source, image)))
-        found.setdefault(record.arm, {})[plain(text).replace("\n", " ")] = None
+        found.setdefault(record.arm, {})[f"{plain(text):.{_LONGEST_KERNEL}}".replace("\n", " ")] = None
     return {arm: "; ".join(texts) for arm, texts in found.items()}
 
 

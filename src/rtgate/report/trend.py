@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: MIT
-"""The trend of a report: what Allure remembered of earlier runs in the same place, as plots with axes and run names."""
+"""The trend of a report: what Allure remembered of earlier runs in the same place, with axes, run names and changes.
+
+The file is Allure's own, beside a report. The history database has boots and not figures, and only where somebody keeps
+one: `rtgate trend` shows it.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rtgate.judge.learn.change_points import change_points
 from rtgate.report import page
 from rtgate.report.plots import TrendLine, trend_plot
 
 _MOST_RUNS = 30
 _FEWEST = 2
+_MOST_PLOTS = 20  # a picture takes as long as a case's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +44,25 @@ def trend(figures: Path, history: Path) -> str:
     """
     entries: list[dict[str, Any]] = json.loads(figures.read_text(encoding="utf-8"))
     runs = [_run(json.loads(line)) for line in history.read_text(encoding="utf-8").splitlines()][-_MOST_RUNS:]
-    plots: dict[str, bytes] = {}
+    known: dict[str, list[TrendLine]] = {}
     for name in dict.fromkeys(_case(entry) for entry in entries):
         lines = [line for entry in entries if _case(entry) == name and (line := _line(entry, runs))]
-        if lines:
-            plots[name] = trend_plot(name, lines).svg
-    return page.trend(plots, len(runs)) if plots else ""
+        known |= {name: lines} if lines else {}
+    changed = {name: lines for name, lines in known.items() if any(line.changes for line in lines)}
+    shown = list((changed | known).items())[:_MOST_PLOTS]
+    plots = {name: trend_plot(name, lines).svg for name, lines in shown}
+    return (
+        page.trend(plots, len(runs), [one for name in changed for one in _changes(name, known[name])]) if plots else ""
+    )
+
+
+def _changes(name: str, lines: Sequence[TrendLine]) -> list[str]:
+    """Return in words where the figures of a case changed and stayed."""
+    return [
+        f"{name}: {line.label.partition(chr(10))[0]} at {', '.join(line.runs[change] for change in line.changes)}"
+        for line in lines
+        if line.changes
+    ]
 
 
 def _case(entry: Mapping[str, Any]) -> str:
@@ -61,4 +81,7 @@ def _line(entry: Mapping[str, Any], runs: Sequence[_Run]) -> TrendLine | None:
         return None
     names, values = zip(*known, strict=True)
     label = f"{entry['title'].rpartition(': ')[2]}\n{entry['unit']}"
-    return TrendLine(label=label, runs=names, values=values)
+    # By ratio, as `rtgate trend` looks for them; a figure that is zero has none.
+    logarithms = [math.log(value) for value in values if value > 0]
+    found = change_points(logarithms) if len(logarithms) == len(values) else ()
+    return TrendLine(label=label, runs=names, values=values, changes=tuple(one.index for one in found))

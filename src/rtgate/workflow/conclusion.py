@@ -9,16 +9,19 @@ from pathlib import Path
 
 from rich.console import Console
 
+from rtgate import files
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Status, Verdict, exit_code
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report import allure, html, junit, terminal
+from rtgate.report import page as page_of
 from rtgate.report.cases import cases
 from rtgate.report.notices import say, step
 from rtgate.workflow.archive import keep
 from rtgate.workflow.baselines import revoked_kernels
 from rtgate.workflow.judging import JudgingRequest, judge_run
+from rtgate.workflow.report_directory import SUMMARY
 from rtgate.workflow.verdicts import ended, lab_verdict
 from rtgate.workflow.waivers import load_waivers, unneeded
 
@@ -121,7 +124,7 @@ def write_report(
     page: Callable[[], Path | None],
     ending: Ending,
 ) -> int:
-    """Write Allure's results, `junit.xml` and the summary; return the exit code that all of them show.
+    """Write Allure's results, `summary.html`, `junit.xml`, and print the summary; return the exit code that all show.
 
     Args:
         output: the directory.
@@ -135,14 +138,23 @@ def write_report(
     """
     code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
     with step("writing the report"):
-        allure.write(records, verdicts, output / "allure-results", code=code)
+        plots = allure.write(records, verdicts, output / "allure-results", code=code)
         made = page()
         code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
+        summary = output / SUMMARY
+        _write(summary, page_of.summary(cases(records, verdicts), code, plots))
         junit.write(records, verdicts, output / "junit.xml")
         if not ending.over:
             ended(output / "verdict.json", verdicts, code=code, whole=ending.whole)
-    terminal.show(records, verdicts, code, Console(), made)
+    terminal.show(records, verdicts, code, Console(), made or summary)
     return code
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        files.write_text(path, text)
+    except OSError as error:
+        raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from error
 
 
 _NOT_GREEN = frozenset({Status.FAIL, Status.ERROR, Status.MISS})

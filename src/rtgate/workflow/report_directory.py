@@ -12,11 +12,14 @@ from pathlib import Path
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import exclusive_lock
 
+SUMMARY = "summary.html"
+"""The report's first screen as a page of its own, for mails and where Allure is missing."""
+
 _FORMER, _WHOLE, _LOG = ".former", ".whole", "measure.log"
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})
 _OURS = frozenset(
     {
-        *("records", "allure-results", "index.html", "verdict.json", "junit.xml", "history.jsonl", _LOG),
+        *("records", "allure-results", "index.html", SUMMARY, "verdict.json", "junit.xml", "history.jsonl", _LOG),
         *("measure-more.log", "lava", "records.sha256", "verdict.sha256", "note.md", "note.txt", "reply.eml", "bisect"),
     }
 )

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rtgate.errors import ConfigError
+from rtgate.report.server import server
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[int]:
+    report = tmp_path / "report"
+    (report / "records").mkdir(parents=True)
+    (report / "index.html").write_text("<html>the report", encoding="utf-8")
+    (report / "verdict.json").write_text("{}", encoding="utf-8")
+    (report / "records" / "console.log").write_text("printed", encoding="utf-8")
+    (tmp_path / "secret").write_text("secret", encoding="utf-8")
+    (report / "note.md").symlink_to(tmp_path / "secret")
+    with server(report, "127.0.0.1", 0) as serving:
+        thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield serving.server_port
+        serving.shutdown()
+        thread.join(timeout=10)
+
+
+def _get(port: int, path: str, method: str = "GET") -> tuple[int, bytes, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request(method, path)
+    answer = connection.getresponse()
+    return answer.status, answer.read(), answer.getheader("Content-Type", "")
+
+
+def test_the_report_is_the_first_page(port: int) -> None:
+    assert _get(port, "/") == (200, b"<html>the report", "text/html; charset=utf-8")
+    assert _get(port, "/index.html?sort=a")[0] == 200
+    assert _get(port, "/verdict.json") == (200, b"{}", "application/json")
+    assert _get(port, "/", "HEAD")[:2] == (200, b"")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/records", "/records/", "/records/console.log", "/../secret", "/%2e%2e/secret", "//etc/passwd", "/note.md", "/."],
+)
+def test_nothing_else_is_served_or_listed(port: int, path: str) -> None:
+    status, body, _ = _get(port, path)
+    assert status == 404
+    assert b"secret" not in body
+    assert b"console.log" not in body
+
+
+def test_a_directory_without_a_report_and_a_taken_port_say_what_to_do(tmp_path: Path, port: int) -> None:
+    with pytest.raises(ConfigError, match="make one with rtgate report"):
+        server(tmp_path, "127.0.0.1", 0)
+    with pytest.raises(ConfigError, match="--listen"):
+        server(tmp_path / "report", "127.0.0.1", port)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_it_with_no_more_words(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "summary.html").write_text("<html>", encoding="utf-8")
+    argv = [sys.executable, "-m", "rtgate", "report", "--serve", "--listen", "0", "-o", str(tmp_path)]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    ) as child:
+        assert child.stdout is not None
+        line = child.stdout.readline()
+        assert line.startswith("http://127.0.0.1:")
+        assert _get(int(line.partition("127.0.0.1:")[2].partition("/")[0]), "/")[:2] == (200, b"<html>")
+        child.send_signal(number)
+        _, told = child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert "Traceback" not in told
