@@ -50,6 +50,7 @@ bench: bootstrap-dev ## how long a gate takes, what faults on the line do, how o
 	@.venv/bin/python bench/worlds.py --speed
 	@.venv/bin/python bench/worlds.py
 	@.venv/bin/python bench/history.py
+	@.venv/bin/python bench/report.py
 	@.venv/bin/python bench/rates.py
 
 bench-kernels: bootstrap-dev ## error rates of comparisons on 66 real kernels: built, booted, explained, judged; two to three hours

@@ -237,6 +237,7 @@ def test_a_gate_passes_without_allure(
     assert 'classname="virt-arm64.candidate"' in (directory / "junit.xml").read_text()
     assert list((directory / "allure-results").glob("*-result.json"))
     assert not (directory / "index.html").exists()
+    assert "every limit was kept" in (directory / "summary.html").read_text()
     assert "run `npm install --global allure@" in done.stderr
     assert f"Then: rtgate report {directory}/records -o {directory}" in done.stderr
 

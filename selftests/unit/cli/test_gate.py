@@ -73,7 +73,7 @@ def test_a_good_kernel_passes_and_leaves_everything(
     report = tmp_path / "report"
     assert sorted(path.name for path in report.iterdir()) == [
         *(".lock", "allure-results", "index.html", "junit.xml", "measure.log", "records"),
-        *("records.sha256", "verdict.json", "verdict.sha256"),
+        *("records.sha256", "summary.html", "verdict.json", "verdict.sha256"),
     ]
     left = sorted(path.name for path in (report / "records" / "virt-arm64" / "candidate").glob("*/*"))
     assert left == ["003", "004", "planned.json"]

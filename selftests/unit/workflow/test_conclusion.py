@@ -178,7 +178,8 @@ def test_without_allure_the_verdict_stands(
     said = capsys.readouterr()
     remedy = f"this is how to get it. Then: rtgate report {tmp_path}/records -o {tmp_path}"
     assert f"rtgate: no report page: {remedy}\n" in said.err
-    assert "report: " not in said.out
+    assert f"report: {tmp_path}/summary.html\n" in said.out
+    assert "every limit was kept" in (tmp_path / "summary.html").read_text()
 
 
 def test_records_that_the_history_did_not_take_are_told_everywhere(
