@@ -181,6 +181,4 @@ def _check_tool(record: Record) -> None:
 
 
 def _of(records: Path, board: str | None) -> Iterator[Record]:
-    return (
-        record for record in map(verified, records_file.read_all(records)) if board is None or record.board == board
-    )
+    return (verified(record) for record in records_file.read_all(records) if board is None or record.board == board)

@@ -30,7 +30,9 @@ def _judge(record: Record) -> Answer:
 
 
 def _highest_bucket(histogram: Histogram) -> int:
-    return max((value for value, samples in histogram.counts.items() if samples), default=0)
+    counts = histogram.counts
+    highest = max(counts, default=0)
+    return highest if counts.get(highest) else max((value for value, samples in counts.items() if samples), default=0)
 
 
 CHECK = ValidityCheck(
