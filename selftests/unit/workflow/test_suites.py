@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from rtgate.errors import InfrastructureError
+from rtgate import site
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.workflow import suites
 
 
@@ -37,3 +39,15 @@ def test_a_directory_in_which_rtgate_is_called_brings_no_module_of_its_own(
     (tmp_path / "pytest.py").write_text("raise SystemExit('hostile')\n")
     monkeypatch.chdir(tmp_path)
     assert suites.cases(("latency",), "quick", "default")
+
+
+def test_what_lies_beside_a_policy_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy is exported below /tmp, and pytest looks for conftest.py in every directory above a suite."""
+    (tmp_path / "conftest.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    suite = tmp_path / "exported" / ".rtgate" / "tests" / "mine"
+    suite.mkdir(parents=True)
+    shutil.copy(site.shipped() / "tests" / "latency" / "test_cyclictest.py", suite)
+    monkeypatch.setenv("RTGATE_TREE", str(tmp_path / "exported"))
+    with pytest.raises(ConfigError, match="5 deselected"):  # no profile measures it
+        suites.cases(("mine",), "quick", "default")
+    assert not (tmp_path / "ran").exists()

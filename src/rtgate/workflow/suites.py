@@ -36,6 +36,8 @@ def command(suites: Sequence[str], options: Sequence[str]) -> list[str]:
     root = str(site.shipped())
     # Their own configuration: a site's suites have none, and that of where rtgate is called is about other tests.
     how = ["-c", f"{root}/tests/pytest.ini", "--rootdir", root, "-q", "-p", "no:cacheprovider"]
+    # No conftest.py: pytest runs those of all directories above a suite, and into /tmp anybody may put one.
+    how.append("--noconftest")
     # -P: no module of the current directory, which in a pipeline holds the files of a merge request.
     return [sys.executable, "-P", "-m", "pytest", *directories(suites), *how, *options]
 
