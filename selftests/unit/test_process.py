@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from rtgate import process
+from rtgate.errors import InfrastructureError
+from rtgate.kernel.merge import git
 from rtgate.process import die_with_parent
 
 needs_setpriv = pytest.mark.skipif(shutil.which("setpriv") is None, reason="util-linux is not installed")
@@ -57,3 +60,8 @@ def runs(pid: int) -> bool:
     except (ProcessLookupError, FileNotFoundError):
         return False
     return state != "Z"
+
+
+def test_a_command_of_git_is_named_without_its_settings() -> None:
+    with pytest.raises(InfrastructureError, match=r"^git -C /nothing status failed with status 128: fatal: cannot"):
+        process.output([*git(Path("/nothing")), "status"])

@@ -138,3 +138,28 @@ def test_a_tree_that_is_not_kept_is_new_each_time_and_gone_afterwards(fake_tree:
         assert not any(place.iterdir())
     with checkout(fake_tree, "main", "untrusted") as tree:
         assert (tree.path / "Makefile").read_text() == (fake_tree / "Makefile").read_text()
+
+
+@pytest.mark.parametrize("place", ["global", "attributes"])
+def test_no_filter_of_the_user_is_run(
+    fake_tree: Path, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """A commit's `.gitattributes` may name the filters that a user has, such as git-lfs; or the user's own do."""
+    settings = tmp_path / "home" / "git"
+    settings.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(settings.parent))
+    monkeypatch.setenv("HOME", str(settings))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    command = f"sh -c 'touch {tmp_path}/ran; cat'"
+    (settings / "config").write_text(f'[filter "x"]\n\tsmudge = "{command}"\n')
+    if place == "attributes":
+        git("config", "filter.x.smudge", command)
+        (settings / "attributes").write_text("*.c filter=x\n")
+    else:
+        (fake_tree / ".gitattributes").write_text("*.c filter=x\n")
+    git("add", "--all", "--force")
+    git("commit", "--quiet", "--allow-empty", "--message=filtered")
+    (tmp_path / "ran").unlink(missing_ok=True)
+    with checkout(fake_tree, "HEAD", "candidate") as tree:
+        assert (tree.path / "init/main.c").is_file()
+    assert not (tmp_path / "ran").exists()

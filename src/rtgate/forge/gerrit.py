@@ -16,7 +16,7 @@ from rtgate.forge.gerrit_server import PASSWORD, PASSWORD_FILE, ClosedError, Ger
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.http.client import Refused
 from rtgate.http.patience import Patience
-from rtgate.kernel.merge import git
+from rtgate.kernel.merge import git, git_of_user
 
 LABEL, DEFAULT_LABEL = "RTGATE_GERRIT_LABEL", "Verified"
 _VOTES = {0: 1, 1: -1}  # by exit code; all else is nobody's merit or fault
@@ -101,7 +101,7 @@ class Gerrit:
 
     def _fetch(self, tree: Path) -> str:
         """Fetch branch and patch set; return what went wrong."""
-        argv = [*git(tree), "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]
+        argv = [*git_of_user(tree), "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]
         argv += ["--no-auto-maintenance", "--no-recurse-submodules", self.server.repository(self.patch_set.project)]
         argv += [self.patch_set.branch_ref, self.patch_set.ref]
         done = process.attempt(process.die_with_parent(argv, "TERM"), environment=self.server.git_environment())

@@ -10,7 +10,7 @@ from pathlib import Path
 from rtgate import process
 from rtgate.errors import ConfigError
 from rtgate.http.patience import NotNow, Patience
-from rtgate.kernel.merge import git
+from rtgate.kernel.merge import git, git_of_user
 
 _FETCH_S = 900  # a whole kernel history over a slow line; git itself ends sooner when nothing comes
 _TIP = "refs/rtgate/target"
@@ -78,7 +78,7 @@ def _fetch(tree: Path, remote: str, reference: str) -> None:
     # A server that accepts connections and sends nothing would be waited for without end.
     options = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60"]
     fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap="]
-    arguments = [*git(tree), *options, *fetch, "--end-of-options", remote, f"+{reference}:{_TIP}"]
+    arguments = [*git_of_user(tree), *options, *fetch, "--end-of-options", remote, f"+{reference}:{_TIP}"]
     limited = ["timeout", "--kill-after=10", str(_FETCH_S), *arguments]
     done = process.attempt(limited, environment={"GIT_TERMINAL_PROMPT": "0"})
     if done.returncode == 0:

@@ -40,8 +40,8 @@ def apply_patches(tree: Path, base: str, mails: Sequence[Path]) -> str:
 def _applied(tree: Path, parent: str, mail: Path, work: Path, index: Mapping[str, str]) -> str:
     message, patch = work / "message", work / "patch"
     # A shell for its redirection alone: mailinfo reads a mail from standard input.
-    argv = ["sh", "-c", 'exec git mailinfo --encoding=UTF-8 "$1" "$2" < "$3"', "sh", *map(str, (message, patch, mail))]
-    about = _fields(process.output(argv))
+    argv = ["sh", "-c", 'exec "$@" < "$0"', str(mail), *git(tree), "mailinfo", "--encoding=UTF-8"]
+    about = _fields(process.output([*argv, str(message), str(patch)]))
     subject = about.get("Subject", "")
     done = process.attempt([*git(tree), "apply", "--cached", "--whitespace=nowarn", str(patch)], environment=index)
     if "No valid patches" in done.stderr:

@@ -17,6 +17,7 @@ from rtgate.errors import BuildError, ConfigError
 _WHO = {"NAME": "rtgate", "EMAIL": "rtgate@localhost", "DATE": "2000-01-01T00:00:00Z"}
 COMMITTER = {f"GIT_COMMITTER_{name}": value for name, value in _WHO.items()}
 """Commits of ours depend on nothing but what they hold."""
+_NO_SETTINGS = ("GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1")
 _AUTHOR = {f"GIT_AUTHOR_{name}": value for name, value in _WHO.items()}
 
 
@@ -167,8 +168,19 @@ def tracked_file(tree: Path, place: Path) -> str:
 
 
 def git(tree: Path) -> list[str]:
-    """Return the begin of a command on a clone, whoever owns it; no program that the clone names is run."""
-    settings = ("safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false")
+    """Return the begin of a command on a clone, whoever owns it; no program that the clone or a commit names is run.
+
+    Settings of the user and of the machine do not count: a `.gitattributes` of a commit may name their filters.
+
+    Raises InfrastructureError: git is not installed.
+    """
+    process.require("git")
+    return ["env", *_NO_SETTINGS, *git_of_user(tree)]
+
+
+def git_of_user(tree: Path) -> list[str]:
+    """Return the same for what asks a server: with the user's settings, such as a proxy or a certificate."""
+    settings = ("safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.attributesFile=/dev/null")
     return ["git", *(word for setting in settings for word in ("-c", setting)), "-C", str(tree)]
 
 
