@@ -174,3 +174,17 @@ def test_attributes_that_are_checked_out_do_not_merge(repository: Repository, tm
 def test_what_is_not_a_clone_is_not_called_shallow(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=r"is not a git repository: name the clone with --tree DIR"):
         commit_of(tmp_path / name, "main")
+
+
+def test_a_shallow_clone_is_said_with_what_deepens_it(repository: Repository, tmp_path: Path) -> None:
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two\n"})
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("theirs", Makefile="VERSION = 7\n")
+    clone = tmp_path / "clone"
+    url = f"file://{repository.place}"
+    subprocess.run(["git", "clone", "--quiet", "--depth=1", "--no-single-branch", url, clone], check=True)
+    with pytest.raises(ConfigError, match=r"is a shallow clone, .* run 'git -C .*clone fetch --unshallow'"):
+        merged(clone, "origin/main", "origin/mine")
+    subprocess.run(["git", "-C", clone, "fetch", "--quiet", "--unshallow"], check=True)
+    assert merged(clone, "origin/main", "origin/mine").subject == "mine"

@@ -70,6 +70,7 @@ def merged(tree: Path, base: str, head: str) -> Commits:
     subject = subject_of(tree, head)
     if _is_ancestor(tree, base, head):
         return Commits(base=base, head=head, candidate=head, subject=subject)
+    _require_history(tree, base, head)
     # In the repository itself: in a work tree git takes the attributes of what is checked out there.
     inside = Path(process.output([*git(tree), "rev-parse", "--absolute-git-dir"]).removesuffix("\n"))
     done = process.attempt(
@@ -182,6 +183,17 @@ def git_of_user(tree: Path) -> list[str]:
     """Return the same for what asks a server: with the user's settings, such as a proxy or a certificate."""
     settings = ("safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.attributesFile=/dev/null")
     return ["git", *(word for setting in settings for word in ("-c", setting)), "-C", str(tree)]
+
+
+def _require_history(tree: Path, base: str, head: str) -> None:
+    """Raise ConfigError where a clone lacks the commit that two others have in common, because it is shallow."""
+    if process.attempt([*git(tree), "merge-base", base, head]).returncode == 0:
+        return
+    if process.output([*git(tree), "rev-parse", "--is-shallow-repository"]).strip() == "true":
+        raise ConfigError(
+            f"{tree} is a shallow clone, which lacks what {base[:12]} and {head[:12]} have in common: run "
+            f"'git -C {tree} fetch --unshallow' (in CI: clone with the whole history)"
+        )
 
 
 def _is_ancestor(tree: Path, one: str, other: str) -> bool:
