@@ -36,6 +36,22 @@ class MergeRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """Which commit of several made the whole fail.
+
+    Attributes:
+        suspects: the commits one of which fails first: one where that could be found out.
+        innocents: the commits below, of which the last one was measured and did not fail. Empty where something else
+            failed too, which nobody looked for there.
+        sentence: the same for people; it may hold anything.
+    """
+
+    suspects: tuple[str, ...]
+    innocents: tuple[str, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What a review came to.
 
@@ -43,11 +59,13 @@ class Answer:
         exit_code: rtgate's.
         markdown: the note for a forge that renders Markdown (CommonMark and GitHub's tables).
         text: the same as plain text, at most 77 columns wide where no name is longer.
+        blame: which commit of several did it, where that was looked for.
     """
 
     exit_code: int
     markdown: str
     text: str
+    blame: Blame | None = None
 
 
 class Forge(Protocol):

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate.errors import BuildError, ChangedError, ConfigError, InfrastructureError
+from rtgate.forge.merge_request import Blame
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.kernel.merge import Commits, merged, series, subject_of
+from rtgate.kernel.merge import Commits, ConflictError, merged, series, subject_of
 from rtgate.report.notices import say, step
 from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.policy import Policy, Screen
@@ -24,34 +25,60 @@ class FirstBad:
     """The first commit that fails.
 
     Attributes:
-        number, count: which of how many commits of the merge request.
+        series: the commits of the merge request, the first one first.
+        subject: of the last commit that it can be.
+        suspects: which commits it can be, from 0 without the last one: several where those between cannot be tried.
         gates: how many it took to find it.
+        skipped: why commits could not be tried, by their place.
+        alone: whether nothing else failed in the whole.
     """
 
-    commit: str
+    series: tuple[str, ...]
     subject: str
-    number: int
-    count: int
+    suspects: range
     gates: int
+    skipped: Mapping[int, str] = field(default_factory=dict)
+    alone: bool = False
 
     @property
     def sentence(self) -> str:
         """What was found, in one line; the subject may hold anything."""
-        gates = f"{self.gates} further gate{'s' * (self.gates != 1)}"
-        return f"{self.commit[:12]} {self.subject} (commit {self.number} of {self.count}, found by {gates})"
+        last, count = self.suspects[-1], len(self.series)
+        gates = f"found by {self.gates} further gate{'s' * (self.gates != 1)}"
+        told = f"{self.series[last][:12]} {self.subject} (commit {last + 1} of {count}, {gates})"
+        reasons = ", ".join(f"commit {place + 1} {why}" for place, why in sorted(self.skipped.items()))
+        if len(self.suspects) > 1:
+            earlier = f"{self.suspects[0] + 1} to {last}" if len(self.suspects) > 2 else f"{last}"
+            told += f", or commit {earlier}"
+        return told + (f"; not tried: {reasons}" if reasons else "")
+
+    @property
+    def blame(self) -> Blame:
+        """The same for a forge that votes on each commit."""
+        first = self.suspects[0]
+        return Blame(
+            suspects=tuple(self.series[place] for place in self.suspects),
+            innocents=self.series[:first] if self.alone else (),
+            sentence=self.sentence,
+        )
 
 
-def first_bad(count: int, is_bad: Callable[[int], bool]) -> tuple[int, int]:
-    """Return which of `count` commits is the first bad one, from 0, and how many were tried; the last one is bad.
+def first_bad(count: int, is_bad: Callable[[int], bool | None]) -> tuple[range, int]:
+    """Return which of `count` commits can be the first bad one, from 0, and how many were tried; the last one is bad.
 
-    Which of several changes for the worse it is where a series has more than one is left to chance.
+    It is one, unless `is_bad` returns None for those beside it: they cannot be tried, as for `git bisect skip`. Which
+    of several changes for the worse it is where a series has more than one is left to chance.
     """
-    good, bad, tried = -1, count - 1, 0
-    while bad - good > 1:
-        middle = (good + bad) // 2
+    good, bad, tried, skipped = -1, count - 1, 0, set[int]()
+    while left := [place for place in range(good + 1, bad) if place not in skipped]:
+        middle = min(left, key=lambda place: abs(place - (good + bad) // 2))
+        answer = is_bad(middle)
+        if answer is None:
+            skipped.add(middle)
+            continue
         tried += 1
-        good, bad = (good, middle) if is_bad(middle) else (middle, bad)
-    return bad, tried
+        good, bad = (good, middle) if answer else (middle, bad)
+    return range(good + 1, bad + 1), tried
 
 
 def bisect(
@@ -67,15 +94,28 @@ def bisect(
         return None
     screen, verdict = failed
     attempt = _Attempt(builds, commits.base, screen, verdict, output / DIRECTORY)
+    skipped: dict[int, str] = {}
+
+    def fails(place: int) -> bool | None:
+        try:
+            return attempt.fails(found[place])
+        except _Untestable as reason:
+            skipped[place] = str(reason)
+            return None
+
     say(f"bisecting {len(found)} commits for {verdict.case or 'the build'} on {screen.board}")
     try:
-        number, gates = first_bad(len(found), lambda index: attempt.fails(found[index]))
+        suspects, gates = first_bad(len(found), fails)
     except (ConfigError, InfrastructureError, ChangedError) as error:  # the answer stands without it
         say(f"not bisected: {error}")
         return None
-    commit = found[number]
     return FirstBad(
-        commit=commit, subject=subject_of(builds.tree, commit), number=number + 1, count=len(found), gates=gates
+        series=found,
+        subject=subject_of(builds.tree, found[suspects[-1]]),
+        suspects=suspects,
+        gates=gates,
+        skipped=skipped,
+        alone=all(_same(one, verdict) for one in verdicts if one.status is Status.FAIL),
     )
 
 
@@ -85,6 +125,14 @@ def _failed(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Screen, Verdic
     failures = [one for one in verdicts if one.status is Status.FAIL and one.board in by_board]
     failures.sort(key=lambda one: one.kind is not Kind.BUILD)
     return (by_board[failures[0].board], failures[0]) if failures else None
+
+
+def _same(one: Verdict, other: Verdict) -> bool:
+    return (one.board, one.case, one.kind is Kind.BUILD) == (other.board, other.case, other.kind is Kind.BUILD)
+
+
+class _Untestable(Exception):  # noqa: N818 - it is nobody's mistake: as `git bisect skip`
+    """A commit of the series cannot be tried by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +146,22 @@ class _Attempt:
     output: Path
 
     def fails(self, commit: str) -> bool:
-        """Return whether a commit fails: it cannot be built, or the case fails in it. Raises InfrastructureError."""
+        """Return whether a commit fails as the whole does: it cannot be built, or the case fails in it.
+
+        Raises:
+            _Untestable: it conflicts with the target branch; or it does not build, and the whole does.
+            InfrastructureError: the lab fails.
+        """
         with step(f"is {commit[:12]} good"):
             try:
                 candidate = merged(self.builds.tree, self.base, commit).candidate
                 kernel = self.builds.candidate(self.screen.build, candidate)
-            except (BuildError, ConfigError):
-                return True
+            except ConflictError as error:
+                raise _Untestable("conflicts with the target branch") from error
+            except (BuildError, ConfigError) as error:
+                if self.verdict.kind is Kind.BUILD:
+                    return True
+                raise _Untestable("cannot be built") from error
             return self.verdict.kind is not Kind.BUILD and self._is_worse(commit, kernel)
 
     def _is_worse(self, commit: str, kernel: Path) -> bool:

@@ -140,6 +140,8 @@ def _policy(tree: Path, commits: Commits) -> Iterator[Policy]:
         os.environ["RTGATE_TREE"] = name
         try:
             yield read_policy()
+        except ConfigError as error:  # by the name that people know the file by
+            raise ConfigError(str(error).replace(f"{name}/", f"{commits.base[:12]}:")) from error
         finally:
             if before is None:
                 del os.environ["RTGATE_TREE"]
@@ -214,7 +216,10 @@ def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boar
     )
     answer = _answer(output, about, verdicts, code)  # before a bisection, which somebody may interrupt
     guilty = bisect(request.builds, commits, policy, verdicts, output) if code == 1 else None
-    return _answer(output, replace(about, first_bad=guilty.sentence), verdicts, code) if guilty else answer
+    if guilty is None:
+        return answer
+    found = _answer(output, replace(about, first_bad=guilty.sentence), verdicts, code)
+    return replace(found, blame=guilty.blame)
 
 
 def _conflict(request: ReviewRequest, sentence: str) -> Answer:
