@@ -109,7 +109,31 @@ def test_a_series_that_does_not_apply_names_patch_and_file(repository: Repositor
     text = _mails(repository)
     repository.git("checkout", "--quiet", "main")
     repository.commit("theirs", **{"kernel/time.c": "four\n"})
-    with pytest.raises(ConflictError, match=r"'timers: two' does not apply: error: patch failed: kernel/time\.c:1"):
+    told = r"^patch 1 of 3, 'timers: two', does not apply to [0-9a-f]{12}: kernel/time\.c: hunk 1 at line 1 does not"
+    with pytest.raises(ConflictError, match=told):
+        _series(repository, text).merge_request()
+
+
+def test_of_several_hunks_the_one_that_does_not_match_is_named(repository: Repository) -> None:
+    lines = [f"{number}\n" for number in range(40)]
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("many lines", **{"kernel/many.c": "".join(lines)})
+    repository.git("checkout", "--quiet", "-B", "mine")
+    changed = {3: "x\n", 30: "y\n"}
+    repository.commit("two hunks", **{"kernel/many.c": "".join(changed.get(n, one) for n, one in enumerate(lines))})
+    text = _mails(repository)
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("theirs", **{"kernel/many.c": "".join([*lines[:30], "z\n", *lines[31:]])})
+    with pytest.raises(ConflictError, match=r"kernel/many\.c: hunk 2 at line 28 does not match$"):
+        _series(repository, text).merge_request()
+
+
+def test_a_file_that_is_not_there_is_named(repository: Repository) -> None:
+    text = _mails(repository)
+    repository.git("checkout", "--quiet", "main")
+    repository.git("rm", "--quiet", "kernel/time.c")
+    repository.git("commit", "--quiet", "-m", "gone")
+    with pytest.raises(ConflictError, match=r"kernel/time\.c: does not exist in index$"):
         _series(repository, text).merge_request()
 
 

@@ -248,6 +248,27 @@ def test_the_first_commit_that_does_not_build_is_named(repository: Repository, b
     assert f"**The first commit that fails**\n\n```text\n{told}\n```" in markdown
 
 
+def test_a_commit_that_conflicts_by_itself_is_not_taken_for_the_guilty_one(
+    repository: Repository, builds: Builds
+) -> None:
+    """The last commit takes the conflict of the others away, and is broken."""
+    repository.branch("mine")
+    repository.commit("conflicting", **{"shared.c": "mine"})
+    repository.commit("conflicting still", README="1")
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("theirs", **{"shared.c": "theirs"})
+    repository.git("checkout", "--quiet", "mine")
+    repository.git("rm", "--quiet", "shared.c")
+    (repository.place / "kernel/time.c").write_text("broken")
+    guilty = repository.commit("be broken")
+    assert _review() == 1
+    _, _, text = _left()
+    assert (
+        f"{guilty[:12]} be broken (commit 3 of 3, found by 0 further gates), or commit 1 to 2; not tried: commit 1 "
+        "conflicts with the target branch, commit 2 conflicts with the target branch"
+    ) in " ".join(text.split())
+
+
 @pytest.mark.long("four measurements with a fake QEMU; that a broken build is bisected is in make test")
 def test_the_first_commit_that_is_slow_is_named(repository: Repository, builds: Builds) -> None:
     repository.branch("mine")
@@ -391,3 +412,94 @@ def test_an_answer_that_was_not_published_is_never_less_than_that(
     monkeypatch.setattr(review_command, "review", lambda _: answer)
     monkeypatch.setattr(review_command, "_forge", lambda _: Refusing(error))
     assert main.main(["review"]) == code
+
+
+class Recording:
+    """A forge that keeps its answers; its merge request is `mine`, or an error."""
+
+    def __init__(self, error: RtgateError | None = None) -> None:
+        self.answers: list[Answer] = []
+        self._error = error
+
+    def merge_request(self) -> MergeRequest:
+        if self._error:
+            raise self._error
+        return MergeRequest(base="main", head="mine", name="!7", title="be tidy", target="main")
+
+    def fetch(self, tree: Path, request: MergeRequest) -> None:
+        pass
+
+    def publish(self, answer: Answer) -> None:
+        self.answers.append(answer)
+
+
+def test_a_mistake_in_the_policy_is_an_answer_that_says_whose_file_it_is(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = repository.commit("wrong", **{".rtgate/policy.yaml": "screen: []\n"})
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two"})
+    forge = Recording()
+    monkeypatch.setattr(review_command, "_forge", lambda _: forge)
+    assert main.main(["review", "--tree", "linux"]) == 2
+    told = f"{base[:12]}:.rtgate/policy.yaml:1:9: names no board: nothing would be measured"
+    assert told in capsys.readouterr().err
+    (answer,) = forge.answers
+    assert answer.exit_code == 2
+    assert " ".join(answer.text.split()) == (
+        f"ERROR: wrong usage or configuration !7: be tidy Why nothing was reviewed: {told} "
+        "Whoever wrote the file, the commit or the option that it names must act. The kernel was not judged."
+    )
+    assert "`be tidy`" in answer.markdown
+    assert told[:70] in answer.markdown
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "answers"),
+    [
+        (ConfigError("the clone lacks it"), 2, 1),
+        (InfrastructureError("the forge is away"), 3, 0),  # nobody could read it
+    ],
+)
+def test_why_a_merge_request_cannot_be_had_is_answered_too(
+    error: RtgateError, code: int, answers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forge = Recording(error)
+    monkeypatch.setattr(review_command, "_forge", lambda _: forge)
+    assert main.main(["review"]) == code
+    assert len(forge.answers) == answers
+
+
+def test_the_lab_s_failure_is_an_answer_too(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> Path:
+        raise InfrastructureError("the disk is full")
+
+    monkeypatch.setattr(kernels, "build_commit", full)
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two"})
+    forge = Recording()
+    monkeypatch.setattr(review_command, "_forge", lambda _: forge)
+    assert main.main(["review", "--tree", "linux"]) == 3
+    (answer,) = forge.answers
+    assert answer.text.startswith("MISS: the lab failed")
+    assert "  the disk is full\n  Whoever runs this machine, or the lab, must act." in answer.text
+
+
+def test_a_series_that_does_not_apply_gets_a_reply(
+    repository: Repository, builds: Builds, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.branch("mine")
+    repository.commit("be tidy", **{"kernel/time.c": "two\n"})
+    text = repository.git("format-patch", "--stdout", "main..mine") + "\n"
+    (tmp_path / "v1.mbox").write_text(text)
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("theirs", **{"kernel/time.c": "three\n"})
+    words = ("--tree", "linux", "--base", "main", "--series", str(tmp_path / "v1.mbox"), "-o", "replied")
+    assert main.main(["review", *words]) == 1, capsys.readouterr().err
+    reply = Path("replied/reply.eml").read_text()
+    assert "Subject: Re: [PATCH] be tidy" in reply
+    assert "FAIL: the kernel does not merge into its target branch" in reply
+    assert "patch 1 of 1, 'be tidy', does not apply to" in reply
+    assert "kernel/time.c: hunk 1 at line 1" in " ".join(reply.split())

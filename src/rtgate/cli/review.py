@@ -6,17 +6,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from rtgate.cli import command_options
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ConfigError, InfrastructureError, Interrupted, RtgateError
 from rtgate.forge.gerrit import Gerrit
 from rtgate.forge.github import GitHub
 from rtgate.forge.gitlab import GitLab
 from rtgate.forge.mail import Mail
-from rtgate.forge.merge_request import Forge, MergeRequest
+from rtgate.forge.merge_request import Answer, Forge, MergeRequest
 from rtgate.report.notices import say, step
 from rtgate.workflow.archive import history_url
+from rtgate.workflow.refusal import refusal
+from rtgate.workflow.report_directory import check_ours
 from rtgate.workflow.review import ReviewRequest, review
 
 _FORGES: dict[str, Callable[[Path], Forge]] = {
@@ -72,11 +74,53 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     forge = _forge(arguments)
-    asked = forge.merge_request() if forge else MergeRequest(base=arguments.base, head=arguments.head)
-    if forge:
+    if forge is None:
+        answer = review(_request(arguments, MergeRequest(base=arguments.base, head=arguments.head)))
+        print(f"answer: {arguments.output.absolute() / 'note.md'}")
+        return answer.exit_code
+    answer = _reviewed(forge, arguments)
+    return _published(forge, answer, f"the answer is in {arguments.output.absolute() / 'note.md'}")
+
+
+def _reviewed(forge: Forge, arguments: argparse.Namespace) -> Answer:
+    """Review what a forge has. Why that was not possible is an answer, too, unless the forge itself is away."""
+    asked = None
+    try:
+        asked = forge.merge_request()
         with step("fetching the commits"):
             forge.fetch(arguments.tree, asked)
-    request = ReviewRequest(
+    except InfrastructureError:
+        raise
+    except RtgateError as error:
+        _refuse(forge, error, asked)
+    assert asked
+    try:
+        return review(_request(arguments, asked))
+    except Interrupted:
+        raise
+    except RtgateError as error:
+        _refuse(forge, error, asked)
+
+
+def _refuse(forge: Forge, error: RtgateError, asked: MergeRequest | None) -> NoReturn:
+    """Publish why there was no review, and end with that."""
+    _published(forge, refusal(error, asked), "nobody is told")
+    raise error
+
+
+def _published(forge: Forge, answer: Answer, otherwise: str) -> int:
+    """Publish an answer; return the exit code, that of a failure to publish if that is worse."""
+    try:
+        with step("publishing the answer"):
+            forge.publish(answer)
+    except (ConfigError, InfrastructureError) as error:
+        say(f"{error}; {otherwise}")
+        return min(answer.exit_code, error.exit_code, key=_WORST_FIRST.index)
+    return answer.exit_code
+
+
+def _request(arguments: argparse.Namespace, asked: MergeRequest) -> ReviewRequest:
+    return ReviewRequest(
         merge_request=asked,
         tree=arguments.tree.absolute(),
         output=arguments.output.absolute(),
@@ -84,17 +128,6 @@ def run(arguments: argparse.Namespace) -> int:
         trusted=not arguments.untrusted,
         report_url=arguments.report_url,
     )
-    answer = review(request)
-    if forge is None:
-        print(f"answer: {request.output / 'note.md'}")
-        return answer.exit_code
-    try:
-        with step("publishing the answer"):
-            forge.publish(answer)
-    except (ConfigError, InfrastructureError) as error:
-        say(f"{error}; the answer is in {request.output / 'note.md'}")
-        return min(answer.exit_code, error.exit_code, key=_WORST_FIRST.index)
-    return answer.exit_code
 
 
 def _forge(arguments: argparse.Namespace) -> Forge | None:
@@ -107,6 +140,7 @@ def _forge(arguments: argparse.Namespace) -> Forge | None:
     if series and head:
         raise ConfigError("--series and --head both say what is proposed: name one of them")
     if series:
+        check_ours(arguments.output)  # the reply goes there, also of what cannot be reviewed
         reply = arguments.output.absolute() / "reply.eml"
         return Mail(path=series, tree=arguments.tree, base=base or "", reply=reply)
     if not (base and head):

@@ -90,6 +90,7 @@ class Mail:
             made["In-Reply-To"] = identity
             made["References"] = " ".join(filter(None, (_header(first, "References"), identity)))
         made.set_content(answer.text, cte="8bit")
+        self.reply.parent.mkdir(parents=True, exist_ok=True)
         files.write_text(self.reply, made.as_string())
 
     @cached_property

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,10 @@ from pathlib import Path
 from rtgate import process
 from rtgate.errors import ConfigError
 from rtgate.kernel.merge import COMMITTER, ConflictError, commit_of, git
+
+# In the words of git 2.39's apply.c, with LC_ALL=C.
+_FAILED = re.compile(r"^error: patch failed: (?P<file>.+):(?P<line>\d+)$", re.MULTILINE)
+_HUNK = re.compile(r"^@@ -(\d+)", re.MULTILINE)
 
 
 def apply_patches(tree: Path, base: str, mails: Sequence[Path]) -> str:
@@ -24,7 +29,7 @@ def apply_patches(tree: Path, base: str, mails: Sequence[Path]) -> str:
 
     Raises:
         ConfigError: `base` is not there, or a mail has no patch.
-        ConflictError: a patch does not apply.
+        ConflictError: a patch does not apply; names the patch, the file and the hunk.
         InfrastructureError: git fails.
     """
     commit = commit_of(tree, base)
@@ -32,8 +37,11 @@ def apply_patches(tree: Path, base: str, mails: Sequence[Path]) -> str:
         work = Path(name)
         index = {"GIT_INDEX_FILE": str(work / "index")}
         process.output([*git(tree), "read-tree", commit], environment=index)
-        for mail in mails:
-            commit = _applied(tree, commit, mail, work, index)
+        for number, mail in enumerate(mails, start=1):
+            try:
+                commit = _applied(tree, commit, mail, work, index)
+            except ConflictError as error:
+                raise ConflictError(f"patch {number} of {len(mails)}, {error}") from error
     return commit
 
 
@@ -47,7 +55,8 @@ def _applied(tree: Path, parent: str, mail: Path, work: Path, index: Mapping[str
     if "No valid patches" in done.stderr:
         raise ConfigError(f"the mail {subject!r} has no patch")
     if done.returncode:
-        raise ConflictError(f"{subject!r} does not apply: {' / '.join(done.stderr.strip().splitlines()[:3])}")
+        text = patch.read_text(encoding="utf-8", errors="replace")
+        raise ConflictError(f"{subject!r}, does not apply to {parent[:12]}: {_reason(done.stderr, text)}")
     made = process.output([*git(tree), "write-tree"], environment=index).strip()
     author = {
         "GIT_AUTHOR_NAME": about.get("Author", ""),
@@ -62,6 +71,18 @@ def _applied(tree: Path, parent: str, mail: Path, work: Path, index: Mapping[str
     if done.returncode:
         raise ConfigError(f"the mail {subject!r} makes no commit, see its From and Date: {done.stderr.strip()[:200]}")
     return done.stdout.strip()
+
+
+def _reason(said: str, patch: str) -> str:
+    """Return why `git apply` refuses a patch: file and hunk, or its own first words."""
+    failed = _FAILED.search(said)
+    if failed is None:
+        return " / ".join(said.strip().removeprefix("error: ").splitlines()[:3])
+    name, line = failed["file"], failed["line"]
+    _, _, below = patch.partition(f"\n+++ b/{name}\n")
+    starts = _HUNK.findall(below.partition("\ndiff --git ")[0])
+    which = f"hunk {starts.index(line) + 1}" if line in starts else "the hunk"
+    return f"{name}: {which} at line {line} does not match"
 
 
 def _fields(text: str) -> Mapping[str, str]:

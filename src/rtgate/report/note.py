@@ -30,6 +30,7 @@ class About:
         name, title, target: as `forge.merge_request.MergeRequest` has them.
         base, candidate: the commits that were compared, in full; empty for a run that is no review.
         subject: the first line of the last commit.
+        obstacle: why nothing was reviewed, and who must act, in lines that may hold anything.
         edits: files of the policy that the merge request changes, and that did not count.
         first_bad: the first commit that fails, in one line that may hold anything; empty where nobody looked for it.
         remarks: what else is to be said, in sentences that may hold anything.
@@ -44,6 +45,7 @@ class About:
     name: str = ""
     title: str = ""
     target: str = ""
+    obstacle: tuple[str, ...] = ()
     edits: tuple[str, ...] = ()
     first_bad: str = ""
     remarks: tuple[str, ...] = ()
@@ -109,6 +111,7 @@ def _rows(found: Sequence[CaseReport]) -> Iterator[tuple[str, ...]]:
 
 
 def _all(about: About, found: Sequence[CaseReport]) -> Iterator[Section]:
+    yield Section("Why nothing was reviewed", about.obstacle)
     yield Section("The first commit that fails", (about.first_bad,) if about.first_bad else ())
     longer = [(case, one) for case in found for one in case.causes if one.cause]
     yield Section("What takes longer", tuple(f"{case.board} {case.case}: {one.cause}" for case, one in longer))

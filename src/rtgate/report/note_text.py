@@ -21,7 +21,7 @@ def _parts(shown: Note) -> Iterator[list[str]]:
     about = shown.about
     yield _folded(shown.headline)
     # A long title goes on with an indent: its second line must not look like one of ours.
-    yield [line for text in _about(about) for line in _folded(text, hang="  ")]
+    yield from filter(None, [[line for text in _about(about) for line in _folded(text, hang="  ")]])
     if about.edits:
         edits = ", ".join(map(_line, about.edits))
         yield _folded(f"It changes {edits}: the files of the target branch counted.")
@@ -42,7 +42,8 @@ def _about(about: About) -> Iterator[str]:
     if what:
         yield what
     where = f" of {_line(about.target)}" if about.target else ""
-    yield f"baseline {about.base[:12]}{where}, candidate {about.candidate[:12]}"
+    if about.candidate:
+        yield f"baseline {about.base[:12]}{where}, candidate {about.candidate[:12]}"
 
 
 def _table(shown: Note) -> Iterator[str]:

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""The answer to a merge request that could not be reviewed: what is wrong, and who must act."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rtgate.errors import ConfigError, InfrastructureError, RtgateError
+from rtgate.forge.merge_request import Answer, MergeRequest
+from rtgate.judge.verdict import Kind, Status
+from rtgate.kernel.merge import ConflictError
+from rtgate.report.note import About, note
+from rtgate.report.note_markdown import as_markdown
+from rtgate.report.note_text import as_text
+from rtgate.workflow.review_builds import build_verdict
+
+_DUTIES: tuple[tuple[type[RtgateError], str], ...] = (
+    (
+        ConfigError,
+        "Whoever wrote the file, the commit or the option that it names must act. The kernel was not judged.",
+    ),
+    (InfrastructureError, "Whoever runs this machine, or the lab, must act. The kernel was not judged."),
+    (RtgateError, "Whoever maintains rtgate here must act. The kernel was not judged."),
+)
+
+
+def refusal(error: RtgateError, request: MergeRequest | None = None) -> Answer:
+    """Return the answer where `error` ended a review; `request` is None where even that could not be found out.
+
+    A series that does not apply is its author's failure, like any conflict.
+    """
+    asked = request or MergeRequest(base="", head="")
+    about = About(base="", candidate="", name=asked.name, title=asked.title, target=asked.target)
+    if isinstance(error, ConflictError):
+        verdicts = [build_verdict("", Status.FAIL, str(error), Kind.MERGE)]
+        shown = note(about, [], verdicts, error.exit_code)
+    else:
+        duty = next(text for kind, text in _DUTIES if isinstance(error, kind))
+        lines = (*(line for line in str(error).split("\n") if line), duty)
+        shown = note(replace(about, obstacle=lines), [], [], error.exit_code)
+    return Answer(exit_code=error.exit_code, markdown=as_markdown(shown), text=as_text(shown))
