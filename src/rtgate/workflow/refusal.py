@@ -15,12 +15,9 @@ from rtgate.report.note_text import as_text
 from rtgate.workflow.review_builds import build_verdict
 
 _DUTIES: tuple[tuple[type[RtgateError], str], ...] = (
-    (
-        ConfigError,
-        "Whoever wrote the file, the commit or the option that it names must act. The kernel was not judged.",
-    ),
-    (InfrastructureError, "Whoever runs this machine, or the lab, must act. The kernel was not judged."),
-    (RtgateError, "Whoever maintains rtgate here must act. The kernel was not judged."),
+    (ConfigError, "Whoever wrote the file, the commit or the option that it names must act."),
+    (InfrastructureError, "Whoever runs this machine, or the lab, must act."),
+    (RtgateError, "Whoever maintains rtgate here must act."),
 )
 
 
@@ -36,6 +33,6 @@ def refusal(error: RtgateError, request: MergeRequest | None = None) -> Answer:
         shown = note(about, [], verdicts, error.exit_code)
     else:
         duty = next(text for kind, text in _DUTIES if isinstance(error, kind))
-        lines = (*(line for line in str(error).split("\n") if line), duty)
+        lines = (*(line for line in str(error).split("\n") if line), f"{duty} The kernel was not judged.")
         shown = note(replace(about, obstacle=lines), [], [], error.exit_code)
     return Answer(exit_code=error.exit_code, markdown=as_markdown(shown), text=as_text(shown))
