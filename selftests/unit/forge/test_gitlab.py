@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+import yaml
 from selftests.gitlab_server import BOT, TOKEN, GitLabServer
 from selftests.unit.forge.conftest import HASTY, URL, Clone, commit, detached, git, merged
 
@@ -235,3 +236,13 @@ def test_patience_has_an_end(clone: Clone, server: GitLabServer, monkeypatch: py
     with pytest.raises(InfrastructureError, match=r"HTTP 503 .*; rtgate tries for 600 s"):
         GitLab.from_environment(clone.tree, variables=variables).publish(ANSWER)
     assert 1560 < clock.now <= 1600
+
+
+def test_merge_requests_do_not_share_a_cache() -> None:
+    """A job may upload any file under a key that it names: false boots would be everybody's."""
+    root = Path(__file__).resolve().parents[3]
+    inputs, template = yaml.safe_load_all((root / "ci/gitlab/rtgate.yml").read_text())
+    cache = template["rtgate-review"]["cache"]
+    assert cache["key"] == "$[[ inputs.cache-key ]]"
+    assert "$CI_MERGE_REQUEST_IID" in inputs["spec"]["inputs"]["cache-key"]["default"]
+    assert cache["unprotect"] is False
