@@ -22,6 +22,7 @@ CODES = {
     "KernelFaultError": 1,
     "HangError": 1,
     "BuildError": 1,
+    "BuildLimitError": 1,
     "ChangedError": 4,
     "ParseError": 4,
     "UnfinishedError": 4,

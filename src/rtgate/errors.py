@@ -12,6 +12,7 @@
         KernelFaultError   it panicked, oopsed, stalled
         HangError          it stopped answering
         BuildError         it does not compile
+          BuildLimitError  it took too much time or disk, and was stopped
       ChangedError         whoever replaced a kernel, QEMU or a record     exit 4
       ParseError           a tool's output nobody understands              exit 4
         UnfinishedError    it was stopped, and says that it was at work
@@ -87,6 +88,10 @@ class HangError(TargetError):
 
 class BuildError(TargetError):
     """The kernel under test does not compile; the message holds the compiler's first error."""
+
+
+class BuildLimitError(BuildError):
+    """Its build took more time or disk than it may, and was stopped half-way."""
 
 
 class ChangedError(RtgateError):

@@ -27,6 +27,7 @@ from rtgate.kernel import source
 from rtgate.kernel.identity import SourceIdentity
 from rtgate.kernel.source import Tree
 from rtgate.kernel.version import KernelVersion
+from rtgate.kernel.work import Options
 from rtgate.report import html
 from rtgate.workflow import kernels, suite_process
 from rtgate.workflow.judging import Criteria, Judging, JudgingRequest
@@ -502,10 +503,10 @@ class Builds:
         self.held.remove(label)
 
     def _build(
-        self, name: str, tree: Tree | None, directory: Path, patches: Path | None, *, by_content: bool
+        self, name: str, tree: Tree | None, directory: Path, options: Options, *, by_content: bool
     ) -> SimpleNamespace:
         assert self.held == ([tree.path.parent.name] if tree else [])  # nobody else changes it
-        self.made.append((name, str(tree.path) if tree else None, str(directory), patches))
+        self.made.append((name, str(tree.path) if tree else None, str(directory), options.patches))
         self.by_content.append(by_content)
         return SimpleNamespace(directory=self._lab.kernel)
 

@@ -78,6 +78,15 @@ def test_failure(tmp_path: Path, log: str, error: type[RtgateError], message: st
     assert "/home/u/linux/kernel" not in str(found)
 
 
+@pytest.mark.parametrize("line", ["cp: No space left on device", "gcc: fatal error: Killed signal terminated program"])
+def test_an_unreviewed_build_does_not_say_that_the_machine_is_at_fault(tmp_path: Path, line: str) -> None:
+    """A Makefile prints what it likes: a change that fails would pass for a lab's trouble."""
+    (tmp_path / "build.log").write_text(f"{line}\nkernel/fork.c:13:9: error: 'x' undeclared\n")
+    found = failure(tmp_path / "build.log", TREE, trusted=False)
+    assert type(found) is BuildError
+    assert str(found).startswith("kernel/fork.c:13:9: error: 'x' undeclared; the build itself says: the ")
+
+
 def test_no_log(tmp_path: Path) -> None:
     assert isinstance(failure(tmp_path / "build.log", TREE), InfrastructureError)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError
+from rtgate.kernel.build_limits import BuildLimits
 from rtgate.workflow.policy import LabBoard, Policy, Screen, read, read_policy
 
 DEFAULT = Policy(screens=(Screen(board="virt-arm64", build="virt-arm64-preempt_rt"),))
@@ -38,6 +39,11 @@ def test_a_policy_says_which_boards_and_builds(written: Path) -> None:
     )
 
 
+def test_a_policy_says_what_a_build_may_take(written: Path) -> None:
+    written.write_text("build_time: 90 min\nbuild_disk: 900 MiB\n")
+    assert read_policy().limits == BuildLimits(time_s=5400.0, disk=900 << 20)
+
+
 def test_boards_of_the_lab_have_a_budget_and_measure_what_is_asked(written: Path) -> None:
     written.write_text(
         "boards:\n  - {board: rk3588-evb1, build: virt-arm64-preempt_rt, budget: 45 min, tags: [ours], cases: all}\n"
@@ -53,8 +59,11 @@ def test_boards_of_the_lab_have_a_budget_and_measure_what_is_asked(written: Path
     ("text", "message"),
     [
         ("", "1:1: the file is empty"),
-        ("board: []", "1:1: unknown key 'board' (allowed: boards, builds, screen, unproven)"),
+        ("board: []", "1:1: unknown key 'board' (allowed: boards, build_disk, build_time, builds, screen, unproven)"),
         ("boards: [{board: virt-arm64, build: virt-arm64-preempt_rt}]", "1:18: virt-arm64 is a virtual board"),
+        ("build_disk: 20", "1:13: "),
+        ("build_disk: 0 GiB", "1:13: is not a size (examples: 900 MiB, 20 GiB)"),
+        ("build_time: 20", "1:13: "),
         ("boards: [{board: rk3588-evb1}]", "1:10: missing key 'build'"),
         ("boards: [{board: rk3588-evb1, build: virt-x86_64-preempt_rt}]", "1:38: "),
         ("boards: [{board: rk3588-evb1, build: virt-arm64-preempt_rt, budget: long}]", "1:69: "),

@@ -15,6 +15,8 @@ from rtgate.cli import main
 from rtgate.cli import review as review_command
 from rtgate.errors import BuildError, ConfigError, InfrastructureError, RtgateError
 from rtgate.forge.merge_request import Answer, MergeRequest
+from rtgate.kernel.build_limits import BuildLimits
+from rtgate.kernel.work import Options
 from rtgate.report import html
 from rtgate.workflow import kernels
 from rtgate.workflow.judging import Judging, JudgingRequest, judge_run
@@ -40,12 +42,14 @@ class Builds:
     def __init__(self, lab: Lab, repository: Repository) -> None:
         self.made: list[tuple[str, str]] = []
         self.trusted: list[bool] = []
+        self.terms: list[tuple[BuildLimits, Path]] = []
         self._lab = lab
         self._repository = repository
 
-    def __call__(self, build: str, repository: Path, commit: str, label: str, *, trusted: bool = True) -> Path:
+    def __call__(self, build: str, repository: Path, commit: str, label: str, options: Options, place: Path) -> Path:
         self.made.append((build, label))
-        self.trusted.append(trusted)
+        self.terms.append((options.limits, place))
+        self.trusted.append(options.trusted)
         text = self._repository.git("show", f"{commit}:kernel/time.c")
         if text in ("broken", f"broken in {build}"):
             raise BuildError("kernel/time.c:12: error: expected ';'\n  make: *** /merge")
@@ -101,6 +105,17 @@ def test_a_harmless_change_passes_and_leaves_report_and_note(
     told = capfd.readouterr().err
     assert told.index("placebos for latency/cyclictest:idle on virt-arm64: ") < told.index("seed 1")
     assert "rtgate placebos learn --board virt-arm64 --tree " in told
+
+
+def test_the_policy_says_what_a_build_may_take_and_the_command_line_where_it_goes(
+    repository: Repository, builds: Builds, tmp_path: Path
+) -> None:
+    repository.commit("limits", **{".rtgate/policy.yaml": POLICY + "build_time: 20 min\nbuild_disk: 2 GiB\n"})
+    repository.branch("mine")
+    repository.commit("be broken", **{"kernel/time.c": "broken"})
+    assert _review("--kernels", str(tmp_path / "kept")) == 1
+    limits = BuildLimits(time_s=1200.0, disk=2 << 30)
+    assert builds.terms == [(limits, tmp_path / "kept")] * 2
 
 
 def test_a_slow_kernel_fails_by_the_limits_of_the_target_branch(repository: Repository, builds: Builds) -> None:

@@ -43,7 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """Return what is submitted."""
     submitted: list[Any] = []
     monkeypatch.setattr(suites, "cases", lambda *_: CASES)
-    monkeypatch.setattr(kernels, "build_commit", lambda *_, **__: tmp_path / "kernel")
+    monkeypatch.setattr(kernels, "build_commit", lambda *_: tmp_path / "kernel")
     monkeypatch.setattr(review_boards, "prepared", lambda submission, *_: submitted.append(submission))
     monkeypatch.setattr(review_boards, "carry_out", lambda *_: [])
     return submitted
@@ -81,7 +81,7 @@ def test_a_kernel_that_dies_on_virtual_time_is_sent_to_no_board(asked: list[Any]
 def test_a_kernel_that_cannot_be_built_for_the_board_fails(
     asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def build(_build: str, _tree: Path, _commit: str, label: str, **_: bool) -> Path:
+    def build(_build: str, _tree: Path, _commit: str, label: str, *_: object) -> Path:
         if label == "candidate":
             raise BuildError("no")
         return tmp_path

@@ -44,9 +44,10 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     description = find_description(arguments.build)
+    limits = command_options.build_limits(arguments)
     with shown(description.name, quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
-        options = kernel_build.Options(jobs=arguments.jobs, patches=arguments.patches, listener=listener)
+        options = kernel_build.Options(jobs=arguments.jobs, patches=arguments.patches, limits=limits, listener=listener)
         if arguments.check_config:
             return _check(description, tree, options)
         output = arguments.output or Path("build") / description.name

@@ -10,10 +10,12 @@ import argparse
 from functools import partial
 from pathlib import Path
 
+from rtgate import durations
 from rtgate.board.boards import FLAVOURS
 from rtgate.cli import shared_options
 from rtgate.history.database import VARIABLE
 from rtgate.history.queries import Wanted
+from rtgate.kernel.build_limits import TIME_S, BuildLimits
 from rtgate.measure.profiles import DEFAULT
 
 
@@ -126,7 +128,14 @@ def building(options: argparse._ActionsContainer) -> None:
     options.add_argument("--tree", metavar="DIR", type=Path, help="kernel source (default: the pinned Debian package)")
     options.add_argument("--patches", metavar="DIR", type=Path, help="apply this patch series, instead of BUILD's own")
     options.add_argument("--jobs", metavar="N", type=positive, help="compilers at the same time (default: one per CPU)")
+    limit = durations.format_s(TIME_S)
+    options.add_argument("--build-time", default=limit, metavar="TIME", help="stop it then (default: %(default)s)")
     options.add_argument("--quiet", action="store_true", help="print the result only")
+
+
+def build_limits(arguments: argparse.Namespace) -> BuildLimits:
+    """Return what the build of `building` may take. Raises ConfigError."""
+    return BuildLimits(time_s=durations.option("--build-time", arguments.build_time))
 
 
 def positive(text: str) -> int:

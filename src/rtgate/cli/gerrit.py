@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             query=arguments.query,
             since_s=durations.option("--since", arguments.since),
             output=arguments.output.resolve(),
-            command=review_command(arguments.tree.resolve(), arguments.options),
+            command=review_command(arguments.tree.resolve(), arguments.output.resolve(), arguments.options),
         ),
         lambda text: say(plain(text)),
     )

@@ -42,9 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
     description = find_description(arguments.build)
     sources = arguments.modules or site.find("target", "modules")
     output = arguments.output or Path("build") / f"{description.name}-modules"
+    limits = command_options.build_limits(arguments)
     with shown(description.name, quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
-        options = Options(jobs=arguments.jobs, patches=arguments.patches, listener=listener)
+        options = Options(jobs=arguments.jobs, patches=arguments.patches, limits=limits, listener=listener)
         built = build_modules(description, tree, sources, output, options)
     for module in built:
         print(f"{module.path}: {module.info.get('vermagic', '')}")

@@ -17,6 +17,7 @@ from rtgate.forge.mail import Mail
 from rtgate.forge.merge_request import Answer, Forge, MergeRequest
 from rtgate.report.notices import say, step
 from rtgate.workflow.archive import history_url
+from rtgate.workflow.kernels import BUILDS
 from rtgate.workflow.refusal import refusal
 from rtgate.workflow.report_directory import check_ours
 from rtgate.workflow.review import ReviewRequest, review
@@ -65,6 +66,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--untrusted", action="store_true", help="nobody has read this code: build it in confinement (needs bubblewrap)"
+    )
+    parser.add_argument(
+        "--kernels", type=Path, default=BUILDS, metavar="DIR", help="gets built kernels (default: %(default)s)"
     )
     parser.add_argument("--report-url", default="", metavar="URL", help="where people will find the report")
     command_options.history(parser)
@@ -126,6 +130,7 @@ def _request(arguments: argparse.Namespace, asked: MergeRequest) -> ReviewReques
         output=arguments.output.absolute(),
         history=history_url(arguments.history),
         trusted=not arguments.untrusted,
+        kernels=arguments.kernels.absolute(),
         report_url=arguments.report_url,
     )
 

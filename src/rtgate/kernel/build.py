@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtgate import site
-from rtgate.errors import BuildError, ConfigError
+from rtgate.errors import BuildError, BuildLimitError, ConfigError, InfrastructureError, RtgateError
 from rtgate.files import waiting_lock
 from rtgate.kernel import artefacts, build_log, publish, tuxmake
+from rtgate.kernel.build_limits import is_full
 from rtgate.kernel.configuration import LostOption, LostOptionsError, lost_options, read_config
 from rtgate.kernel.work import Listener, Options, Work, prepared, short_hash
 
@@ -176,6 +177,8 @@ def _ended_by_itself(work: Work, listener: Listener) -> Iterator[None]:
     mark.touch()
     try:
         yield
+    except BuildLimitError:
+        raise
     except BuildError:  # make ended by itself and removed what it had half made
         mark.unlink()
         raise
@@ -216,7 +219,7 @@ def _configure(work: Work) -> None:
     (job.build_directory / ".config").unlink(missing_ok=True)  # tuxmake keeps one that exists
     log = job.log_directory / "config.log"
     if not _run(work, ("config",), log):
-        raise build_log.failure(log, work.tree.path)
+        raise _failure(work, log)
 
 
 def _run(work: Work, targets: tuple[str, ...], log: Path, watch: Callable[[str], None] = lambda _: None) -> bool:
@@ -224,6 +227,12 @@ def _run(work: Work, targets: tuple[str, ...], log: Path, watch: Callable[[str],
     if not work.job.trusted:
         publish.require_own_files(work)
     return made
+
+
+def _failure(work: Work, log: Path) -> RtgateError:
+    if is_full(work.job.fillable):
+        return InfrastructureError(f"the disk of {work.job.build_directory} is full: make room (log: {log})")
+    return build_log.failure(log, work.tree.path, trusted=work.job.trusted)
 
 
 def _lost(work: Work) -> tuple[LostOption, ...]:
@@ -246,7 +255,7 @@ def _compile(work: Work, listener: Listener) -> tuple[int, int, int]:
     log = job.log_directory / "build.log"
     counter = _Counter(_expected_steps(work) if full else None, listener.progress)
     if not _run(work, work.description.targets, log, counter.watch):
-        raise build_log.failure(log, work.tree.path)
+        raise _failure(work, log)
     if full:
         work.steps_file.parent.mkdir(parents=True, exist_ok=True)
         work.steps_file.write_text(str(counter.done))

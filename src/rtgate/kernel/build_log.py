@@ -50,13 +50,18 @@ def step(line: str) -> str | None:
     return match[1] if match else None
 
 
-def failure(log: Path, tree: Path) -> RtgateError:
-    """Return why the build failed: the disk, a missing program, or the first error in the source."""
+def failure(log: Path, tree: Path, *, trusted: bool = True) -> RtgateError:
+    """Return why the build failed: the disk, a missing program, or the first error in the source.
+
+    Of a build that is not trusted no line says that the machine was at fault: it could choose its verdict.
+    """
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     except FileNotFoundError:
         return InfrastructureError(f"the build wrote no log ({log})")
     machine = _machine_failure(lines)
+    if machine is not None and not trusted:
+        return BuildError(f"{_first_error(lines, tree)}; the build itself says: {machine} (log: {log})")
     if machine is not None:
         return InfrastructureError(f"{machine} (log: {log})")
     for line in lines:

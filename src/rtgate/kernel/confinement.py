@@ -22,6 +22,7 @@ _SETTINGS = (
     *("alternatives", "ccache.conf", "debian_version", "group", "ld.so.cache", "localtime", "nsswitch.conf"),
     *("os-release", "passwd", "ssl/openssl.cnf"),
 )
+_MEMORY = 256 << 20  # bytes
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "PYTHONUNBUFFERED", "CCACHE_DIR", "CCACHE_STATSLOG")
 
 
@@ -40,7 +41,9 @@ def confined(command: Sequence[str], readable: Sequence[Path], writable: Sequenc
     process.require("bwrap")
     # As process 1: bwrap's own would outlive bwrap for a moment, with what the command left running.
     words = ["bwrap", "--die-with-parent", "--unshare-all", "--new-session", "--cap-drop", "ALL", "--as-pid-1"]
-    words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108
+    words += ["--dev", "/dev", "--proc", "/proc"]
+    for place in ("/tmp", "/dev/shm"):  # noqa: S108 - its own; they are memory, of which it would else get half
+        words += ["--size", str(_MEMORY), "--tmpfs", place]
     system = (*_PROGRAMS, *(f"/etc/{name}" for name in _SETTINGS))
     words += [word for path in system for word in ("--ro-bind-try", path, path)]
     words += [word for path in (*_python(), *readable) for word in ("--ro-bind", str(path), str(path))]

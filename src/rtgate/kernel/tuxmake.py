@@ -16,13 +16,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from rtgate import process
 from rtgate.errors import Interrupted
 from rtgate.kernel import confinement
+from rtgate.kernel.build_limits import LOG, MIB, BuildLimits, Watch, require_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,6 +47,7 @@ _UNWANTED = re.compile(
 )
 _TOOLS = ("make", "flex", "bison", "bc", "gcc", "ccache", "xz", "tar")
 _KILL_AFTER_S = 5.0
+_LINE = 1 << 16  # characters; a longer line comes in pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,7 @@ class Job:
         log_directory: gets logs, and what tuxmake packs (modules, device trees).
         fragment: the resolved options.
         trusted: whether its code may do what this user may; else it is confined.
+        limits: what it may take.
     """
 
     tree: Path
@@ -67,6 +70,7 @@ class Job:
     jobs: int
     ccache_directory: Path
     trusted: bool = True
+    limits: BuildLimits = field(default_factory=BuildLimits)
 
     @property
     def packed(self) -> Path:
@@ -82,6 +86,14 @@ class Job:
     def writable(self) -> tuple[Path, ...]:
         """What a build in confinement may write. Logs and stamps are not among it: rtgate itself writes those."""
         return (self.build_directory, self.packed)
+
+    @property
+    def fillable(self) -> tuple[Path, ...]:
+        """What a build in confinement may fill; of one that may do what this user may, nothing is watched."""
+        if self.trusted:
+            return ()
+        inside = self.build_directory.is_relative_to(self.tree)
+        return (self.tree, self.packed) if inside else self.writable
 
 
 def compiler(arch: str) -> str:
@@ -122,6 +134,8 @@ def run(job: Job, targets: tuple[str, ...], log: Path, watch: Callable[[str], No
         watch: gets each line of it.
 
     Raises:
+        BuildLimitError: it took too much, and was stopped.
+        InfrastructureError: there is no room for what it may take.
         Interrupted: Ctrl-C or SIGTERM; everything that was started is gone.
     """
     for directory in (job.build_directory, job.packed):
@@ -161,9 +175,13 @@ def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None
         _terminate_interrupts(),
         log.open("w", encoding="utf-8") as file,
         # What is killed leaves its temporary files, tuxmake's metadata scripts for example.
-        tempfile.TemporaryDirectory(prefix="rtgate-build-", ignore_cleanup_errors=True) as scratch,
+        tempfile.TemporaryDirectory(
+            prefix="rtgate-build-", dir=None if job.trusted else job.log_directory, ignore_cleanup_errors=True
+        ) as scratch,
     ):
         variables = {**_environment(job), "TMPDIR": scratch}
+        places = (*job.fillable, *(() if job.trusted else (Path(scratch),)))
+        require_room(places, job.limits)
         process = subprocess.Popen(
             command if job.trusted else _confined(command, job, Path(scratch)),
             cwd=job.log_directory,
@@ -175,23 +193,40 @@ def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None
             encoding="utf-8",
             errors="replace",
         )
+        limit = Watch(job.limits, places, lambda: _kill(process, signal.SIGKILL))
+        thread = threading.Thread(target=limit.follow, daemon=True)
+        thread.start()
         try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                file.write(line)
-                watch(line)
-            return process.wait() == 0
+            _copy(process, file, watch, limit)
+            made = process.wait() == 0
         except KeyboardInterrupt:
             raise Interrupted("the build was interrupted; nothing was written to the output directory") from None
         finally:
+            limit.end()
             _end(process)
+            thread.join()
+        limit.check()
+        return made
+
+
+def _copy(process: subprocess.Popen[str], log: TextIO, watch: Callable[[str], None], limit: Watch) -> None:
+    """Write what a build prints to its log, up to what a log may hold."""
+    assert process.stdout is not None
+    written = 0
+    while line := process.stdout.readline(_LINE):
+        if written > LOG:
+            limit.give_up(f"printed more than {LOG / MIB:.0f} MiB")
+            return
+        log.write(line)
+        written += len(line)
+        watch(line)
 
 
 def _confined(command: list[str], job: Job, scratch: Path) -> list[str]:
     # Scripts of Kconfig write beside the sources. A tree that the build directory is in is a copy, made for this build.
     copy = job.build_directory.is_relative_to(job.tree)
     return confinement.confined(
-        command,
+        ["prlimit", f"--fsize={job.limits.disk}", "--core=0", "--", *command],
         readable=(*(() if copy else (job.tree,)), job.ccache_directory, job.fragment),
         writable=(*((job.tree,) if copy else ()), *job.writable, scratch),
         directory=job.log_directory,
@@ -228,11 +263,15 @@ def _environment(job: Job) -> dict[str, str]:
     }
 
 
+def _kill(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
 def _end(process: subprocess.Popen[str]) -> None:
     """Kill what is left of the process group: make's children outlive make."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+        _kill(process, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_KILL_AFTER_S)
     if process.stdout is not None:

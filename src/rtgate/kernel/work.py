@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rtgate import site
 from rtgate.files import waiting_lock
 from rtgate.kernel import kconfig, tuxmake
+from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX
 from rtgate.kernel.patches import copy_of, load_series, patched_tree
 from rtgate.kernel.source import Tree, check_buildable, source_arch
@@ -50,11 +51,13 @@ class Options:
         jobs: compilers at the same time; None for one per CPU.
         patches: a directory with a patch series, instead of the description's.
         trusted: whether the code that is built may do what this user may; else it is confined, and begins anew.
+        limits: what it may take.
     """
 
     jobs: int | None = None
     patches: Path | None = None
     trusted: bool = True
+    limits: BuildLimits = field(default_factory=BuildLimits)
     listener: Listener = field(default_factory=Listener)
 
 
@@ -133,6 +136,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             jobs=options.jobs or len(os.sched_getaffinity(0)),
             ccache_directory=site.cache().absolute() / "ccache",
             trusted=options.trusted,
+            limits=options.limits,
         ),
         toolchain=toolchain,
         inputs=_inputs(description, tree, asked, toolchain, trusted=options.trusted),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate import site
@@ -15,6 +15,7 @@ from rtgate.errors import ConfigError
 from rtgate.kernel import build as kernel_build
 from rtgate.kernel import source
 from rtgate.kernel.artefacts import KernelBuild
+from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.configuration import BuildDescription, load_description
 from rtgate.kernel.source import Tree
@@ -67,8 +68,15 @@ def candidate_of(sources: Sources, board: Board) -> Path:
     return _built(sources, board, ArmName.CANDIDATE)
 
 
-def build_commit(build: str, repository: Path, commit: str, label: str, *, trusted: bool = True) -> Path:
-    """Build a commit of a repository; return the build's directory, which is named by its content.
+def build_commit(
+    build: str,
+    repository: Path,
+    commit: str,
+    label: str,
+    options: kernel_build.Options,
+    place: Path = BUILDS,
+) -> Path:
+    """Build a commit of a repository; return the build's directory in `place`, which is named by its content.
 
     Kernels with one `label` share a place for their sources, so a change builds only what it touches. What is not
     `trusted` is built in confinement, and from the beginning.
@@ -77,9 +85,10 @@ def build_commit(build: str, repository: Path, commit: str, label: str, *, trust
         BuildError, ConfigError, InfrastructureError: as `kernel.build.build` and `checkout`.
     """
     name = find_description(build).name
-    place = label if trusted else "untrusted"
-    with step(f"building {name} ({label})"), checkout(repository, commit, place, say, keep=trusted) as tree:
-        return build_kernel(build, tree, BUILDS / name, by_content=True, trusted=trusted).directory
+    trusted = options.trusted
+    sources = label if trusted else "untrusted"
+    with step(f"building {name} ({label})"), checkout(repository, commit, sources, say, keep=trusted) as tree:
+        return build_kernel(build, tree, place / name, options, by_content=True).directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,30 +98,39 @@ class CommitBuilds:
     Attributes:
         trusted: whether somebody has read what is proposed. If not, both kernels are built in confinement: what is
             compared is built alike.
+        place: gets the builds.
+        limits: what a build may take.
     """
 
     tree: Path
     trusted: bool = True
+    place: Path = BUILDS
+    limits: BuildLimits = field(default_factory=BuildLimits)
 
     def base(self, build: str, commit: str) -> Path:
         """Build a commit of the target branch. Raises as `build_commit`."""
-        return build_commit(build, self.tree, commit, "base", trusted=self.trusted)
+        return self._build(build, commit, "base")
 
     def candidate(self, build: str, commit: str) -> Path:
         """Build what is proposed. Raises as `build_commit`."""
-        return build_commit(build, self.tree, commit, "candidate", trusted=self.trusted)
+        return self._build(build, commit, "candidate")
+
+    def _build(self, build: str, commit: str, label: str) -> Path:
+        options = kernel_build.Options(trusted=self.trusted, limits=self.limits)
+        return build_commit(build, self.tree, commit, label, options, self.place)
 
 
 def _built(sources: Sources, board: Board, arm: ArmName) -> Path:
     description = sources.description(board)
     patches = sources.patches if arm is ArmName.CANDIDATE else None
+    options = kernel_build.Options(patches=patches)
     marks = [patches.resolve().name] if patches else []
     directory = BUILDS / "-".join([description.name, *marks])
     # Only the default build has one content in all gates of one release of rtgate.
     own = sources.tree is not None or patches is not None
     title = f"building {description.name}" + (f" ({arm.value})" if sources.base else "")
     with step(title), _source(sources, arm) as tree:
-        return build_kernel(sources.build or board.build, tree, directory, patches, by_content=own).directory
+        return build_kernel(sources.build or board.build, tree, directory, options, by_content=own).directory
 
 
 @contextmanager
@@ -130,10 +148,9 @@ def build_kernel(
     name: str,
     tree: Tree | None,
     output: Path,
-    patches: Path | None = None,
+    options: kernel_build.Options | None = None,
     *,
     by_content: bool = False,
-    trusted: bool = True,
 ) -> KernelBuild:
     """Build with progress shown; `tree` None is the pinned Debian source. Raises as `kernel.build.build`.
 
@@ -142,8 +159,8 @@ def build_kernel(
     description = find_description(name)
     build = kernel_build.build_by_content if by_content else kernel_build.build
     with shown(description.name, quiet=False) as listener:
-        options = kernel_build.Options(patches=patches, trusted=trusted, listener=listener)
-        return build(description, tree or open_tree(None, listener), output, options)
+        heard = replace(options or kernel_build.Options(), listener=listener)
+        return build(description, tree or open_tree(None, listener), output, heard)
 
 
 def find_description(name: str) -> BuildDescription:

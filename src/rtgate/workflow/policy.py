@@ -6,12 +6,14 @@ Only the target branch's own file counts: a merge request cannot change what it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate import durations, site
 from rtgate.board import boards
 from rtgate.errors import ConfigError
+from rtgate.kernel.build_limits import DISK, GIB, MIB, TIME_S, BuildLimits
 from rtgate.measure.profiles import profiles
 from rtgate.strict_yaml import Mapping, Value, load
 from rtgate.tools.registry import TOOLS
@@ -19,6 +21,7 @@ from rtgate.workflow.budget import DEFAULT, minutes
 from rtgate.workflow.kernels import Sources
 
 FILE = "policy.yaml"
+_SIZE = re.compile(r"(?P<number>[0-9]{1,6}) ?(?P<unit>MiB|GiB)")
 _ALLOW, _BLOCK = "allow", "block"
 
 
@@ -66,6 +69,7 @@ class Policy:
         screens: one after the other, each on another board.
         boards: of the lab, after the screen.
         builds: entries of kernel-configs/ that have to build, and are not booted.
+        limits: what a build may take.
         unproven: whether a merge request passes whose comparison found nothing, and could not prove that there is
             nothing.
     """
@@ -73,6 +77,7 @@ class Policy:
     screens: tuple[Screen, ...]
     boards: tuple[LabBoard, ...] = ()
     builds: tuple[str, ...] = ()
+    limits: BuildLimits = field(default_factory=BuildLimits)
     unproven: bool = False
 
 
@@ -91,7 +96,7 @@ def read_policy() -> Policy:
 
 def read(path: Path) -> Policy:
     """Read one policy.yaml. Raises ConfigError."""
-    data = load(path).mapping(optional=("screen", "boards", "builds", "unproven"))
+    data = load(path).mapping(optional=("screen", "boards", "builds", "build_time", "build_disk", "unproven"))
     screens = tuple(map(_screen, data["screen"].items())) if "screen" in data else _DEFAULT
     if not screens:
         data["screen"].fail("names no board: nothing would be measured")
@@ -104,6 +109,7 @@ def read(path: Path) -> Policy:
         screens=screens,
         boards=in_lab,
         builds=tuple(one.text(known) for one in data["builds"].items()) if "builds" in data else (),
+        limits=_limits(data),
         unproven=data.text("unproven", _BLOCK, (_ALLOW, _BLOCK)) == _ALLOW,
     )
 
@@ -149,8 +155,24 @@ def _build(data: Mapping) -> str:
     return name
 
 
+def _limits(data: Mapping) -> BuildLimits:
+    time_s = _seconds(data["build_time"]) if "build_time" in data else TIME_S
+    return BuildLimits(time_s=time_s, disk=_bytes(data["build_disk"]) if "build_disk" in data else DISK)
+
+
+def _bytes(value: Value) -> int:
+    match = _SIZE.fullmatch(value.text())
+    if match is None or not int(match["number"]):
+        value.fail("is not a size (examples: 900 MiB, 20 GiB)")
+    return int(match["number"]) * {"MiB": MIB, "GiB": GIB}[match["unit"]]
+
+
 def _minutes(value: Value) -> float:
+    return _seconds(value) / 60
+
+
+def _seconds(value: Value) -> float:
     try:
-        return durations.parse(value.text(), most_s=7 * durations.DAY_S) / 60
+        return durations.parse(value.text(), most_s=7 * durations.DAY_S)
     except ValueError as error:
         value.fail(str(error))

@@ -7,13 +7,14 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate import files, site
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.merge import (
     Commits,
     ConflictError,
@@ -59,6 +60,8 @@ class ReviewRequest:
         output: directory of the report.
         history: URL of the history that gets the records; None for none.
         trusted: whether somebody has read the code, so that its Makefiles may do what this user may.
+        kernels: directory of the builds.
+        limits: what a build may take: the policy's.
         report_url: where people will find the report; empty for nowhere.
     """
 
@@ -67,6 +70,8 @@ class ReviewRequest:
     output: Path
     history: str | None = None
     trusted: bool = True
+    kernels: Path = BUILDS
+    limits: BuildLimits = field(default_factory=BuildLimits)
     report_url: str = ""
 
     @property
@@ -77,7 +82,7 @@ class ReviewRequest:
     @property
     def builds(self) -> CommitBuilds:
         """What builds the commits."""
-        return CommitBuilds(self.tree, self.trusted)
+        return CommitBuilds(self.tree, self.trusted, self.kernels, self.limits)
 
 
 def review(request: ReviewRequest) -> Answer:
@@ -90,7 +95,7 @@ def review(request: ReviewRequest) -> Answer:
         InfrastructureError: git fails, or the directory cannot be written.
     """
     output = request.output
-    _check_places(request.tree, (output, site.cache(), BUILDS))
+    _check_places(request.tree, (output, site.cache(), request.kernels))
     check_ours(output)
     with locked(output):
         files.require_free_space(output)
@@ -100,6 +105,7 @@ def review(request: ReviewRequest) -> Answer:
             with replacing(output):
                 return _conflict(request, str(error))
         with _policy(request.tree, commits) as policy, replacing(output):
+            request = replace(request, limits=policy.limits)
             check_lab(policy.boards)
             others = [*_screened(request, commits, policy), *build_alone(request.builds, policy.builds, commits)]
             on_boards = _on_boards(request, commits, policy, others)
@@ -116,7 +122,7 @@ def _check_places(tree: Path, places: Sequence[Path]) -> None:
         if name:
             raise ConfigError(
                 f"the clone has {name!r}, where rtgate keeps its own ({place}): if the merge request adds it, it must "
-                "not; else name another directory (-o, RTGATE_CACHE), or call rtgate in another one"
+                "not; else name another directory (-o, --kernels, RTGATE_CACHE)"
             )
 
 
