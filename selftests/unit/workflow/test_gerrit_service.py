@@ -34,8 +34,9 @@ def test_a_name_that_would_be_more_than_a_name(name: str) -> None:
 
 
 def test_the_command_of_a_review() -> None:
-    argv = review_command(Path("tree"), ["--profile", "mr"])
-    assert argv[1:] == ("-P", "-m", "rtgate", "review", "--forge", "gerrit", "--tree", "tree", "--profile", "mr")
+    argv = review_command(Path("tree"), Path("out"), ["--profile", "mr"])
+    assert argv[1:8] == ("-P", "-m", "rtgate", "review", "--forge", "gerrit", "--tree")
+    assert argv[8:] == ("tree", "--kernels", "out/kernels", "--profile", "mr")
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rtgate import process
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.forge.gerrit_change import PatchSet, patch_set
+from rtgate.forge.gerrit_chain import Ballot, ballots
+from rtgate.forge.gerrit_change import PatchSet, chain_of, patch_set
 from rtgate.forge.gerrit_server import PASSWORD, PASSWORD_FILE, ClosedError, GerritServer, access
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.http.client import Refused
@@ -19,13 +20,13 @@ from rtgate.http.patience import Patience
 from rtgate.kernel.merge import git, git_of_user
 
 LABEL, DEFAULT_LABEL = "RTGATE_GERRIT_LABEL", "Verified"
-_VOTES = {0: 1, 1: -1}  # by exit code; all else is nobody's merit or fault
 # Gerrit's own limit (change.commentSizeLimit) is 16384 UTF-16 units.
 _MESSAGE = 16000
 _CUT = "\n[the rest is in the report]"
 # What a board measured for an hour waits for a server that is being upgraded.
 _PATIENCE = Patience(total=1800.0)
 _FETCHES = 3
+_SIBLINGS = 10  # of a topic that are named
 _CONTROLS = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -34,12 +35,14 @@ class Gerrit:
     """A patch set in Gerrit; keeps to `Forge`.
 
     Attributes:
+        chain: the patch sets that are answered with this one, which is the last of them; empty for it alone.
         label: what is voted on.
         url: of the change's page, as Jenkins has it; empty for the one that Gerrit has by itself.
     """
 
     server: GerritServer
     patch_set: PatchSet
+    chain: tuple[PatchSet, ...] = ()
     label: str = DEFAULT_LABEL
     url: str = ""
 
@@ -54,9 +57,11 @@ class Gerrit:
         account = access(found)
         for name in (PASSWORD, PASSWORD_FILE) if variables is None else ():
             os.environ.pop(name, None)
+        tip = patch_set(found)
         return cls(
             server=GerritServer(account, _PATIENCE),
-            patch_set=patch_set(found),
+            patch_set=tip,
+            chain=chain_of(found, tip),
             label=found.get(LABEL) or DEFAULT_LABEL,
             url=page if re.fullmatch(r"https?://[\x21-\x7e]+", page) else "",
         )
@@ -110,21 +115,50 @@ class Gerrit:
     def publish(self, answer: Answer) -> None:
         """Write the answer to the patch set that it is about, also when there is a newer one, and vote.
 
+        The other changes of its relation chain get a vote and a short message. The last one comes last: whoever is
+        killed in between has not answered it.
+
         Raises:
             ConfigError: the label is not there, or the account may not vote; the answer was written without a vote.
             InfrastructureError: Gerrit does not answer.
         """
-        message, vote = _message(answer.text), _VOTES.get(answer.exit_code, 0)
+        whole = replace(answer, text="\n\n".join(filter(None, (answer.text.rstrip(), self._siblings()))))
+        problem: ConfigError | None = None
+        for ballot in ballots(self.chain or (self.patch_set,), whole, self.server.page(self.patch_set)):
+            try:
+                self._cast(ballot)
+            except ConfigError as error:  # the others get their messages all the same
+                problem = error
+        if problem is not None:
+            raise problem
+
+    def _siblings(self) -> str:
+        """Return what is to be said of changes in other repositories with the same topic; empty for none."""
         try:
-            labels = self.server.review(self.patch_set, message, {self.label: vote})
+            topic, found = self.server.topic(self.patch_set)
+        except ConfigError:
+            return ""  # the answer itself will say it
+        if not found:
+            return ""
+        names = ", ".join(f"change {one.change} ({one.project})" for one in found[:_SIBLINGS])
+        more = f" and {len(found) - _SIBLINGS} more" if len(found) > _SIBLINGS else ""
+        return (
+            f"The topic {topic!r} has changes in other repositories, which were not built or measured: {names}{more}."
+        )
+
+    def _cast(self, ballot: Ballot) -> None:
+        """Write a message to a patch set and vote. Raises as `publish`."""
+        message, vote = _message(ballot.text), ballot.vote
+        try:
+            labels = self.server.review(ballot.patch_set, message, {self.label: vote})
         except ClosedError:
             # It was submitted or abandoned meanwhile: there is nothing to vote on, and something to read.
-            self.server.review(self.patch_set, message, {})
+            self.server.review(ballot.patch_set, message, {})
             return
         except Refused as error:
             if error.reply.status == 401:
                 raise
-            self.server.review(self.patch_set, message, {})
+            self.server.review(ballot.patch_set, message, {})
             raise self._unconfigured(f"{self.server.access.user} may not vote {vote:+d} on {self.label}") from error
         if self.label not in labels:
             raise self._unconfigured(f"{self.patch_set.project} has no label {self.label} with a vote of {vote:+d}")

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rtgate.errors import ConfigError
 
+CHAIN = "RTGATE_GERRIT_CHAIN"
 _REVISION = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -57,6 +58,26 @@ class PatchSet:
             "GERRIT_PATCHSET_REVISION": self.revision,
             "GERRIT_CHANGE_SUBJECT": self.title,
         }
+
+
+def chain_variable(members: Sequence[PatchSet]) -> str:
+    """Return a relation chain as `chain_of` reads it: `CHANGE/PATCH SET/COMMIT` of each, the first one first."""
+    return " ".join(f"{one.change}/{one.number}/{one.revision}" for one in members)
+
+
+def chain_of(variables: Mapping[str, str], tip: PatchSet) -> tuple[PatchSet, ...]:
+    """Return the patch sets that are answered with the last one, `tip`, which is among them. Raises ConfigError."""
+    text = variables.get(CHAIN, "")
+    members = []
+    for word in text.split():
+        change, _, rest = word.partition("/")
+        number, _, revision = rest.partition("/")
+        if not (_NUMBER.fullmatch(change) and _NUMBER.fullmatch(number) and _REVISION.fullmatch(revision)):
+            raise ConfigError(f"{CHAIN} has {word[:60]!r}, not CHANGE/PATCH SET/COMMIT: leave it to `rtgate gerrit`")
+        members.append(replace(tip, change=int(change), number=int(number), revision=revision))
+    if members and members[-1] != tip:
+        raise ConfigError(f"{CHAIN} does not end with {tip.name}: leave it to `rtgate gerrit`")
+    return tuple(members) or (tip,)
 
 
 def patch_set(variables: Mapping[str, str]) -> PatchSet:

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge.gerrit_chain import Link, links
 from rtgate.forge.gerrit_change import PatchSet, one_line
 from rtgate.http.client import Http, NoAnswer, NotSent, Refused, Reply, basic, nobody
 from rtgate.http.patience import Patience
@@ -141,6 +142,28 @@ class GerritServer:
             raise NoAnswer(
                 f"{self.access.url} describes a change in a way that rtgate does not know: {error}"
             ) from error
+
+    def related(self, patch_set: PatchSet) -> tuple[Link, ...]:
+        """Return the open changes of a patch set's relation chain, itself too; none if it has no relation."""
+        url = self._url(f"changes/{_change(patch_set)}/revisions/{patch_set.revision}/related")
+        reply = self._http().repeat("GET", url)
+        if reply.status == 404:
+            return ()  # it was replaced, or hidden from us, meanwhile
+        if reply.status != 200:
+            raise NoAnswer(f"{self.access.url} does not say what {patch_set.name} is related to: {_words(reply)}")
+        try:
+            return links(self._dictionary(reply, "related changes"))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise NoAnswer(f"{self.access.url} describes related changes in a way that rtgate does not know") from error
+
+    def topic(self, patch_set: PatchSet) -> tuple[str, tuple[PatchSet, ...]]:
+        """Return the topic of a change, and the newest patch sets of its open changes in other repositories."""
+        reply = self._http().repeat("GET", self._url(f"changes/{_change(patch_set)}"))
+        name = str(self._dictionary(reply, "the change").get("topic", "")) if reply.status == 200 else ""
+        if not name or any(letter in name for letter in '"\\{}'):
+            return "", ()
+        found = self.patch_sets(f'status:open topic:"{name}"')
+        return name, tuple(one for one in found if one.project != patch_set.project)
 
     def review(self, patch_set: PatchSet, message: str, votes: Mapping[str, int]) -> frozenset[str]:
         """Write a message to a patch set once, whatever happens to the answer; return the labels that took their votes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,11 @@ class ReviewQueue:
             if self.journal.open(patch_set):
                 return patch_set
         return None
+
+    @property
+    def waiting(self) -> Mapping[int, PatchSet]:
+        """The patch sets that wait, by change."""
+        return dict(self._waiting)
 
     @property
     def changes(self) -> tuple[int, ...]:

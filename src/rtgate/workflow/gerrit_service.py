@@ -19,7 +19,8 @@ from pathlib import Path
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import exclusive_lock
-from rtgate.forge.gerrit_change import PatchSet
+from rtgate.forge.gerrit_chain import chain
+from rtgate.forge.gerrit_change import CHAIN, PatchSet, chain_variable
 from rtgate.forge.gerrit_events import DROPPED, KINDS, QUERY_KINDS, Event
 from rtgate.forge.gerrit_server import URL, GerritServer
 from rtgate.http.patience import Patience
@@ -29,6 +30,7 @@ from rtgate.workflow.gerrit_stream import EventStream, SshAddress
 
 # The service asks again by itself.
 PATIENCE = Patience(connect=10.0, answer=60.0, total=20.0)
+KERNELS = "kernels"
 _TICK_S = 0.5
 # ssh does not say when Gerrit began to send events: what was pushed in between is found by asking once more.
 _SETTLE_S = 10.0
@@ -72,21 +74,30 @@ def _either(operator: str, names: Sequence[str]) -> str:
     return f"({alternatives})" if names else ""
 
 
-def review_command(tree: Path, options: Sequence[str]) -> tuple[str, ...]:
-    """Return the command line of `rtgate review` for one patch set, with more options of its own."""
-    return (sys.executable, "-P", "-m", "rtgate", "review", "--forge", "gerrit", "--tree", str(tree), *options)
+def review_command(tree: Path, output: Path, options: Sequence[str]) -> tuple[str, ...]:
+    """Return the command line of `rtgate review` for one patch set, with more options of its own.
+
+    All patch sets share the directory of kernels: most have a baseline in common.
+    """
+    command = (sys.executable, "-P", "-m", "rtgate", "review", "--forge", "gerrit", "--tree", str(tree))
+    return (*command, "--kernels", str(output / KERNELS), *options)
 
 
 @dataclass(slots=True)
 class Review:
-    """The review that runs: a child process in a session of its own, which a terminal's Ctrl-C does not reach."""
+    """The review that runs: a child process in a session of its own, which a terminal's Ctrl-C does not reach.
 
-    patch_set: PatchSet
+    Attributes:
+        chain: the patch sets that are answered, the first one first; the last one is measured.
+    """
+
+    chain: tuple[PatchSet, ...]
     child: subprocess.Popen[bytes]
 
     @classmethod
-    def start(cls, patch_set: PatchSet, settings: ServiceSettings, url: str) -> Review:
+    def start(cls, chain: tuple[PatchSet, ...], settings: ServiceSettings, url: str) -> Review:
         """Start a review; what it says is in a log beside its directory."""
+        patch_set = chain[-1]
         name = f"{patch_set.change}-{patch_set.number}"
         with (settings.output / f"{name}.log").open("ab") as log:
             child = subprocess.Popen(
@@ -94,10 +105,19 @@ class Review:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **patch_set.variables(), URL: url},
+                env={**os.environ, **patch_set.variables(), CHAIN: chain_variable(chain), URL: url},
                 start_new_session=True,
             )
-        return cls(patch_set, child)
+        return cls(chain, child)
+
+    @property
+    def patch_set(self) -> PatchSet:
+        """The one that is measured."""
+        return self.chain[-1]
+
+    def covers(self, patch_set: PatchSet) -> bool:
+        """Return whether it answers this patch set, or a newer one of its change."""
+        return any(one.change == patch_set.change and one.number >= patch_set.number for one in self.chain)
 
     def end(self) -> None:
         """End it: SIGTERM, and SIGKILL for all of its session if that takes too long or the user insists."""
@@ -206,17 +226,20 @@ class GerritService:
             self._withdraw(change)
 
     def _offer(self, patch_set: PatchSet) -> None:
-        running = self._review.patch_set if self._review else None
-        if running and running.change == patch_set.change:
-            if running.number >= patch_set.number:
-                return
-            self._end_review(f"patch set {patch_set.number} replaces it")
+        if self._review and self._review.covers(patch_set):
+            return
+        below: tuple[PatchSet, ...] = ()
+        if self._review and self._review.patch_set.change == patch_set.change:
+            below = self._end_review(f"patch set {patch_set.number} replaces it")
         if self._queue.offer(patch_set):
             self.say(f"{patch_set.name}: waits for its review")
+        for one in below:
+            self._ask(one.change)
 
     def _withdraw(self, change: int) -> None:
         if self._review and self._review.patch_set.change == change:
-            self._end_review("it is not open any more, or not ready for review")
+            for one in self._end_review("it is not open any more, or not ready for review"):
+                self._ask(one.change)
         if self._queue.withdraw(change):
             self.say(f"change {change}: taken off the queue, it is not open any more or not ready for review")
 
@@ -229,16 +252,32 @@ class GerritService:
 
     def _look_after_review(self) -> None:
         if self._review is not None and (code := self._review.child.poll()) is not None:
-            self._note_end(self._review.patch_set, code)
-            self._review = None
+            review, self._review = self._review, None
+            for patch_set in review.chain:
+                self._note_end(patch_set, code)
 
     def _begin_review(self) -> None:
         """Start the next review, unless one runs."""
         patch_set = self._queue.take() if self._review is None else None
-        if patch_set is not None:
-            self.say(f"{patch_set.name}: review begins")
-            self._queue.journal.start(patch_set)
-            self._review = Review.start(patch_set, self.settings, self.server.access.url)
+        members = self._chain(patch_set) if patch_set else ()
+        for one in members:
+            self._queue.withdraw(one.change)
+            self._queue.journal.start(one)
+        if members:
+            below = ", ".join(str(one.change) for one in members[:-1])
+            self.say(f"{members[-1].name}: review begins{f', with those below it: {below}' if below else ''}")
+            self._review = Review.start(members, self.settings, self.server.access.url)
+
+    def _chain(self, patch_set: PatchSet) -> tuple[PatchSet, ...]:
+        """Return what is reviewed with a patch set; nothing where a newer one has come meanwhile."""
+        related = self.server.related(patch_set)
+        for link in related:  # a series is pushed at once, and its events come one by one
+            if link.newest and link.change != patch_set.change and link.change not in self._queue.changes:
+                self._ask(link.change)
+        if any(link.change == patch_set.change and not link.newest for link in related):
+            self._ask(patch_set.change)
+            return ()
+        return chain(related, patch_set, self._queue.waiting)
 
     def _note_end(self, patch_set: PatchSet, code: int) -> None:
         """Every exit code is an end, also that of a lab that failed; what somebody killed is tried again."""
@@ -250,13 +289,16 @@ class GerritService:
         else:
             self.say(f"{patch_set.name}: review was interrupted (exit code {code}) {STARTS} times, given up")
 
-    def _end_review(self, reason: str) -> None:
-        """End the review that runs, without a vote, as if it had not begun."""
+    def _end_review(self, reason: str) -> tuple[PatchSet, ...]:
+        """End the review that runs, without a vote, as if it had not begun; return the patch sets below it."""
         assert self._review
         review, self._review = self._review, None
         self.say(f"{review.patch_set.name}: review is ended: {reason}")
         review.end()
         if review.child.returncode in _ENDS:  # it has come to its end meanwhile
-            self._queue.journal.end(review.patch_set)
-        else:
-            self._queue.journal.undo(review.patch_set)
+            for patch_set in review.chain:
+                self._queue.journal.end(patch_set)
+            return ()
+        for patch_set in review.chain:
+            self._queue.journal.undo(patch_set)
+        return review.chain[:-1]
