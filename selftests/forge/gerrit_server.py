@@ -240,9 +240,13 @@ class Author:
 
     def push(self, *options: str) -> int:
         """Push for review and return the number of the last change that Gerrit names."""
+        return self.push_series(*options)[-1]
+
+    def push_series(self, *options: str) -> list[int]:
+        """Push for review and return the numbers of all changes that Gerrit names, in the order of the commits."""
         words = f"%{','.join(options)}" if options else ""
         said = self.git("push", "origin", f"HEAD:refs/for/{self.branch}{words}")
-        return int(re.findall(r"/\+/(\d+)", said)[-1])
+        return [int(number) for number in re.findall(r"/\+/(\d+)", said)]
 
     def head(self) -> str:
         return self.git("rev-parse", "HEAD").strip()

@@ -85,10 +85,10 @@ class Service:
         path = self.control / "log"
         return path.read_text().splitlines() if path.exists() else []
 
-    def let(self, name: str, code: int) -> None:
-        """Let a review come to its end."""
+    def let(self, name: str, code: int, guilty: int | None = None) -> None:
+        """Let a review come to its end; `guilty` is the change of its chain that does it, from 0."""
         staged = self.control / "staged"
-        staged.write_text(str(code))
+        staged.write_text(f"{code}" if guilty is None else f"{code} {guilty}")
         staged.rename(self.control / name)
 
     def until(self, holds: Callable[[], object], what: str) -> None:

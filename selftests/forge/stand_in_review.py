@@ -2,7 +2,7 @@
 """Stands in for `rtgate review`: waits until a test says what it comes to, and publishes that.
 
 Arguments: a directory, `-o`, the patch set's directory. In the former it appends to `log` what it does, and waits for a
-file with the patch set's name, which holds the exit code.
+file with the patch set's name, which holds the exit code, and which commit of the chain is to blame, from 0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import FrameType
 from typing import NoReturn
 
 from rtgate.forge.gerrit import Gerrit
-from rtgate.forge.merge_request import Answer
+from rtgate.forge.merge_request import Answer, Blame
 
 
 def main() -> int:
@@ -35,8 +35,13 @@ def main() -> int:
         time.sleep(0.1)
     forge = Gerrit.from_environment()
     forge.merge_request()
-    code = int((control / name).read_text())
-    forge.publish(Answer(exit_code=code, markdown="", text=f"the review came to {code}"))
+    code, *guilty = map(int, (control / name).read_text().split())
+    blame = None
+    if guilty:
+        commits = tuple(one.revision for one in forge.chain)
+        suspects, innocents = commits[guilty[0] : guilty[0] + 1], commits[: guilty[0]]
+        blame = Blame(suspects=suspects, innocents=innocents, sentence="what the bisection found")
+    forge.publish(Answer(exit_code=code, markdown="", text=f"the review came to {code}", blame=blame))
     note("published")
     return code
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selftests.forge.gerrit_server import PASSWORDS, PROJECT, Author, GerritServer
+from selftests.forge.gerrit_server import NO_LABEL, PASSWORDS, PROJECT, Author, GerritServer
 from selftests.forge.service import Service
 
 
@@ -229,3 +229,79 @@ def test_a_key_that_gerrit_does_not_know(gerrit: GerritServer, service: Service)
     finally:
         gerrit.ssh_config.write_text(text)
     assert "Permission denied" in service.log
+
+
+def _begun(service: Service) -> list[str]:
+    return [line for line in service.reviews if line.startswith("begins")]
+
+
+def test_a_relation_chain_is_reviewed_once_and_the_guilty_change_is_voted_down(
+    gerrit: GerritServer, author: Author, service: Service
+) -> None:
+    service.start()
+    service.until_log("following")
+    for title in ("first", "second is late", "third", "fourth"):
+        author.commit(title)
+    numbers = author.push_series()
+    tip = numbers[-1]
+    service.until_review(f"begins {tip}-1")
+    service.let(f"{tip}-1", 1, guilty=1)
+    service.until_log(f"change {tip}, patch set 1: review ended with exit code 1")
+    assert [gerrit.votes(number) for number in numbers] == [{"bot": 1}, {"bot": -1}, {}, {}]
+    told = [message["message"] for number in numbers for message in gerrit.messages(number)]
+    assert len(told) == 4
+    assert "This is the first change of the relation chain that fails: what the bisection found" in told[1]
+    assert f"Measured with change {tip}, the last of its relation chain" in told[2]
+    assert f"fails at change {numbers[1]}, patch set 1, below this change" in told[3]
+
+    # The author mends it: all but the first one are new patch sets, and the chain is reviewed without it.
+    author.git("reset", "--quiet", "--hard", "HEAD~3")
+    for title, number in (("second is not late", 1), ("third", 2), ("fourth", 3)):
+        author.commit(title, str(gerrit.ask("GET", f"changes/{numbers[number]}")["change_id"]))
+    author.push()
+    service.until_review(f"begins {tip}-2")
+    service.let(f"{tip}-2", 0)
+    service.until_log(f"change {tip}, patch set 2: review ended with exit code 0")
+    assert [gerrit.votes(number) for number in numbers] == [{"bot": 1}] * 4
+    assert len(gerrit.messages(numbers[0])) == 1
+    assert _begun(service) == [f"begins {tip}-1", f"begins {tip}-2"]
+    assert service.end() == 130
+
+
+def test_a_chain_whose_tip_is_abandoned_is_reviewed_without_it(
+    gerrit: GerritServer, author: Author, service: Service
+) -> None:
+    service.start()
+    service.until_log("following")
+    author.commit("stays")
+    author.commit("is abandoned")
+    low, tip = author.push_series()
+    service.until_review(f"begins {tip}-1")
+    gerrit.ask("POST", f"changes/{tip}/abandon", {}, user="author")
+    service.until_review(f"begins {low}-1")
+    service.let(f"{low}-1", 0)
+    service.until_log(f"change {low}, patch set 1: review ended with exit code 0")
+    assert (gerrit.votes(low), gerrit.votes(tip)) == ({"bot": 1}, {})
+    assert service.reviews[:3] == [f"begins {tip}-1", f"ended {tip}-1", f"begins {low}-1"]
+
+
+def test_other_repositories_of_a_topic_are_named(
+    gerrit: GerritServer, author: Author, service: Service, tmp_path: Path
+) -> None:
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    other = Author(gerrit, tmp_path / "other", NO_LABEL)
+    other.commit("the boot loader's part")
+    sibling = other.push(f"topic={topic}")
+    author.commit("the kernel's part")
+    change = author.push(f"topic={topic}")
+    service.start()
+    service.until_review(f"begins {change}-1")
+    service.let(f"{change}-1", 0)
+    service.until_log(f"change {change}, patch set 1: review ended with exit code 0")
+    [message] = gerrit.messages(change)
+    assert (
+        f"changes in other repositories, which were not built or measured: change {sibling} ({NO_LABEL})."
+        in " ".join(message["message"].split())
+    )
+    assert gerrit.votes(change) == {"bot": 1}
+    assert gerrit.messages(sibling) == []
