@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from rtgate import site
 from rtgate.board import boards
 from rtgate.board.boards import FLAVOURS
 from rtgate.errors import ConfigError
-from rtgate.judge.thresholds import LimitKind, Thresholds, guarantees, load_thresholds
+from rtgate.judge.thresholds import LimitKind, Thresholds, excerpt, guarantees, load_thresholds
 from rtgate.tools import loads
 from rtgate.tools.registry import COMPANIONS, TOOLS
 from rtgate.units import Quantity
@@ -255,3 +256,24 @@ def test_its_figures_have_no_limits_without_its_name(read: Read) -> None:
 def test_an_io_error_of_a_load_that_measures_is_a_failure() -> None:
     assert [one.measurement for one in guarantees("nvme/cyclictest:fio-write", ())] == ["fio-write.io.errors"]
     assert [one.measurement for one in guarantees("nvme/fio-read:idle+fast", ())] == ["io.errors"]
+
+
+def test_the_limits_of_some_cases_in_a_file_of_their_own(tmp_path: Path) -> None:
+    files, every = site.files("thresholds.yaml"), {name: boards.board(name).virtual for name in site.names("boards")}
+    all_of = load_thresholds(files, every)
+    cases = {"latency/cyclictest:idle", "pcie/edu-msi:idle"}
+    path = tmp_path / "limits.yaml"
+    for board in every:
+        path.write_text(excerpt(files, board, cases))
+        wanted = [replace(one, location=None) for one in all_of.entries if one.board == board and one.case in cases]
+        assert [replace(one, location=None) for one in load_thresholds([path], every).entries] == wanted
+    assert "virt-arm64" in {one.board for one in all_of.entries if one.case in cases}
+
+
+def test_an_excerpt_is_of_the_first_file_that_has_the_board(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text("virt: {}\n")
+    second.write_text(_with(GOOD))
+    assert excerpt([first, second], "virt", {"latency/cyclictest:idle"}) == "virt: {}\n"
+    assert "100 virtual us" in excerpt([second, first], "virt", {"latency/cyclictest:idle"})
+    assert excerpt([second], "rk", {"latency/cyclictest:idle"}) == "rk: {}\n"

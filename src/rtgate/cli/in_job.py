@@ -18,6 +18,7 @@ from rtgate.board import boards
 from rtgate.cli import command_options, shared_options
 from rtgate.errors import InfrastructureError, RtgateError
 from rtgate.lava.in_job import signals, upload
+from rtgate.lava.in_job.judging import COMPARISON, CaseJudge
 from rtgate.lava.job import environment
 from rtgate.lava.results.classify import IN_JOB, SAYS
 from rtgate.lava.results.plain import plain
@@ -27,11 +28,15 @@ from rtgate.process import die_with_parent
 from rtgate.records import record as records_file
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow import suites
+from rtgate.workflow.verdicts import limits
 
 _DESCRIPTION = """\
 Measure one boot from inside a LAVA job: pytest runs here, in LAVA's docker test action, and drives the board over the
 console that LAVA names. Prints LAVA's signals, and the records as checked lines that `rtgate fetch` reads from the
 job's log. Job definitions that `rtgate submit` writes call it; nobody has to.
+
+LAVA's result of a case is pass, fail, skip or unknown by the limits, one boot at a time. This is preliminary:
+`rtgate fetch` judges all boots, and compares kernels.
 
 The kernel that was booted is named by the variable RTGATE_KERNEL (JSON). A token for --upload comes from
 RTGATE_UPLOAD_TOKEN, the file that RTGATE_UPLOAD_TOKEN_FILE names, or the job's `secrets`.
@@ -55,6 +60,10 @@ def add_parser(commands: Any) -> None:
     command_options.tuning(parser)
     shared_options.CASE.add(parser.add_argument)
     command_options.select(parser)
+    command_options.thresholds(parser)
+    parser.add_argument(
+        "--compared", action="store_true", help="the job's two kernels are compared, which is left open here"
+    )
     parser.add_argument("--upload", metavar="URL", help="PUT the records below this URL as well")
     parser.add_argument(
         "--power-cycle",
@@ -66,9 +75,9 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     try:
-        _check(arguments)
+        judge = _checked(arguments)
         with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
-            job = _Job(arguments, Path(name))
+            job = _Job(arguments, judge, Path(name))
             whole = job.measured()
             return 0 if whole else InfrastructureError.exit_code
     except RtgateError as error:
@@ -77,8 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
         return error.exit_code
 
 
-def _check(arguments: argparse.Namespace) -> None:
-    """Find mistakes before the board's time is spent. Raises ConfigError."""
+def _checked(arguments: argparse.Namespace) -> CaseJudge:
+    """Find mistakes before the board's time is spent; return what judges its cases. Raises ConfigError."""
     environment.boot(arguments.boot)
     board = boards.board(arguments.board)
     board.tuning(arguments.tuning)
@@ -87,6 +96,7 @@ def _check(arguments: argparse.Namespace) -> None:
     environment.read({**os.environ, **_told(arguments)})
     if arguments.upload:
         upload.check(arguments.upload)
+    return CaseJudge(board, limits(arguments.thresholds))
 
 
 def _told(arguments: argparse.Namespace) -> dict[str, str]:
@@ -100,6 +110,7 @@ class _Job:
     """One boot of a job: pytest measures in a process of its own, records leave as they come."""
 
     arguments: argparse.Namespace
+    judge: CaseJudge
     directory: Path
     _sent: set[Path] = field(default_factory=set)
     _sender: Sender = field(init=False)
@@ -142,6 +153,9 @@ class _Job:
             _say(f"not everything was measured (pytest ended with {child.returncode}): {_last(log)}")
         if self.arguments.upload:
             self._upload()
+        if self.arguments.compared:
+            _say("both kernels are compared by `rtgate fetch`, not here")
+            _print([signals.result(COMPARISON, "unknown")])
         _print([signals.result(IN_JOB, "pass" if whole else "fail")])
         return whole
 
@@ -175,7 +189,7 @@ class _Job:
             self._sent.add(path)
             record = records_file.read(path)
             _say(f"{record.case}: {plain(record.state)}{': ' * bool(record.message)}{_first(record.message)}")
-            _print(signals.record_signals(record))
+            _print(self.judge.lines(record))
             _print(self._sender.record(path, int(self.arguments.boot)))
         return bool(new)
 

@@ -12,7 +12,7 @@ from rtgate.board.boards import FLAVOURS
 from rtgate.console.faults import FaultKind
 from rtgate.errors import ConfigError, Location
 from rtgate.strict_yaml import Mapping as YamlMapping
-from rtgate.strict_yaml import Value, load
+from rtgate.strict_yaml import Value, dump, load
 from rtgate.tools import Reports, loads
 from rtgate.tools.case_name import CaseName
 from rtgate.tools.registry import COMPANIONS, TOOLS, reports
@@ -127,6 +127,29 @@ def load_thresholds(paths: Iterable[Path], boards: Mapping[str, bool]) -> Thresh
         for board, entries in _file(path, boards).items():
             found.setdefault(board, entries)
     return Thresholds(tuple(entry for entries in found.values() for entry in entries))
+
+
+def excerpt(paths: Iterable[Path], board: str, cases: Collection[str]) -> str:
+    """Return the limits of some cases of a board as the text of a limits file of their own.
+
+    Args:
+        paths: limits files, the winner first, as for `load_thresholds`, which has checked them.
+        board: the board.
+        cases: names of the cases.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    files = (load(path).entries() for path in paths)
+    own = next((entries[board].value for entries in files if board in entries), None)
+    by_flavour = {} if own is None else own.entries()
+    limits = {
+        flavour: {
+            case: limits.value.plain(Value.text) for case, limits in by_case.value.entries().items() if case in cases
+        }
+        for flavour, by_case in by_flavour.items()
+    }
+    return dump({board: limits})
 
 
 def _file(path: Path, boards: Mapping[str, bool]) -> dict[str, tuple[Threshold, ...]]:

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from rtgate import site
 from rtgate.board.boards import Board
 from rtgate.board.boot import TimeBase
 from rtgate.errors import ConfigError
+from rtgate.judge.thresholds import excerpt
 from rtgate.lava.client import devices
 from rtgate.lava.client.devices import Lab
 from rtgate.lava.client.follow import Waits
@@ -135,6 +137,7 @@ class Series:
             cases=tuple(case.name for case in order.cases)
             if options.some_cases or order.cases != self.order.cases
             else (),
+            limits=self._limits(order),
         )
 
     def _proof(self, order: MeasurementRequest, arms: tuple[str, ...], nonce: str, tags: tuple[str, ...]) -> JobRequest:
@@ -150,8 +153,17 @@ class Series:
             upload=None,
             test_s=_PROOF_S,
             cases=(),
+            limits="",
             steps=(("echo booted",),) * len(arms),
         )
+
+    def _limits(self, order: MeasurementRequest) -> str:
+        """Return the limits by which a job's cases are judged inside it, where rtgate runs there."""
+        if order.transport != "docker":
+            return ""
+        named = self.criteria.thresholds
+        files = [named] if named else site.files("thresholds.yaml")
+        return excerpt(files, order.board, {case.name for case in order.cases})
 
     def _steps(self, order: MeasurementRequest) -> tuple[tuple[str, ...], ...]:
         """Return what each boot's own shell carries out, for the transport that needs nothing else."""

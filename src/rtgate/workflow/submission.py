@@ -23,6 +23,7 @@ from rtgate.workflow.job_files import Named, Source, Way, publish, source
 from rtgate.workflow.job_series import JobOptions, Series
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.judging import Criteria
+from rtgate.workflow.verdicts import limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,7 @@ def _order(submission: Submission, sources: Mapping[str, Source]) -> Measurement
 
 def _check(submission: Submission, sources: Mapping[str, Source]) -> None:
     """Find what does not fit together before anything is asked of a lab. Raises ConfigError."""
+    limits(submission.criteria.thresholds)
     if len({one.family for one in sources.values()}) > 1:
         raise ConfigError("one arm is a vendor's kernel, the other is not: they name the console differently")
     if any(one.local for one in sources.values()) and not (submission.stays or submission.put):

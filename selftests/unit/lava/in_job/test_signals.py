@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selftests.fake_target import FakeTarget, arm
 
-from rtgate.board.boot import State
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.lava.in_job import signals
 from rtgate.lava.results.plain import plain
 from rtgate.measure.case import Case, measure
@@ -34,9 +34,26 @@ def taken(line: str) -> dict[str, str]:
     return data
 
 
+def about(status: Status, kind: Kind = Kind.LIMIT, measurement: str = "") -> Verdict:
+    return Verdict(
+        status=status,
+        kind=kind,
+        sentence="s",
+        board=RECORD.board,
+        arm=RECORD.arm,
+        flavour="preempt_rt",
+        case=RECORD.case,
+        measurement=measurement,
+    )
+
+
+UNJUDGED = (about(Status.DONE, Kind.UNJUDGED),)
+
+
 def test_a_record_gives_its_case_and_its_measurements() -> None:
-    found = [taken(line) for line in signals.record_signals(RECORD)]
-    assert found[0] == {"test_case_id": "latency.cyclictest.hackbench", "result": "pass"}
+    found = [taken(line) for line in signals.record_signals(RECORD, (), UNJUDGED)]
+    assert found[0] == {"test_case_id": "latency.cyclictest.hackbench", "result": "unknown"}
+    assert {one["result"] for one in found} == {"unknown"}
     by_name = {one["test_case_id"]: one for one in found}
     worst = next(one.quantity for one in RECORD.measurements if one.name == "latency.max")
     assert worst is not None
@@ -44,13 +61,33 @@ def test_a_record_gives_its_case_and_its_measurements() -> None:
     assert (one["units"], float(one["measurement"])) == ("ns", worst.value)
 
 
+PASSED = about(Status.PASS)
+
+
 @pytest.mark.parametrize(
-    ("state", "result"),
-    [("skipped", "skip"), ("no boot", "fail"), ("kernel fault", "fail"), ("hang", "fail"), ("lab", "fail")],
+    ("verdicts", "result"),
+    [
+        ((PASSED,), "pass"),
+        ((PASSED, about(Status.FAIL)), "fail"),
+        ((about(Status.SKIP, Kind.UNJUDGED),), "skip"),
+        ((PASSED, about(Status.SKIP, Kind.UNJUDGED)), "pass"),
+        # What has no data, or was not judged, is never pass.
+        ((), "unknown"),
+        (UNJUDGED, "unknown"),
+        ((PASSED, about(Status.ERROR, Kind.VALIDITY)), "unknown"),
+        ((PASSED, about(Status.MISS, Kind.MISSING)), "unknown"),
+        ((PASSED, about(Status.DONE, Kind.INCONCLUSIVE)), "unknown"),
+        ((about(Status.PASS, Kind.GUARANTEE), *UNJUDGED), "unknown"),
+    ],
 )
-def test_what_was_not_measured_is_no_pass(state: str, result: str) -> None:
-    found = [taken(line) for line in signals.record_signals(replace(RECORD, state=State(state), measurements=()))]
-    assert [one["result"] for one in found] == [result]
+def test_the_result_of_a_case(verdicts: tuple[Verdict, ...], result: str) -> None:
+    assert signals.case_result(verdicts) == result
+
+
+@given(st.lists(st.builds(about, st.sampled_from(Status), st.sampled_from(Kind)), max_size=4))
+def test_pass_is_said_only_where_rtgate_ends_with_0(verdicts: list[Verdict]) -> None:
+    assert (signals.case_result(verdicts) == "pass") <= (exit_code(verdicts) == 0)
+    assert (signals.case_result(verdicts) == "fail") == (exit_code(verdicts) == 1)
 
 
 @given(st.text(), st.text(), st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(Unit))
@@ -58,7 +95,7 @@ def test_whatever_a_measurement_is_called_lava_takes_it(name: str, label: str, v
     one = Measurement(
         name=name, better=Better.LOWER, quantity=Quantity(value, unit), labels={"cpu": label, "a=b >": "x"}
     )
-    found = [taken(line) for line in signals.record_signals(replace(RECORD, measurements=(one,)))]
+    found = [taken(line) for line in signals.record_signals(replace(RECORD, measurements=(one,)), (), UNJUDGED)]
     assert len(found) == (2 if abs(value) < 1e19 else 1)
     for entry in found[1:]:
         assert float(entry["measurement"]) == pytest.approx(value, abs=1e-10)
@@ -68,7 +105,7 @@ def test_a_record_with_thousands_of_measurements_does_not_flood_the_table() -> N
     many = tuple(
         Measurement(name=f"m{number}", better=Better.LOWER, quantity=Quantity(1, Unit.US)) for number in range(5000)
     )
-    assert len(list(signals.record_signals(replace(RECORD, measurements=many)))) == 201
+    assert len(list(signals.record_signals(replace(RECORD, measurements=many), (), UNJUDGED))) == 201
 
 
 def test_a_url_cannot_end_a_signal() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from selftests.conftest import Golden
 
 from rtgate import site
 from rtgate.board import boards
+from rtgate.cli import main
 from rtgate.errors import ConfigError
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, console_device, family_of, printable, render
 from rtgate.lava.lab import health
@@ -101,6 +103,21 @@ def test_the_step_calls_rtgate_with_what_was_asked_for() -> None:
         "rtgate in-job --board rk3568-evb1 --arm candidate --boot 1 --suite latency,signal --profile mr "
         "--tuning isolated --upload http://192.0.2.1/up/records.tar"
     )
+
+
+def test_limits_go_with_the_job_as_they_are() -> None:
+    limits = 'ours: {preempt_rt: {}}  # "quoted" $HOME `id` <LAVA_SIGNAL_X y>\n' * 100
+    request = request_for(limits=limits, arms=(arm("baseline"), arm("candidate")), boots=("baseline", "candidate"))
+    write, step, *_ = steps(job_of(request))
+    assert "LAVA_SIGNAL" not in write
+    said = subprocess.run(
+        ["sh", "-e", "-c", write.replace(">/tmp/rtgate-limits.yaml", "")], capture_output=True, check=True
+    )
+    assert said.stdout.decode() == limits
+    words = shlex.split(step)[1:]
+    read = main.parser(["in-job"]).parse_args(words[1:])
+    assert (words[0], read.thresholds, read.compared) == ("rtgate", Path("/tmp/rtgate-limits.yaml"), True)
+    assert not main.parser(["in-job"]).parse_args(shlex.split(steps(job_of(request_for()))[0])[2:]).compared
 
 
 @pytest.mark.parametrize(("family", "device"), [("bsp", "ttyFIQ0"), ("mainline", "ttyS2")])

@@ -8,9 +8,11 @@ measurement that is no number ends the job. So ids and numbers are made safe her
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from rtgate.board.boot import State
+from rtgate.judge.figures import figure_status
+from rtgate.judge.thresholds import Threshold
+from rtgate.judge.verdict import Status, Verdict, exit_code, worst
 from rtgate.lava.results.plain import plain
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Measurement
@@ -18,8 +20,7 @@ from rtgate.tools.measurement import Measurement
 _LONGEST = 120  # characters of an id; LAVA stores 100 to 200, depending on where
 _MOST = 200  # measurements of one record: nobody reads more in a table
 _LARGEST = 1e19  # LAVA stores 30 digits, 10 of them behind the point
-# A measurement that was made is "pass" whatever it is: LAVA judges nothing, rtgate judges the records.
-_RESULTS = {State.MEASURED: "pass", State.SKIPPED: "skip"}
+_RESULTS = {Status.PASS: "pass", Status.FAIL: "fail"}  # of a figure
 
 
 def case_id(*words: str) -> str:
@@ -27,14 +28,30 @@ def case_id(*words: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", ".".join(word for word in words if word))[:_LONGEST].strip("_.-") or "_"
 
 
-def record_signals(record: Record) -> Iterator[str]:
-    """Return the signals of one record: its case, and its measurements with their units."""
+def record_signals(record: Record, limits: Sequence[Threshold], verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Return the signals of one record: its case, and its measurements with their units.
+
+    Args:
+        record: the record.
+        limits: those of its case.
+        verdicts: what it was judged by them.
+    """
     name = case_id(record.case.replace("/", ".").replace(":", "."))
-    yield result(name, _RESULTS.get(record.state, "fail"))
+    yield result(name, case_result(verdicts))
     numbers = [(one, one.quantity) for one in record.measurements if one.quantity is not None]
     for one, number in numbers[:_MOST]:
         if abs(number.value) < _LARGEST:
-            yield result(case_id(name, *_named(one)), "pass", number.value, number.unit.value)
+            word = _RESULTS.get(figure_status(one, record, limits, verdicts), "unknown")
+            yield result(case_id(name, *_named(one)), word, number.value, number.unit.value)
+
+
+def case_result(verdicts: Sequence[Verdict]) -> str:
+    """Return LAVA's word for a case: `pass` only where rtgate would end with 0, `fail` only for the kernel's fault."""
+    if worst(verdicts) is Status.FAIL:
+        return "fail"
+    if {verdict.status for verdict in verdicts} == {Status.SKIP}:
+        return "skip"
+    return "unknown" if exit_code(verdicts) else "pass"
 
 
 def _named(measurement: Measurement) -> list[str]:

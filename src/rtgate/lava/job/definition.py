@@ -8,6 +8,7 @@ to a boot loader's prompt and to shells: the last part of a URL is typed as `tft
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shlex
@@ -33,6 +34,7 @@ _LONGEST_VALUE = 2000
 _POLL_S = 1
 # LAVA ends a boot at "end Kernel panic", which only a kernel prints that stays; otherwise it waits for its deadline.
 _STAYS = "panic=0"
+_LIMITS = "/tmp/rtgate-limits.yaml"  # noqa: S108 - in a container that this job alone has
 _SPARE_S = 300  # scheduling, power, the end of a job
 _COMPRESSIONS = {"gz": "gz", "xz": "xz", "bz2": "bz2", "zst": "zstd"}
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -86,6 +88,7 @@ class JobRequest:
         test_s: seconds that the tests of one boot may take.
         cases: the only ones that are measured, by name; empty for all of the suites.
         steps: lines of the test shell by boot: what the transport `board` needs; else in place of `rtgate in-job`.
+        limits: the text of a limits file, by which cases are judged inside the job; empty for those of the image.
     """
 
     name: str
@@ -107,6 +110,7 @@ class JobRequest:
     test_s: int = 1800
     cases: tuple[str, ...] = ()
     steps: tuple[tuple[str, ...], ...] = ()
+    limits: str = ""
 
 
 def render(request: JobRequest) -> str:
@@ -250,7 +254,7 @@ def _test(request: JobRequest, arm: JobArm, number: int) -> dict[str, object]:
     name = f"rtgate-{number}-{arm.name}"
     docker = request.transport == "docker"
     begins = site_board.steps(request.board) if docker else ()
-    own = request.steps[number - 1] if request.steps else (_in_job(request, arm, number),)
+    own = request.steps[number - 1] if request.steps else (*_limits(request), _in_job(request, arm, number))
     definition = {
         "metadata": {
             "format": "Lava-Test Test Definition 1.0",
@@ -269,10 +273,23 @@ def _test(request: JobRequest, arm: JobArm, number: int) -> dict[str, object]:
     return block
 
 
+def _limits(request: JobRequest) -> tuple[str, ...]:
+    """Return what writes the limits, with which the container's image may not have been built.
+
+    What stands in a heredoc is not printed by `set -x`, which LAVA has switched on.
+    """
+    if not request.limits:
+        return ()
+    encoded = base64.encodebytes(request.limits.encode()).decode().strip()
+    return (f"base64 -d >{_LIMITS} <<'RTGATE_LIMITS'\n{encoded}\nRTGATE_LIMITS",)
+
+
 def _in_job(request: JobRequest, arm: JobArm, number: int) -> str:
     words = ["rtgate", "in-job", "--board", request.board.name, "--arm", arm.name, "--boot", str(number)]
     words += ["--suite", ",".join(request.suites), "--profile", request.profile, "--tuning", request.tuning]
     words += [word for case in request.cases for word in ("--case", case)]
+    words += ["--thresholds", _LIMITS] if request.limits else []
+    words += ["--compared"] if len(request.arms) > 1 else []
     if request.upload:
         words += ["--upload", request.upload]
     return f"RTGATE_KERNEL='{_identity(arm)}' {shlex.join(words)}"
