@@ -92,6 +92,9 @@ LAVA_COMMANDS = {
     "lava-tool": "--help",
     "lava-tool submit-job": "submit-job SERVER job.yaml --block",
     "lava-tool job-status": "job-status SERVER 1",
+    "lava-tool devices-list": "devices-list SERVER",
+    "lava-tool all-jobs": "all-jobs SERVER",
+    "lava-tool auth-add": "auth-add SERVER",
 }
 
 

@@ -189,6 +189,8 @@ class LavaServer:
         found = sorted((job.as_json() for job in self.jobs.values()), key=lambda job: -job["id"])
         for name in ("state", "requested_device_type"):
             found = [job for job in found if name not in query or job[name] == query[name]]
+        if "state__in" in query:
+            found = [job for job in found if job["state"] in query["state__in"].split(",")]
         return _page(found, query)
 
     def _job(self, _query: Any, _body: Any, number: str) -> Any:

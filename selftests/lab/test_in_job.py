@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -88,4 +89,55 @@ def test_the_board_itself(lab: Lab, kernel: Path, tmp_path: Path) -> None:
     for one in records:
         checked(one, job, "1")
         assert one.machine["console"] == "lava-test-shell"
-    assert lab.results(job)["0_rtgate-1-candidate/latency.cyclictest.idle"]["result"] == "pass"
+    # Nothing on the board could judge it.
+    assert lab.results(job)["0_rtgate-1-candidate/latency.cyclictest.idle"]["result"] == "unknown"
+
+
+LIMITS = """\
+trial:
+  preempt_rt:
+    latency/cyclictest:idle: [{measurement: latency.max, kind: max, limit: 100 s, source: none is so slow}]
+    latency/cyclictest:hackbench: [{measurement: latency.max, kind: max, limit: 1 us, source: none is so fast}]
+"""
+
+
+def test_lava_s_own_table_says_which_limit_was_exceeded(lab: Lab, kernel: Path, tmp_path: Path) -> None:
+    """Time is taken for real here, as on hardware: on the lab's own boards no latency is judged."""
+    path = tmp_path / "site" / "boards" / "trial.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(boards.board(BOARD).path.read_text().replace("soc: none", "soc: trial"))
+    (tmp_path / "site" / "thresholds.yaml").write_text(LIMITS)
+    output = tmp_path / "report"
+    words = [
+        "--site",
+        str(tmp_path / "site"),
+        "submit",
+        "--board",
+        "trial",
+        "--kernel",
+        str(kernel),
+        "--suite",
+        "latency",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "rtgate", *words, "--profile", "smoke", "--wait", "-o", str(output)],
+        env={**os.environ, **lab.environment},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    (job,) = re.findall(r"^rtgate: job (\d+): http", done.stderr, re.MULTILINE)
+    found = {name.partition("/")[2]: one["result"] for name, one in lab.results(int(job)).items()}
+    assert found["latency.cyclictest.hackbench"] == "fail", said
+    assert found["latency.cyclictest.hackbench.latency.max.cpu1"] == "fail"
+    assert found["latency.cyclictest.hackbench.latency.avg.cpu1"] == "unknown"
+    assert found["latency.cyclictest.idle"] == "pass"
+    assert found["latency.cyclictest.idle.latency.max.cpu0"] == "pass"
+    assert found["latency.cyclictest.stress-ng"] == "unknown"
+    assert "latency/cyclictest:hackbench: FAIL (preliminary): latency.max" in said
+    verdicts = json.loads((output / "verdict.json").read_text())["verdicts"]
+    failed = {one["case"] for one in verdicts if one["status"] == "FAIL"}
+    assert failed == {"latency/cyclictest:hackbench"}

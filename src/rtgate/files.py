@@ -64,10 +64,19 @@ def damage(error: Exception) -> str:
     return f"{error}" or type(error).__name__
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file in one step: who reads it meanwhile finds the former one, and so does who is killed meanwhile."""
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
+    """Write a file in one step: who reads it meanwhile finds the former one, and so does who is killed meanwhile.
+
+    Args:
+        path: the file.
+        text: what it holds afterwards.
+        private: nobody but its owner may read it.
+    """
     staged = path.with_name(f".{path.name}.{os.getpid()}.writing")
     try:
+        if private:
+            staged.unlink(missing_ok=True)
+            staged.touch(mode=0o600, exist_ok=False)
         staged.write_text(text, encoding="utf-8")
         staged.replace(path)
     except BaseException:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from selftests.lava_log import boot, deploy, ended
-from selftests.lava_server import BOARD, LavaServer, Story
+from selftests.lava_server import BOARD, TOKEN, LavaServer, Story
 from selftests.unit.cli.test_submit import WAIT, server, story, verdicts
 from selftests.unit.lava.client.test_server import job
 
@@ -16,7 +18,7 @@ from rtgate import strict_yaml
 from rtgate.cli import lava_tool, main
 from rtgate.http.patience import Patience
 from rtgate.http.secret import Token
-from rtgate.lava.client.access import Access
+from rtgate.lava.client.access import Access, access
 from rtgate.lava.client.server import Lava
 from rtgate.lava.job import request as orders
 
@@ -230,3 +232,146 @@ def test_a_server_that_is_away_is_the_labs_fault(
     hasty = Patience(total=0.1, first=0.01)
     monkeypatch.setattr(lava_tool, "Lava", lambda access, **more: Lava(access, hasty, **more))
     assert lava_tool.main(["job-status", "http://127.0.0.1:9", "1"]) == 3
+
+
+def test_the_devices_and_the_jobs_that_run_on_them(
+    server: LavaServer, definition: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.device("board-02", health="Bad")
+    server.device("board-03", state="Running")
+    server.device("board-04", health="Retired")
+    server.stories += [Story(endless=True, device="board-03"), Story(endless=True)]
+    for _ in range(2):
+        lava_tool.main(["submit-job", server.url, definition])
+    for _ in range(3):
+        lava_tool.main(["job-status", server.url, "1"])
+    capsys.readouterr()
+    assert lava_tool.main(["devices-list", server.url]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["board-01", BOARD, "idle", "-"],
+        ["board-02", "board", "offline", "-"],
+        ["board-03", "board", "running", "1"],
+    ]
+
+
+def test_all_jobs_are_those_that_wait_or_run(
+    server: LavaServer, definition: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.stories += [Story(health="Complete"), Story(endless=True), Story(endless=True)]
+    Path(definition).write_text(job().replace("a job", '"\\e[31mred"'))
+    for _ in range(3):
+        lava_tool.main(["submit-job", server.url, definition])
+    for number in ("1", "1", "1", "1", "2", "2"):
+        lava_tool.main(["job-status", server.url, number])
+    capsys.readouterr()
+    for name in ("all-jobs", "jobs-list"):
+        assert lava_tool.main([name, server.url]) == 0
+        told = capsys.readouterr().out
+        assert "\x1b" not in told
+        found = [line.split()[:4] for line in told.splitlines()[1:]]
+        assert found == [["3", "Submitted", "-", "board"], ["2", "Running", "board-01", "board"]]
+
+
+# --- lava-tool auth-add
+
+
+@pytest.fixture
+def stored(server: LavaServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """No token in the environment: where lavacli would store one."""
+    for name in ("RTGATE_LAVA_TOKEN", "RTGATE_LAVA_URL"):
+        monkeypatch.delenv(name)
+    assert server.tokens == {TOKEN}
+    return tmp_path / ".config/lavacli.yaml"
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+
+def test_a_token_is_stored_where_lavacli_and_rtgate_find_it(
+    server: LavaServer, stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = server.url.replace("http://", "http://gate@") + "/RPC2"
+    typed(monkeypatch, f"{TOKEN}\n")
+    assert lava_tool.main(["auth-add", address]) == 0
+    told = capsys.readouterr()
+    assert TOKEN not in told.out + told.err
+    assert stored.stat().st_mode & 0o777 == 0o600
+    assert strict_yaml.data(stored.read_text()) == {
+        "default": {"uri": f"{server.url}/RPC2", "username": "gate", "token": TOKEN}
+    }
+    assert lava_tool.main(["all-jobs", address]) == 0
+    assert access(server.url).token is not None
+    assert access(None).url == server.url
+    # Nobody else's token is taken for this one.
+    assert access(server.url, user="somebody").token is None
+
+
+def test_a_second_token_leaves_others_as_they_are(
+    server: LavaServer, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = {"uri": "https://lava.example.org/RPC2", "username": "u", "token": "other-token-0", "timeout": 60}
+    stored.parent.mkdir()
+    stored.write_text(strict_yaml.dump({"default": other}))
+    stored.chmod(0o644)
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "token").chmod(0o600)
+    host = server.url.removeprefix("http://")
+    for _ in range(2):
+        assert lava_tool.main(["auth-add", server.url, "--token-file", str(tmp_path / "token")]) == 0
+        found = strict_yaml.data(stored.read_text())
+        assert found == {"default": other, host: {"uri": f"{server.url}/RPC2", "username": "gate", "token": TOKEN}}
+        assert stored.stat().st_mode & 0o777 == 0o600
+    server.tokens.add("a-newer-token-1")
+    typed(monkeypatch, "a-newer-token-1\n")
+    assert lava_tool.main(["auth-add", server.url]) == 0
+    assert strict_yaml.data(stored.read_text())[host]["token"] == "a-newer-token-1"
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        ("http://gate@{host}", "wrong-token-012", "refused"),
+        ("http://gate@{host}", "", "is empty"),
+        ("http://somebody@{host}", TOKEN, "is gate's, not somebody's"),
+        ("http://gate:{token}@{host}", TOKEN, "no place for a token"),
+        ("{host}", TOKEN, "URL"),
+    ],
+)
+def test_a_token_that_does_not_fit_is_not_stored(
+    server: LavaServer,
+    stored: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    mistake: tuple[str, str, str],
+) -> None:
+    address, token, told = mistake
+    typed(monkeypatch, f"{token}\n")
+    host = server.url.removeprefix("http://")
+    assert lava_tool.main(["auth-add", address.format(host=host, token="s3cr3t-token")]) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert "s3cr3t" not in said
+    assert not token or token not in said
+    assert not stored.exists()
+
+
+@pytest.mark.parametrize("content", ["- a list\n", "default: text\n", "{"])
+def test_a_file_that_is_not_lavaclis_stays_as_it_is(
+    server: LavaServer, stored: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    stored.parent.mkdir()
+    stored.write_text(content)
+    typed(monkeypatch, f"{TOKEN}\n")
+    assert lava_tool.main(["auth-add", server.url]) == 2
+    assert stored.read_text() == content
+
+
+def test_a_token_is_asked_for_at_a_terminal(
+    server: LavaServer, stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("getpass.getpass", lambda prompt: TOKEN if server.url in prompt else "")
+    assert lava_tool.main(["auth-add", server.url]) == 0
+    assert stored.exists()
+    assert TOKEN not in capsys.readouterr().out

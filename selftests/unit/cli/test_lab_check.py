@@ -67,7 +67,15 @@ class FakeLab:
 
 
 def device(name: str, **changes: Any) -> Device:
-    facts: dict[str, Any] = {"state": "Idle", "health": "Good", "worker": "w1", "online": True, "tags": (), **changes}
+    facts: dict[str, Any] = {
+        "device_type": "board",
+        "state": "Idle",
+        "health": "Good",
+        "worker": "w1",
+        "online": True,
+        "tags": (),
+        **changes,
+    }
     return Device(name=name, **facts)
 
 

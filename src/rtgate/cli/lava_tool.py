@@ -3,14 +3,13 @@
 
 The program of this name ended in 2013 and with Python 2. Its commands for jobs are kept here, with exit codes that say
 what happened: 0 Complete, 1 Incomplete or cancelled, 2 usage or a job that the server refuses, 3 the lab or the server,
-130 interrupted. SERVER is a URL as ever; a user's name in it is ignored and a token refused: tokens come from
-RTGATE_LAVA_TOKEN, RTGATE_LAVA_TOKEN_FILE, or lavacli's identities.
+130 interrupted. SERVER is a URL as ever, with or without a user's name; a token in it is refused. Tokens come from
+RTGATE_LAVA_TOKEN, RTGATE_LAVA_TOKEN_FILE, or lavacli's identities, to which auth-add adds one.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import signal
 import sys
 import time
@@ -19,10 +18,11 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from rtgate.cli import lava_tool_auth
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.lava.client.access import access
 from rtgate.lava.client.follow import Following, Waits, whole
-from rtgate.lava.client.server import Job, Lava
+from rtgate.lava.client.server import Device, Job, Lava
 from rtgate.lava.results import log
 from rtgate.report.text import plain
 from rtgate.workflow.job_watch import JobWatch
@@ -68,12 +68,20 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument("job", type=int, metavar="JOB")
         parser.set_defaults(run=run)
     output.add_argument("-o", "--output", type=Path, metavar="FILE", help="write it there, as the server has it")
+
+    devices = commands.add_parser("devices-list", help="list the devices, and the jobs that run on them")
+    jobs = commands.add_parser("all-jobs", aliases=["jobs-list"], help="list all jobs that wait or run")
+    for parser, run in ((devices, _devices), (jobs, _jobs)):
+        parser.add_argument("server", metavar="SERVER")
+        parser.set_defaults(run=run)
+    lava_tool_auth.add_parser(commands)
     return top
 
 
 def _lava(server: str) -> Lava:
-    """Return the server. `http://user@host/RPC2`, as lava-tool wanted it, loses the user's name."""
-    return Lava(access(re.sub(r"^(https?://)[A-Za-z0-9_.+-]+@", r"\1", server)), told=JobWatch().say)
+    """Return the server of `http://user@host/RPC2`, with the token that is stored for this user."""
+    url, user = lava_tool_auth.address(server)
+    return Lava(access(url, user=user), told=JobWatch().say)
 
 
 def _submit(arguments: argparse.Namespace) -> int:
@@ -136,6 +144,43 @@ def _cancel(arguments: argparse.Namespace) -> int:
     if job.state not in {"Canceling", "Finished"}:
         raise ConfigError(f"job {job.number} is still {job.state}: it is not ours to cancel")
     return 0
+
+
+def _devices(arguments: argparse.Namespace) -> int:
+    lava = _lava(arguments.server)
+    jobs = {job.device: str(job.number) for job in lava.active_jobs() if job.device}
+    found = sorted(lava.devices(), key=lambda device: device.name)
+    _print_table(
+        ("Hostname", "Device type", "Status", "Job ID"),
+        [(one.name, one.device_type, _status_of(one), jobs.get(one.name, "")) for one in found],
+    )
+    return 0
+
+
+def _status_of(device: Device) -> str:
+    """Return a device's status in the words of LAVA's `scheduler.all_devices`, which lava-tool showed."""
+    if device.state == "Idle":
+        return "idle" if device.usable else "offline"
+    return "reserved" if device.state == "Reserved" else "running"
+
+
+def _jobs(arguments: argparse.Namespace) -> int:
+    _print_table(
+        ("Job ID", "Job status", "Device", "Requested device type", "Job description"),
+        [
+            (str(job.number), job.state, job.device, job.device_type, job.name)
+            for job in _lava(arguments.server).active_jobs()
+        ],
+    )
+    return 0
+
+
+def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """Print columns, each as wide as its longest text."""
+    shown = [head, *(tuple(plain(text) or "-" for text in row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _told(job: Job) -> str:

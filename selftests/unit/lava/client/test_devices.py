@@ -10,7 +10,7 @@ from rtgate.lava.client.server import Device, Lava
 
 
 def device(name: str, *tags: str, state: str = "Idle", health: str = "Good") -> Device:
-    return Device(name=name, state=state, health=health, worker="w", online=True, tags=tags)
+    return Device(name=name, device_type="board", state=state, health=health, worker="w", online=True, tags=tags)
 
 
 def test_a_look_at_a_lab(lava: Lava, server: LavaServer) -> None:

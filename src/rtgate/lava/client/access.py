@@ -34,12 +34,21 @@ class Access:
     token: Token | None
 
 
-def access(server: str | None = None, environment: Mapping[str, str] | None = None) -> Access:
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """One of lavacli's."""
+
+    user: str
+    access: Access
+
+
+def access(server: str | None = None, environment: Mapping[str, str] | None = None, *, user: str = "") -> Access:
     """Return the server that is meant: the one named, else `RTGATE_LAVA_URL`, else lavacli's identity `default`.
 
     `server` is a URL, or the name of an identity in `~/.config/lavacli.yaml`. The token is that of the identity, else
-    `RTGATE_LAVA_TOKEN`, else the content of the file `RTGATE_LAVA_TOKEN_FILE`. If nothing says which server, it is the
-    lab that `make lab` has brought up on this machine.
+    `RTGATE_LAVA_TOKEN`, else the content of the file `RTGATE_LAVA_TOKEN_FILE`, else that of an identity which has the
+    URL, and the user if one is named. If nothing says which server, it is the lab that `make lab` has brought up on
+    this machine.
 
     Raises:
         ConfigError: no server is known, or the token's file can be read by others.
@@ -52,12 +61,12 @@ def access(server: str | None = None, environment: Mapping[str, str] | None = No
     if not named:
         raise ConfigError(f"which LAVA server? Name it with --server URL or {URL}, its token with {TOKEN}_FILE")
     if named in identities:
-        return identities[named]
+        return identities[named].access
     if "://" not in named:
         known = ", ".join(sorted(identities)) or "none"
         raise ConfigError(f"--server {named} is neither a URL nor an identity of lavacli.yaml (there: {known})")
     url = base(named)
-    token = _token(variables)
+    token = _token(variables) or _stored(identities, url, user)
     if token is None and url == LAB_URL and os.access(LAB_TOKEN, os.R_OK):
         token = read_token(LAB_TOKEN)
     return Access(url, token)
@@ -85,20 +94,31 @@ def _token(variables: Mapping[str, str]) -> Token | None:
     return read_token(Path(variables[TOKEN_FILE])) if variables.get(TOKEN_FILE) else None
 
 
-def _identities(variables: Mapping[str, str]) -> dict[str, Access]:
-    """Return the identities of lavacli, whose file many people have."""
-    home = variables.get("XDG_CONFIG_HOME") or f"{variables.get('HOME', '')}/.config"
-    path = Path(home) / "lavacli.yaml"
+def identities_file(variables: Mapping[str, str] | None = None) -> Path:
+    """Return where lavacli keeps its identities, which many people have."""
+    known = os.environ if variables is None else variables
+    home = known.get("XDG_CONFIG_HOME") or f"{known.get('HOME', '')}/.config"
+    return Path(home) / "lavacli.yaml"
+
+
+def _identities(variables: Mapping[str, str]) -> dict[str, _Identity]:
+    path = identities_file(variables)
     try:
         found = strict_yaml.data(files.read_text(path, files.YAML_LIMIT))
     except (OSError, UnicodeDecodeError, ConfigError):
         return {}
     entries = found.items() if isinstance(found, dict) else ()
     return {
-        str(name): Access(base(str(entry["uri"])), _kept(entry, path))
+        str(name): _Identity(str(entry.get("username", "")), Access(base(str(entry["uri"])), _kept(entry, path)))
         for name, entry in entries
         if isinstance(entry, dict) and "uri" in entry and "@" not in str(entry["uri"])
     }
+
+
+def _stored(identities: Mapping[str, _Identity], url: str, user: str) -> Token | None:
+    """Return the token that is stored for a server, and for a user if one is named."""
+    fitting = (one for one in identities.values() if one.access.url == url and user in {"", one.user})
+    return next((one.access.token for one in fitting), None)
 
 
 def _kept(entry: Mapping[str, object], path: Path) -> Token | None:

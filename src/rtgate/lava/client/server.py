@@ -22,6 +22,8 @@ from rtgate.lava.client.access import Access
 
 FINISHED = "Finished"
 QUEUED = frozenset({"Submitted", "Scheduling", "Scheduled"})
+_ACTIVE = ("Submitted", "Scheduling", "Scheduled", "Running", "Canceling")
+_MOST = 10_000  # entries of a list that nobody has limited
 _SETTLE_S = 20.0  # after this a request whose answer got lost has been carried out, or never will be
 _RECENT = 100  # jobs among which a submission is looked for
 
@@ -83,6 +85,7 @@ class Device:
     """
 
     name: str
+    device_type: str
     state: str
     health: str
     worker: str
@@ -208,6 +211,10 @@ class Lava:
         """Yield the latest jobs, with filters such as `state` or `requested_device_type`."""
         yield from (_job(entry) for entry in self._list("jobs/", count, {"ordering": "-id", **filters}))
 
+    def active_jobs(self) -> Iterator[Job]:
+        """Yield every job that has not ended, the newest first."""
+        yield from self.jobs(_MOST, state__in=",".join(_ACTIVE))
+
     def log(self, number: int, start: int = 0) -> str:
         """Return a job's log from a line on; empty while there is nothing new, which LAVA says by 404."""
         reply = self._http.repeat("GET", self._url(f"jobs/{number}/logs/"), params={"start": str(start)})
@@ -230,12 +237,13 @@ class Lava:
         reply = self._http.repeat("GET", self._url(f"devicetypes/{device_type}/health_check/"))
         return reply.text if reply.status == 200 else ""
 
-    def devices(self, device_type: str) -> tuple[Device, ...]:
-        """Return the devices of a type that are not retired."""
+    def devices(self, device_type: str = "") -> tuple[Device, ...]:
+        """Return the devices of a type, or of all types, that are not retired."""
         tags = {entry["id"]: str(entry["name"]) for entry in self._list("tags/", 1000, {})}
         workers: dict[str, bool] = {}
         found = []
-        for entry in self._list("devices/", 1000, {"device_type": device_type}):
+        wanted = {"device_type": device_type} if device_type else {}
+        for entry in self._list("devices/", _MOST, wanted):
             worker = str(entry.get("worker_host") or "")
             if worker and worker not in workers:
                 workers[worker] = self._takes_jobs(worker)
@@ -337,6 +345,7 @@ def _job(entry: Mapping[str, Any]) -> Job:
 def _device(entry: Mapping[str, Any], *, online: bool, tags: tuple[str, ...]) -> Device:
     return Device(
         name=str(entry["hostname"]),
+        device_type=str(entry.get("device_type") or ""),
         state=str(entry.get("state", "")),
         health=str(entry.get("health", "")),
         worker=str(entry.get("worker_host") or ""),
