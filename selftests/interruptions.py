@@ -41,7 +41,8 @@ actions: []
 _POLICY = "screen: [{board: virt-arm64, build: fake, profile: smoke, select: idle}]\n"
 # In the world's directory `here`. REPORT is what a gate left there, KERNEL a build, LINE a command as a console.
 _GATE = "gate --board virt-arm64 --profile smoke -k idle --build fake --no-explain --tree TREE --thresholds LIMITS"
-_SUBMIT = f"submit --board {BOARD} --kernel KERNEL --ramdisk ramdisk.cpio.gz --profile smoke"
+_JOB_OPTIONS = f"--board {BOARD} --kernel KERNEL --ramdisk ramdisk.cpio.gz --profile smoke"
+_SUBMIT = f"submit {_JOB_OPTIONS}"
 COMMANDS = {
     "help": "--help",
     "gate": f"{_GATE} --candidate fast -o out",
@@ -77,7 +78,7 @@ COMMANDS = {
     "pcie-limits": "pcie-limits",
     "submit": f"{_SUBMIT} --wait",
     "submit without waiting": _SUBMIT,
-    "submit a dry run": f"{_SUBMIT} --dry-run",
+    "render": f"render {_JOB_OPTIONS} --artefacts-url https://builds.example.org/1 --server SERVER -o rendered",
     "jobs": "jobs",
     "cancel": "cancel 1",
     "fetch": "fetch 1 -o fetched",

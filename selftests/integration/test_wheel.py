@@ -23,7 +23,6 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from selftests.integration.conftest import ROOT
-from selftests.lava_server import TOKEN, lava_server
 
 from rtgate import strict_yaml
 from rtgate.report import html
@@ -258,19 +257,16 @@ def test_a_job_for_a_shipped_board(installed: Installed) -> None:
     (installed.here / "mine").mkdir()
     (installed.here / "mine" / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(8))
     shutil.copyfile(installed.here / "mine" / "Image", installed.here / "board.dtb")
-    words = ("--board", "lab-virt-arm64", "--kernel", "mine", "--suite", "latency", "--dry-run")
-    with lava_server() as server:
-        server.types = {"lab-virt-arm64": ""}
-        server.device()
-        server.devices[0]["device_type"] = "lab-virt-arm64"
-        access = {"RTGATE_LAVA_URL": server.url, "RTGATE_LAVA_TOKEN": TOKEN, "HOME": str(installed.here)}
-        access["RTGATE_CACHE"] = str(Path(os.environ.get("RTGATE_CACHE") or Path.home() / ".cache" / "rtgate"))
-        done = installed.run("rtgate", "submit", *words, environment=access)
+    words = ("--board", "lab-virt-arm64", "--kernel", "mine", "--suite", "latency")
+    cache = str(Path(os.environ.get("RTGATE_CACHE") or Path.home() / ".cache" / "rtgate"))
+    environment = {"HOME": str(installed.here), "RTGATE_CACHE": cache}
+    url = "https://builds.example.org"
+    done = installed.run("rtgate", "render", *words, "--artefacts-url", url, environment=environment)
     assert done.returncode == 0
-    job = strict_yaml.data(done.stdout)
+    job = strict_yaml.data((installed.here / "job" / "job.yaml").read_text())
     assert job["device_type"] == "lab-virt-arm64"
     (test,) = (action["test"] for action in job["actions"] if "test" in action)
-    (step,) = test["definitions"][0]["repository"]["run"]["steps"]
+    *_, step = test["definitions"][0]["repository"]["run"]["steps"]
     assert "rtgate in-job --board lab-virt-arm64" in step
 
 

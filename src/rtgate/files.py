@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -79,6 +80,17 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
             staged.touch(mode=0o600, exist_ok=False)
         staged.write_text(text, encoding="utf-8")
         staged.replace(path)
+    except BaseException:
+        staged.unlink(missing_ok=True)
+        raise
+
+
+def copy(path: Path, to: Path) -> None:
+    """Copy what a file holds in one step, as `write_text` writes. Raises OSError."""
+    staged = to.with_name(f".{to.name}.{os.getpid()}.writing")
+    try:
+        shutil.copyfile(path, staged)
+        staged.replace(to)
     except BaseException:
         staged.unlink(missing_ok=True)
         raise

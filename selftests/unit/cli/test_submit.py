@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -107,15 +106,6 @@ def test_the_job_holds_no_secret(server: LavaServer, tmp_path: Path, capsys: pyt
     assert TOKEN not in told.out + told.err + server.jobs[1].definition + written
 
 
-@pytest.mark.parametrize("variable", ["CI_PIPELINE_ID", "GITHUB_RUN_ID"])
-def test_a_job_says_which_pipeline_it_is_of(
-    server: LavaServer, variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv(variable, "4711")
-    assert main.main([*COMMON, "--dry-run"]) == 0
-    assert strict_yaml.data(capsys.readouterr().out)["metadata"]["pipeline"] == "4711"
-
-
 def test_files_are_served_until_the_job_has_ended(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,15 +201,6 @@ def test_a_panic_that_lava_recovered_from_fails(server: LavaServer, tmp_path: Pa
     assert "died in an attempt" in " ".join(one["sentence"] for one in verdicts())
 
 
-def test_a_dry_run_submits_nothing(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main([*COMMON, "--dry-run"]) == 0
-    job = strict_yaml.data(capsys.readouterr().out)
-    assert job["device_type"] == BOARD
-    assert server.jobs == {}
-    assert "POST jobs/validate/" in server.requests
-    assert not Path("report").exists()
-
-
 def test_without_waiting_the_number_is_all(
     server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -239,19 +220,6 @@ def test_without_waiting_nobody_would_serve_files(server: LavaServer, capsys: py
     assert main.main(COMMON) == 2
     assert "--wait, or --put URL" in capsys.readouterr().err
     assert server.requests == []
-
-
-def test_a_merge_request_cannot_change_the_job(
-    server: LavaServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    evil = 'x"\n}; actions: []\n{{ 7 * 7 }} `reboot` $(reboot) \x1b[31m'
-    monkeypatch.setenv("CI_COMMIT_REF_NAME", evil)
-    assert main.main([*COMMON, "--dry-run", "--metadata", f"title={evil}"]) == 0
-    text = capsys.readouterr().out
-    job = strict_yaml.data(text)
-    assert len(job["actions"]) == 3
-    assert job["metadata"]["title"].startswith('x"?}; actions')
-    assert "\x1b" not in text
 
 
 @pytest.mark.parametrize(
@@ -289,30 +257,6 @@ def test_without_a_token_nothing_is_asked(
     assert server.requests == []
 
 
-def test_a_job_says_which_overlays_its_device_tree_has(
-    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("board.dtb", "uart.dtbo"):
-        (tmp_path / name).write_bytes(b"x")
-    monkeypatch.setattr("rtgate.kernel.device_tree.overlaid", lambda tree, _overlays, _into: tree)
-    assert main.main([*COMMON, "--dry-run", "--dtb", "board.dtb", "--overlay", "uart.dtbo"]) == 0
-    assert strict_yaml.data(capsys.readouterr().out)["metadata"]["overlays"] == "uart.dtbo"
-
-
-def test_a_vendors_kernel_by_url_gets_the_vendors_console(
-    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    site = tmp_path / "site" / "boards" / f"{BOARD}.yaml"
-    site.write_text(SITE_BOARD.replace("  boot:", "  consoles: {bsp: ttyFIQ0, mainline: ttyS2}\n  boot:"))
-    with serving("", server.url) as files:
-        kernel, ramdisk = (files.publish(tmp_path / name) for name in ("kernel/Image", "ramdisk.cpio.gz"))
-        urls = ("submit", "--board", BOARD, "--kernel", kernel, "--ramdisk", ramdisk, "--profile", "smoke", "--dry-run")
-        assert main.main(urls) == 2
-        assert "name it with --family" in capsys.readouterr().err
-        assert main.main([*urls, "--family", "bsp"]) == 0
-        assert strict_yaml.data(capsys.readouterr().out)["context"]["console_device"] == "ttyFIQ0"
-
-
 def test_a_server_that_is_away_is_said_at_once(
     server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -332,41 +276,6 @@ def test_every_board_is_away(server: LavaServer, capsys: pytest.CaptureFixture[s
 def test_a_board_that_no_lab_has(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main([*WAIT, "--board", "virt-arm64"]) == 2
     assert "no lab can boot it" in capsys.readouterr().err
-
-
-def test_what_nobody_confirmed_is_said(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
-    main.main([*COMMON, "--dry-run"])
-    assert "unconfirmed: load addresses" in capsys.readouterr().err
-
-
-def test_what_this_lab_cannot_tell_apart_is_said_before_anything_is_submitted(
-    server: LavaServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main.main([*COMMON, "--dry-run"])
-    said = capsys.readouterr().err
-    assert f"no health check for {BOARD} is installed: a kernel that hangs silently" in said
-    assert f"install one: rtgate lab-check --health-check {BOARD} --kernel URL --ramdisk URL > {BOARD}.yaml" in said
-    main.main([*COMMON, "--dry-run", "--baseline", "kernel"])
-    assert "no health check" not in capsys.readouterr().err
-    server.types[BOARD] = "job_name: check\n"
-    main.main([*COMMON, "--dry-run"])
-    assert "no health check" not in capsys.readouterr().err
-
-
-def test_the_worker_boots_no_other_bytes_than_those_that_were_named(
-    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main.main([*COMMON, "--dry-run"]) == 0
-    deploy_action = strict_yaml.data(capsys.readouterr().out)["actions"][0]["deploy"]
-    for name, path in (("kernel", "kernel/Image"), ("ramdisk", "ramdisk.cpio.gz")):
-        assert deploy_action[name]["sha256sum"] == hashlib.sha256((tmp_path / path).read_bytes()).hexdigest()
-
-
-def test_both_arms_in_turns(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main([*COMMON, "--baseline", "kernel", "--boots", "2", "--dry-run"]) == 0
-    text = capsys.readouterr().out
-    steps = [line.split("--arm ")[1].split()[0] for line in text.replace("\n", " ").split("rtgate in-job")[1:]]
-    assert steps == ["baseline", "candidate", "candidate", "baseline"]
 
 
 # --- interrupted

@@ -15,7 +15,7 @@ from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.kernel.artefacts import KernelBuild
 from rtgate.workflow import job_files
-from rtgate.workflow.job_files import Named, Source, Way, publish, source
+from rtgate.workflow.job_files import Named, Source, Way, publish, source, store
 
 BOARD = "rk3568-evb1"
 IMAGE = bytes(56) + b"ARM\x64" + bytes(8)
@@ -109,7 +109,7 @@ def test_overlays_are_applied_before_anything_is_published(kernel: Path, tmp_pat
     )
     with ExitStack() as stack:
         found = source(boards.board(BOARD), named, None, stack)
-        files = publish({"candidate": found}, Way(server="http://127.0.0.1:1"), stack)["candidate"]
+        files = publish({"candidate": found}, store(Way(server="http://127.0.0.1:1"), stack))["candidate"]
         assert files.dtb is not None
         (tmp_path / "served.dtb").write_bytes(requests.get(files.dtb, timeout=5).content)
     assert files.dtb.endswith("/board.dtb")
@@ -202,13 +202,13 @@ def test_a_kernel_that_was_replaced_since_it_was_looked_at_is_not_published(kern
     found = made(kernel)
     (kernel / "Image").write_bytes(IMAGE + b"another")
     with ExitStack() as stack, pytest.raises(ConfigError, match="Image changed since rtgate looked at it"):
-        publish({"candidate": found}, Way(server="http://127.0.0.1:1"), stack)
+        publish({"candidate": found}, store(Way(server="http://127.0.0.1:1"), stack))
 
 
 def test_publishing_equal_files_once(kernel: Path) -> None:
     sources = {"baseline": made(kernel), "candidate": made(kernel)}
     with ExitStack() as stack:
-        found = publish(sources, Way(server="http://127.0.0.1:1"), stack)
+        found = publish(sources, store(Way(server="http://127.0.0.1:1"), stack))
         assert found["baseline"] == found["candidate"]
         assert requests.get(found["candidate"].kernel, timeout=5).content == IMAGE
     with pytest.raises(requests.ConnectionError):

@@ -18,7 +18,7 @@ from rtgate.board import boards
 from rtgate.cli import command_options, shared_options
 from rtgate.errors import InfrastructureError, RtgateError
 from rtgate.lava.in_job import signals, upload
-from rtgate.lava.in_job.judging import COMPARISON, CaseJudge
+from rtgate.lava.in_job.judging import NOT_COMPARED, CaseJudge
 from rtgate.lava.job import environment
 from rtgate.lava.results.classify import IN_JOB, SAYS
 from rtgate.lava.results.plain import plain
@@ -155,7 +155,7 @@ class _Job:
             self._upload()
         if self.arguments.compared:
             _say("both kernels are compared by `rtgate fetch`, not here")
-            _print([signals.result(COMPARISON, "unknown")])
+            _print([signals.result(NOT_COMPARED, "unknown")])
         _print([signals.result(IN_JOB, "pass" if whole else "fail")])
         return whole
 

@@ -50,6 +50,7 @@ _GROUPS = {
     },
     "lab": {
         "submit": "measure on a board of a LAVA lab",
+        "render": "write a job as a file, without a LAVA server",
         "fetch": "fetch and judge what a job has measured",
         "jobs": "list jobs of a LAVA lab",
         "cancel": "cancel jobs of a LAVA lab",

@@ -214,14 +214,13 @@ class Way:
     server: str = ""
 
 
-def publish(sources: Mapping[str, Source], way: Way, stack: ExitStack) -> dict[str, Files]:
-    """Return the URLs of what each arm boots, all of them tried; served files stay until `stack` ends.
+def publish(sources: Mapping[str, Source], store: Store | None) -> dict[str, Files]:
+    """Return the URLs of what each arm boots; `store` takes files of this machine, if there are any.
 
     Raises:
-        ConfigError: a URL is not there, or a file cannot be read.
-        InfrastructureError: a server does not answer.
+        ConfigError: a file cannot be read, or its kernel is not the one that was looked at.
+        InfrastructureError: the store does not take it.
     """
-    store = _store(way, stack) if any(one.local for one in sources.values()) else None
     known: dict[str, str] = {}
 
     def url(text: str) -> str:
@@ -231,7 +230,7 @@ def publish(sources: Mapping[str, Source], way: Way, stack: ExitStack) -> dict[s
             known[text] = store.publish(Path(text))
         return known[text]
 
-    found = {
+    return {
         arm: Files(
             kernel=url(one.files["kernel"]),
             ramdisk=_maybe(url, one.files.get("ramdisk")),
@@ -242,8 +241,16 @@ def publish(sources: Mapping[str, Source], way: Way, stack: ExitStack) -> dict[s
         )
         for arm, one in sources.items()
     }
-    check((text for one in found.values() for text in _urls(one)), Http(patience=Patience(total=60.0)))
-    return found
+
+
+def check_files(files: Mapping[str, Files]) -> None:
+    """Try the URLs of what each arm boots.
+
+    Raises:
+        ConfigError: a URL is not there.
+        InfrastructureError: a server does not answer.
+    """
+    check((text for one in files.values() for text in _urls(one)), Http(patience=Patience(total=60.0)))
 
 
 def _digests(source: Source) -> dict[str, str]:
@@ -266,7 +273,8 @@ def _urls(files: Files) -> list[str]:
     return [text for text in named if text]
 
 
-def _store(way: Way, stack: ExitStack) -> Store:
+def store(way: Way, stack: ExitStack) -> Store:
+    """Return what takes files to the lab; files are served until `stack` ends. Raises as `artefacts.serving`."""
     if way.put is None:
         return stack.enter_context(serving(way.serve, way.server))
     secret = os.environ.get(PUT_TOKEN)

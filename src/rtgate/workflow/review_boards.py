@@ -22,8 +22,9 @@ from rtgate.workflow.budget import Budget
 from rtgate.workflow.case_selection import Wish, select_cases
 from rtgate.workflow.job_files import Named
 from rtgate.workflow.job_results import of_jobs
-from rtgate.workflow.job_series import JobOptions, carry_out
+from rtgate.workflow.job_series import carry_out
 from rtgate.workflow.job_watch import JobWatch
+from rtgate.workflow.job_writer import JobOptions
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.lab_jobs import REVIEW, cancel_former

@@ -11,17 +11,20 @@ from rtgate.board.boards import Board
 from rtgate.errors import ConfigError
 from rtgate.lava.client import devices
 from rtgate.lava.client.access import TOKEN_FILE, access
+from rtgate.lava.client.devices import Lab
 from rtgate.lava.client.server import Lava
-from rtgate.lava.job.definition import lava_of
+from rtgate.lava.job.definition import Files, lava_of
 from rtgate.lava.job.request import MeasurementRequest, in_turns
+from rtgate.lava.lab.check import TESTED
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
 from rtgate.records.schedule import Steps
 from rtgate.tools.registry import TOOLS
-from rtgate.workflow.budget import Budget
-from rtgate.workflow.job_files import Named, Source, Way, publish, source
-from rtgate.workflow.job_series import JobOptions, Series
+from rtgate.workflow.budget import DEFAULT, Budget, minutes
+from rtgate.workflow.job_files import Named, Source, Way, check_files, publish, source, store
+from rtgate.workflow.job_series import Series
 from rtgate.workflow.job_watch import JobWatch
+from rtgate.workflow.job_writer import JobOptions, JobWriter
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.verdicts import limits
 
@@ -47,8 +50,8 @@ class Submission:
     kernels: Mapping[str, Named]
     cases: tuple[Case, ...]
     profile: str
-    budget: Budget
     options: JobOptions
+    budget: Budget = field(default_factory=lambda: Budget(minutes(DEFAULT)))
     tuning: str = "default"
     flavour: str | None = None
     boots: int | None = None
@@ -70,38 +73,88 @@ def prepared(submission: Submission, watch: JobWatch, stack: ExitStack) -> Serie
         ConfigError: kernels, board, profile or tuning do not fit together, or the lab takes no job of ours.
         InfrastructureError: the lab does not answer, or the root filesystem is not to be had.
     """
-    board = submission.board
-    sources = {arm: source(board, named, submission.flavour, stack) for arm, named in submission.kernels.items()}
-    order = _order(submission, sources)
-    _check(submission, sources)
-    lava = Lava(access(submission.options.server or None), told=watch.say)
-    if lava.access.token is None:
-        raise ConfigError(f"{lava.access.url} takes no job without a token: name its file with {TOKEN_FILE}")
-    lab = devices.look(lava, lava_of(board).device_type, submission.tags)
-    watch.say(lab.summary(lava.access.url))
-    for entry in lava_of(board).unconfirmed:
-        watch.say(f"{board.name}: unconfirmed: {entry.what}: {entry.reason}")
-    if "baseline" not in sources and not lava.health_check(lab_type := lava_of(board).device_type):
-        watch.say(
-            f"no health check for {lab_type} is installed: a kernel that hangs silently while it boots cannot be told "
-            f"from a broken board here, and is MISS. Compare with a --baseline, or install one: {_installs(board)}"
-        )
-    (family,) = {one.family for one in sources.values()}
+    order, sources = plan_job(submission, stack)
+    if any(one.local for one in sources.values()) and not (submission.stays or submission.put):
+        raise ConfigError("files of this machine are served as long as this command runs: --wait, or --put URL")
+    lava, lab = look_at_lab(submission, watch)
     way = Way(serve=submission.serve, put=submission.put, server=lava.access.url)
-    tags = submission.tags
+    files = publish(sources, store(way, stack) if any(one.local for one in sources.values()) else None)
+    check_files(files)
     return Series(
         options=submission.options,
         criteria=submission.criteria,
         budget=submission.budget,
         extend=submission.extend,
-        board=board,
+        board=submission.board,
         order=order,
         lava=lava,
         lab=lab,
-        tags=devices.pinned(lab.devices, submission.device, tags) if submission.device else tags,
-        files=publish(sources, way, stack),
-        family=family,
+        tags=pinned_tags(submission, lab),
+        writer=writer(submission, order, files, sources, lab),
         watch=watch,
+    )
+
+
+def plan_job(submission: Submission, stack: ExitStack) -> tuple[MeasurementRequest, dict[str, Source]]:
+    """Return what is measured, and what each arm boots; `stack` keeps files that had to be unpacked for it.
+
+    Raises:
+        ConfigError: kernels, board, profile, tuning or limits do not fit together.
+        InfrastructureError: the root filesystem is not to be had.
+    """
+    board = submission.board
+    limits(submission.criteria.thresholds)
+    sources = {arm: source(board, named, submission.flavour, stack) for arm, named in submission.kernels.items()}
+    if len({one.family for one in sources.values()}) > 1:
+        raise ConfigError("one arm is a vendor's kernel, the other is not: they name the console differently")
+    return _order(submission, sources), sources
+
+
+def look_at_lab(submission: Submission, watch: JobWatch) -> tuple[Lava, Lab]:
+    """Look at the lab and say what it has. Raises as `prepared`."""
+    board = submission.board
+    lava = Lava(access(submission.options.server or None), told=watch.say)
+    if lava.access.token is None:
+        raise ConfigError(f"{lava.access.url} takes no job without a token: name its file with {TOKEN_FILE}")
+    lab = devices.look(lava, lava_of(board).device_type, submission.tags)
+    watch.say(lab.summary(lava.access.url))
+    say_unconfirmed(board, watch)
+    if "baseline" not in submission.kernels and not lava.health_check(lab_type := lava_of(board).device_type):
+        watch.say(
+            f"no health check for {lab_type} is installed: a kernel that hangs silently while it boots cannot be told "
+            f"from a broken board here, and is MISS. Compare with a --baseline, or install one: {_installs(board)}"
+        )
+    return lava, lab
+
+
+def say_unconfirmed(board: Board, watch: JobWatch) -> None:
+    """Say what nobody has tried of the board's file."""
+    for entry in lava_of(board).unconfirmed:
+        watch.say(f"{board.name}: unconfirmed: {entry.what}: {entry.reason}")
+
+
+def pinned_tags(submission: Submission, lab: Lab) -> tuple[str, ...]:
+    """Return the tags that a device must have. Raises ConfigError: no tag is the named device's alone."""
+    return devices.pinned(lab.devices, submission.device, submission.tags) if submission.device else submission.tags
+
+
+def writer(
+    submission: Submission,
+    order: MeasurementRequest,
+    files: Mapping[str, Files],
+    sources: Mapping[str, Source],
+    lab: Lab | None,
+) -> JobWriter:
+    """Return what writes the jobs; without a lab for the oldest server."""
+    (family,) = {one.family for one in sources.values()}
+    return JobWriter(
+        options=submission.options,
+        board=submission.board,
+        whole=order,
+        files=files,
+        family=family,
+        thresholds=submission.criteria.thresholds,
+        version=lab.version if lab else TESTED,
     )
 
 
@@ -128,12 +181,3 @@ def _order(submission: Submission, sources: Mapping[str, Source]) -> Measurement
         transport=submission.transport,
         looks=submission.looks,
     )
-
-
-def _check(submission: Submission, sources: Mapping[str, Source]) -> None:
-    """Find what does not fit together before anything is asked of a lab. Raises ConfigError."""
-    limits(submission.criteria.thresholds)
-    if len({one.family for one in sources.values()}) > 1:
-        raise ConfigError("one arm is a vendor's kernel, the other is not: they name the console differently")
-    if any(one.local for one in sources.values()) and not (submission.stays or submission.put):
-        raise ConfigError("files of this machine are served as long as this command runs: --wait, or --put URL")

@@ -108,7 +108,7 @@ class Submission:
 
     def leave(self) -> int:
         """Submit the job and let it run; return its number. Raises as `run`."""
-        nonce = _nonce()
+        nonce = new_nonce()
         definition = self.checked(nonce, self.tags)
         with self._not_left_alone(nonce) as began:
             number = self.lava.submit(definition, nonce)
@@ -124,7 +124,7 @@ class Submission:
         return definition
 
     def _attempt(self, tags: tuple[str, ...]) -> Attempt:
-        nonce = _nonce()
+        nonce = new_nonce()
         followed = self._followed(self.checked(nonce, tags), nonce)
         ending = ended(followed, emulated=self.emulated)
         if ending.blame is Blame.SILENT:
@@ -246,7 +246,7 @@ class Submission:
 
     def _proof(self, arms: tuple[str, ...], job: Job) -> Followed:
         """Follow a job that only boots these arms, on the board of another job if there is a way to."""
-        nonce = _nonce()
+        nonce = new_nonce()
         tags = same(self.lava.devices(self.device_type), job.device, self.tags)
         return self._followed(self.proof(arms, nonce, tags), nonce)
 
@@ -266,7 +266,7 @@ class Submission:
             )
         devices = self.lava.devices(self.device_type)
         tag = own_tag(devices, job.device) if len(devices) > 1 else None
-        nonce = _nonce()
+        nonce = new_nonce()
         kept = data.get("metadata") if isinstance(data.get("metadata"), dict) else {}
         data |= {"job_name": f"rtgate: does {job.device} boot a known-good kernel"}
         data |= {"metadata": {**(kept or {}), NONCE: nonce, "rtgate.checks": str(job.number)}}
@@ -276,5 +276,6 @@ class Submission:
         return strict_yaml.dump(data), nonce
 
 
-def _nonce() -> str:
+def new_nonce() -> str:
+    """Return what a job's metadata hold so that its submission is found again; no other job has it."""
     return f"rtgate-{secrets.token_hex(12)}"

@@ -20,7 +20,7 @@ from rtgate.lava.results.plain import plain
 from rtgate.records.record import Record
 from rtgate.validity import registry
 
-COMPARISON = "rtgate.comparison"
+NOT_COMPARED = "rtgate.not-compared"
 """The result that says that two kernels are compared, and not here."""
 _LONGEST = 300  # characters of a sentence
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""How kernel, ramdisk and device tree get to a lab's worker: a file server of our own, a storage, or given URLs.
+"""How kernel, ramdisk and device tree get to a lab's worker: by a file server of our own, a storage, or given URLs.
+
+A directory that somebody uploads is a storage, too.
 
 LAVA asks for each file with HEAD, fetches it later, and again on every retry; so what is published stays until the job
 has ended. Whoever may read a job may read the URLs in it: the path of a served file cannot be guessed, and nothing else
@@ -19,10 +21,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedReader
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
+from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.http.client import Http
 
@@ -250,8 +254,7 @@ class Storage:
         """
         try:
             with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-                where = f"{self.url.rstrip('/')}/{digest}/{_name(path)}"
+                where = f"{self.url.rstrip('/')}/{_content_name(path, file)}"
                 there = self.http.repeat("HEAD", where, follow=True)
                 if there.status == 200 and there.headers.get("content-length") == str(path.stat().st_size):
                     return where
@@ -261,6 +264,40 @@ class Storage:
         if reply.status not in {200, 201, 204}:
             raise ConfigError(f"the storage refuses {where}: HTTP {reply.status}")
         return where
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A directory whose content somebody uploads, so that it is below a URL; equal files get equal names."""
+
+    path: Path
+    url: str
+
+    def publish(self, path: Path) -> str:
+        """Copy a file into the directory, unless it is there, and return the URL that it will have.
+
+        Raises:
+            ConfigError: the file cannot be read.
+            InfrastructureError: the directory cannot be written.
+        """
+        try:
+            with path.open("rb") as file:
+                name = _content_name(path, file)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        copy = self.path / name
+        try:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if not copy.exists():
+                files.copy(path, copy)
+        except OSError as error:
+            raise InfrastructureError(f"{copy} cannot be written: {error.strerror}") from error
+        return f"{self.url.rstrip('/')}/{name}"
+
+
+def _content_name(path: Path, file: BufferedReader) -> str:
+    """Return what a file is called in a storage, by what it holds; `file` is read to its end. Raises OSError."""
+    return f"{hashlib.file_digest(file, 'sha256').hexdigest()}/{_name(path)}"
 
 
 def given(text: str) -> str:
@@ -290,6 +327,14 @@ def storage(text: str) -> str:
             "RTGATE_PUT_TOKEN"
         )
     return given(text)
+
+
+def directory_url(text: str) -> str:
+    """Return the URL below which a directory's files will be, or raise ConfigError; the message repeats no secret."""
+    parts = urlsplit(given(text))
+    if parts.query or parts.fragment:
+        raise ConfigError("--artefacts-url: names of files are added to it, so it has no query and no fragment")
+    return text
 
 
 def is_url(text: str) -> bool:

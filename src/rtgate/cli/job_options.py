@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""Options of a job for a LAVA lab, which `submit` and `render` share, and what is made of them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rtgate.board import boards
+from rtgate.board.families import FAMILIES
+from rtgate.cli import command_options
+from rtgate.errors import ConfigError
+from rtgate.lava.job import cases as cases_file
+from rtgate.lava.job.definition import PRIORITIES, TRANSPORTS
+from rtgate.measure.case import Case
+from rtgate.records.schedule import Steps
+from rtgate.workflow import suites
+from rtgate.workflow.job_files import Named
+from rtgate.workflow.job_writer import JobOptions
+from rtgate.workflow.judging import Criteria
+from rtgate.workflow.submission import Submission
+
+
+def add_kernels(group: argparse._ArgumentGroup) -> None:
+    """Add what is booted."""
+    group.add_argument("--kernel", required=True, metavar="DIR|URL", help="the kernel: a build directory, or a URL")
+    group.add_argument("--baseline", metavar="DIR|URL", help="the kernel to compare with; booted in turns")
+    for name, what in (
+        ("dtb", "device tree"),
+        ("ramdisk", "ramdisk (default: the board's image)"),
+        ("modules", "archive of modules"),
+        ("nfsroot", "archive of a root filesystem for NFS"),
+    ):
+        group.add_argument(f"--{name}", metavar="FILE|URL", help=what)
+    group.add_argument(
+        "--overlay",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="apply this overlay to the device tree, a file too (needs fdtoverlay); may be repeated",
+    )
+    group.add_argument(
+        "--family",
+        choices=FAMILIES,
+        help="what a kernel was made from that has no `config` beside it, as one given by URL: decides its console",
+    )
+    command_options.flavour(group)
+
+
+def add_measuring(group: argparse._ArgumentGroup, boots: str = "default: the profile's") -> None:
+    """Add what is measured; `boots` says how many boots are usual."""
+    group.add_argument("--suite", default="latency", metavar="S[,S]", help="default: %(default)s")
+    group.add_argument("--cases", type=Path, metavar="FILE", help="only these, as `rtgate screen` chose them")
+    command_options.profile(group)
+    command_options.tuning(group)
+    group.add_argument("--boots", type=int, metavar="N", help=f"boots of each kernel ({boots})")
+
+
+def add_job(group: argparse._ArgumentGroup) -> None:
+    """Add what the job itself says."""
+    group.add_argument("--priority", metavar="P", help=f"{', '.join(PRIORITIES)}, or 0 to 100 (default: medium)")
+    group.add_argument("--tag", action="append", default=[], metavar="TAG", help="only devices that have this tag")
+    group.add_argument("--device", metavar="NAME", help="only this device (it needs a tag of its own)")
+    group.add_argument("--visibility", default="public", metavar="V", help="public, personal, group:NAME")
+    group.add_argument("--transport", default="docker", choices=TRANSPORTS, help="default: %(default)s")
+    group.add_argument("--image", default="", metavar="NAME", help="container image on the worker")
+    group.add_argument("--upload", metavar="URL", help="records go there too (HTTP PUT)")
+    group.add_argument("--untrusted", action="store_true", help="nobody has reviewed this kernel: needs --tag")
+    group.add_argument(
+        "--metadata", action="append", default=[], metavar="KEY=TEXT", help="kept with the job, visible to all"
+    )
+
+
+def submission(
+    arguments: argparse.Namespace,
+    *,
+    criteria: Criteria,
+    looks: Steps = (),
+    queue_s: float = 0.0,
+    retries: int = 0,
+) -> Submission:
+    """Return what these options ask for.
+
+    Args:
+        arguments: those of the functions above, and the server's.
+        criteria: what decides about limits.
+        looks: when somebody looks at pairs of boots.
+        queue_s: how long a job may wait for a board, in seconds.
+        retries: how often a job is submitted again.
+
+    Raises:
+        ConfigError: options do not fit together, or name nothing.
+    """
+    board = boards.board(arguments.board)
+    _check_trust(arguments)
+    if arguments.boots is not None and arguments.boots < 1:
+        raise ConfigError(f"--boots {arguments.boots}: expected at least 1")
+    return Submission(
+        board=board,
+        kernels=_kernels(arguments),
+        cases=_cases(arguments),
+        profile=arguments.profile,
+        tuning=arguments.tuning,
+        flavour=arguments.flavour,
+        boots=arguments.boots,
+        looks=looks,
+        transport=arguments.transport,
+        options=JobOptions(
+            queue_s=queue_s,
+            retries=retries,
+            server=arguments.server or "",
+            priority=arguments.priority or "",
+            visibility=arguments.visibility,
+            image=arguments.image,
+            upload=arguments.upload,
+            metadata=tuple(arguments.metadata),
+            overlays=tuple(arguments.overlay),
+            some_cases=bool(arguments.cases),
+        ),
+        criteria=criteria,
+        tags=tuple(arguments.tag),
+        device=arguments.device or "",
+    )
+
+
+def _kernels(arguments: argparse.Namespace) -> dict[str, Named]:
+    kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
+    kernels["candidate"] = arguments.kernel
+    more = {name: getattr(arguments, name) for name in ("dtb", "ramdisk", "modules", "nfsroot")}
+    more |= {"overlays": tuple(arguments.overlay), "family": arguments.family}
+    return {arm: Named(kernel=kernel, **more) for arm, kernel in kernels.items()}
+
+
+def _cases(arguments: argparse.Namespace) -> tuple[Case, ...]:
+    if not arguments.cases:
+        return suites.cases(arguments.suite.split(","), arguments.profile, arguments.tuning)
+    cases = cases_file.read(arguments.cases)
+    if not cases:
+        raise ConfigError(f"{arguments.cases} names no case: there is nothing to measure")
+    if any(case.tuning != arguments.tuning for case in cases):
+        raise ConfigError(f"{arguments.cases} has cases of another tuning than {arguments.tuning}: name it (--tuning)")
+    return cases
+
+
+def _check_trust(arguments: argparse.Namespace) -> None:
+    if arguments.untrusted and not arguments.tag:
+        raise ConfigError("--untrusted: name the devices that strangers' kernels may run on, with --tag")
+    if arguments.untrusted and arguments.upload:
+        raise ConfigError("--untrusted and --upload: a job of strangers gets no way to write anywhere")

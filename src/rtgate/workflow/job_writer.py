@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""The definitions of a submission's jobs, from an order and the URLs of what is booted. It asks no server."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from rtgate import site
+from rtgate.board.boards import Board
+from rtgate.errors import ConfigError
+from rtgate.judge.thresholds import excerpt
+from rtgate.lava.in_job import on_board
+from rtgate.lava.job.definition import Files, JobArm, JobRequest, render
+from rtgate.lava.job.request import NONCE, MeasurementRequest
+from rtgate.lava.lab.check import TESTED
+
+_PROOF_S = 120  # starting a shell on a worker that has much to do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """What a submission says of its jobs and of how they are followed.
+
+    Attributes:
+        queue_s: how long a job may wait for a free board, in seconds.
+        retries: how often a job is submitted again after faults of the lab.
+        server: as the command line names it; empty for that of the environment.
+        priority: empty for that which fits the job.
+        image: container image on the worker; empty for the transport's own.
+        upload: URL that gets the records, too; None for none.
+        metadata: KEY=TEXT.
+        overlays: files that were applied to the device tree.
+        some_cases: whether only some cases of the suites are measured.
+    """
+
+    queue_s: float = 0.0
+    retries: int = 0
+    server: str = ""
+    priority: str = ""
+    visibility: str = "public"
+    image: str = ""
+    upload: str | None = None
+    metadata: tuple[str, ...] = ()
+    overlays: tuple[str, ...] = ()
+    some_cases: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobWriter:
+    """Writes the definitions of the jobs of one submission.
+
+    Attributes:
+        options: of each job.
+        whole: all that is measured; a job may be a part of it.
+        files: where workers get what is booted, by arm.
+        family: of the kernels.
+        thresholds: limits, instead of those of the site and of rtgate.
+        version: of the server; keys that it does not know are left out.
+    """
+
+    options: JobOptions
+    board: Board
+    whole: MeasurementRequest
+    files: Mapping[str, Files]
+    family: str
+    thresholds: Path | None = None
+    version: tuple[int, int] = TESTED
+
+    def job(self, order: MeasurementRequest, nonce: str, tags: tuple[str, ...]) -> str:
+        """Return the definition of a job that measures an order, which may be a part of the whole.
+
+        Raises ConfigError as `definition.render`.
+        """
+        return render(self._request(order, nonce, tags))
+
+    def proof(self, order: MeasurementRequest, arms: tuple[str, ...], nonce: str, tags: tuple[str, ...]) -> str:
+        """Return the definition of a job that boots these arms, one after the other, and measures nothing."""
+        request = self._request(order, nonce, tags)
+        return render(
+            replace(
+                request,
+                name=f"rtgate {self.board.name}: do {', '.join(arms)} boot",
+                arms=tuple(arm for arm in request.arms if arm.name in arms),
+                boots=arms,
+                priority=self.options.priority or "high",
+                metadata={**_origin(self.options.metadata), NONCE: nonce},
+                upload=None,
+                test_s=_PROOF_S,
+                cases=(),
+                limits="",
+                steps=(("echo booted",),) * len(arms),
+            )
+        )
+
+    def _request(self, order: MeasurementRequest, nonce: str, tags: tuple[str, ...]) -> JobRequest:
+        options = self.options
+        named = ", ".join(kernel.name for kernel in order.kernels.values())
+        return JobRequest(
+            name=f"rtgate {self.board.name}: {','.join(order.suites)} on {named}",
+            board=self.board,
+            arms=tuple(
+                JobArm(name=arm, files=self.files[arm], identity=json.dumps(asdict(kernel)))
+                for arm, kernel in order.kernels.items()
+            ),
+            boots=order.boots,
+            suites=order.suites,
+            profile=order.profile,
+            tuning=order.tuning,
+            priority=options.priority or ("low" if order.boots != self.whole.boots else "medium"),
+            tags=tags,
+            visibility=options.visibility,
+            metadata={**_origin(options.metadata), **_overlays(options.overlays), **order.as_metadata(), NONCE: nonce},
+            transport=order.transport,
+            image=options.image,
+            upload=options.upload,
+            server=self.version,
+            family=self.family,
+            test_s=order.boot_s,
+            steps=self._steps(order),
+            cases=tuple(case.name for case in order.cases)
+            if options.some_cases or order.cases != self.whole.cases
+            else (),
+            limits=self._limits(order),
+        )
+
+    def _limits(self, order: MeasurementRequest) -> str:
+        """Return the limits by which a job's cases are judged inside it, where rtgate runs there."""
+        if order.transport != "docker":
+            return ""
+        named = self.thresholds
+        files = [named] if named else site.files("thresholds.yaml")
+        return excerpt(files, order.board, {case.name for case in order.cases})
+
+    def _steps(self, order: MeasurementRequest) -> tuple[tuple[str, ...], ...]:
+        """Return what each boot's own shell carries out, for the transport that needs nothing else."""
+        if order.transport != "board":
+            return ()
+        expected = order.expected()
+        return tuple(on_board.steps(expected, number) for number in range(1, len(order.boots) + 1))
+
+
+_CI = {  # GitLab's variables and GitHub's
+    "merge-request": ("CI_MERGE_REQUEST_IID",),
+    "commit": ("CI_COMMIT_SHA", "GITHUB_SHA"),
+    "branch": ("CI_COMMIT_REF_NAME", "GITHUB_REF_NAME"),
+    "pipeline": ("CI_PIPELINE_ID", "GITHUB_RUN_ID"),
+    "ci-job": ("CI_JOB_ID",),
+}
+
+
+def _origin(named: Sequence[str]) -> dict[str, str]:
+    """Return where the job comes from: what GitLab or GitHub says, and what the command line adds."""
+    variables = [(key, name) for key, names in _CI.items() for name in names]
+    found = {key: os.environ[name] for key, name in variables if os.environ.get(name)}
+    for text in named:
+        key, equals, value = text.partition("=")
+        if not equals or not key or key.startswith("rtgate."):
+            raise ConfigError(f"--metadata {text}: expected KEY=TEXT, and a key that does not begin with `rtgate.`")
+        found[key] = value
+    return found
+
+
+def _overlays(paths: Sequence[str]) -> dict[str, str]:
+    """Return which overlays the device tree has: its own name does not tell."""
+    return {"overlays": " ".join(Path(path).name for path in paths)} if paths else {}
