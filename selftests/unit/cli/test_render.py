@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rtgate.secret import Token
 from selftests.lava_server import BOARD, SITE_BOARD, TOKEN, LavaServer
 from selftests.unit.cli.test_submit import COMMON, server, story, verdicts
 
 from rtgate import strict_yaml
 from rtgate.cli import main
+from rtgate.http.secret import Token
 from rtgate.lava.client.access import Access
 from rtgate.lava.client.server import Lava
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rtgate.errors import ConfigError
+from rtgate.http.secret import Token, read_token
 from rtgate.lava.client.access import Access, base, identities_file
 from rtgate.lava.client.identities import store
 from rtgate.lava.client.server import Lava
-from rtgate.secret import Token, read_token
 from rtgate.workflow.job_watch import JobWatch
 
 
