@@ -200,7 +200,8 @@ def test_a_level_that_changed_and_stayed_is_said_before_the_folded_trend(figures
     values = [50.0 + 0.1 * (n % 3) for n in range(30)] + [60.0 + 0.1 * (n % 3) for n in range(10)]
     html = trend(figures, _history(tmp_path / "history.jsonl", values))
     assert "within the last 30 runs" in html
-    assert "<li>latency/cyclictest:idle: a board: maximum latency at 2026-11-24 13:29 00000000001e</li>" in html
+    told = "maximum latency from 50.1 to 60.1 us, since 2026-11-24 13:29 00000000001e"
+    assert f"<li>latency/cyclictest:idle: a board: {told}</li>" in html
     steady = trend(figures, _history(tmp_path / "history.jsonl", values[:30]))
     assert "Trend over 30 runs" in steady
     assert "Changed" not in steady

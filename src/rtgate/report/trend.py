@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rtgate.judge.learn.change_points import change_points
+from rtgate.judge.learn.change_points import Change, change_points
 from rtgate.report import page
 from rtgate.report.plots import TrendLine, trend_plot
 
@@ -57,12 +57,19 @@ def trend(figures: Path, history: Path) -> str:
 
 
 def _changes(name: str, lines: Sequence[TrendLine]) -> list[str]:
-    """Return in words where the figures of a case changed and stayed."""
+    """Return in words where the figures of a case changed and stayed, from which level to which."""
     return [
-        f"{name}: {line.label.partition(chr(10))[0]} at {', '.join(line.runs[change] for change in line.changes)}"
+        f"{name}: {label} from {math.exp(change.before):.4g} to {math.exp(change.after):.4g} {unit}, "
+        f"since {line.runs[change.index]}"
         for line in lines
-        if line.changes
+        for label, _, unit in [line.label.partition("\n")]
+        for change in _found(line.values)
     ]
+
+
+def _found(values: Sequence[float]) -> tuple[Change, ...]:
+    """Return changes of level by ratio, as `rtgate trend` looks for them; a figure that is zero has none."""
+    return change_points([math.log(value) for value in values]) if all(value > 0 for value in values) else ()
 
 
 def _case(entry: Mapping[str, Any]) -> str:
@@ -81,7 +88,5 @@ def _line(entry: Mapping[str, Any], runs: Sequence[_Run]) -> TrendLine | None:
         return None
     names, values = zip(*known, strict=True)
     label = f"{entry['title'].rpartition(': ')[2]}\n{entry['unit']}"
-    # By ratio, as `rtgate trend` looks for them; a figure that is zero has none.
-    logarithms = [math.log(value) for value in values if value > 0]
-    found = change_points(logarithms) if len(logarithms) == len(values) else ()
-    return TrendLine(label=label, runs=names, values=values, changes=tuple(one.index for one in found))
+    changes = tuple(one.index for one in _found(values))
+    return TrendLine(label=label, runs=names, values=values, changes=changes)
