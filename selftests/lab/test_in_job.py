@@ -141,3 +141,22 @@ def test_lava_s_own_table_says_which_limit_was_exceeded(lab: Lab, kernel: Path, 
     verdicts = json.loads((output / "verdict.json").read_text())["verdicts"]
     failed = {one["case"] for one in verdicts if one["status"] == "FAIL"}
     assert failed == {"latency/cyclictest:hackbench"}
+
+
+def test_the_lab_s_quick_start_ends_green(lab: Lab, kernel: Path, tmp_path: Path) -> None:
+    """As docs/how-to/lab-on-one-machine.md has it: tools that need no limits, on a board that can have none."""
+    words = ["submit", "--board", BOARD, "--kernel", str(kernel), "--suite", "scheduling", "--profile", "functional"]
+    done = subprocess.run(
+        [sys.executable, "-m", "rtgate", *words, "--wait", "-o", str(tmp_path / "report")],
+        env={**os.environ, **lab.environment},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    (job,) = re.findall(r"^rtgate: job (\d+): http", done.stderr, re.MULTILINE)
+    found = {name.partition("/")[2]: one["result"] for name, one in lab.results(int(job)).items()}
+    cases = ("scheduling.pi_stress.idle", "scheduling.pip_stress.idle", "scheduling.ssdd.idle")
+    assert {found[case] for case in cases} == {"pass"}
