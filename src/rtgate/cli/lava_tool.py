@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     for parser, run in ((devices, _devices), (jobs, _jobs)):
         parser.add_argument("server", metavar="SERVER")
         parser.set_defaults(run=run)
-    lava_tool_auth.add_parser(commands)
+    lava_tool_auth.add_command(commands)
     return top
 
 

@@ -18,7 +18,7 @@ from rtgate.lava.client.server import Lava
 from rtgate.workflow.job_watch import JobWatch
 
 
-def add_parser(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "auth-add",

@@ -31,7 +31,7 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command_options.board(parser)
-    parser.add_argument("--server", metavar="URL", help="check the job there: a server, or an identity of lavacli.yaml")
+    command_options.server(parser)
     booted = parser.add_argument_group("what is booted")
     job_options.add_kernels(booted)
     booted.add_argument(
