@@ -126,7 +126,7 @@ def main(words: Sequence[str]) -> int:
     directories = list(dict.fromkeys(path.resolve() for path in arguments.results or campaigns()))
     for path in directories:
         if not (path / f"{UNPATCHED}.json.xz").is_file():
-            parser.error(f"{path} is no campaign: it has no {UNPATCHED}.json.xz")
+            parser.error(f"{path} is not a campaign: it has no {UNPATCHED}.json.xz")
     if arguments.what == "learn":
         arguments.output.write_text(placebos_yaml(directories), encoding="utf-8")
         return 0

@@ -28,7 +28,7 @@ from selftests.unit.cli.conftest import QEMU, write_rootfs
 ROOT = Path(__file__).resolve().parents[1]
 _DATA = ROOT / "selftests" / "data"
 _DEADLINE_S = 600.0
-# The page takes Allure seconds, and is no part of what is tried here.
+# The page takes Allure seconds, and is not a part of what is tried here.
 _PROGRAM = """
 import sys
 from rtgate.cli import main

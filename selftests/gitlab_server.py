@@ -18,7 +18,7 @@ Where each rule comes from, by page of GitLab's documentation (docs.gitlab.com) 
   `administration/settings/rate_limit_on_notes_creation`) says it in JSON, with no header.
 * A note has at most 1,000,000 characters and cannot be blank (page `administration/instance_limits`).
 * Quick actions: a line that begins with `/` and a command, outside of code blocks (page `user/project/quick_actions`;
-  `lib/gitlab/quick_actions/extractor.rb`: carriage returns are dropped first, and a fence of tildes is no code block).
+  `lib/gitlab/quick_actions/extractor.rb`: carriage returns are dropped first, and tildes are not a fence).
   A note of such lines alone is 202 and no note.
 * Mentions: `@name`, `@all` (page `user/discussions`, "Mentions"), looked for in the text that a reader sees, so HTML
   entities do not hide them, and outside of code.

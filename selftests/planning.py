@@ -18,7 +18,7 @@ from rtgate.judge.learn.phase_planning import FEWEST, PhasePlan, plan_phases
 from rtgate.judge.learn.planning import Change
 
 TESTS = 48  # of a gate: three cases with seven figures and one with three, each with its shift and its spikes
-_MOVED = 0.005  # a figure of a case by which nothing happened is no example
+_MOVED = 0.005  # a figure of a case by which nothing happened is not an example
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

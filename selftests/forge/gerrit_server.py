@@ -190,7 +190,7 @@ class GerritServer:
         return self.ask("GET", f"changes/{number}?{options}", user=user)
 
     def votes(self, number: int, label: str = "Verified") -> dict[str, int]:
-        """Return who voted what, as `reader` sees it; 0 is no vote."""
+        """Return who voted what, as `reader` sees it; 0 is not a vote."""
         votes = self.change(number)["labels"].get(label, {}).get("all", ())
         return {str(one["username"]): int(one["value"]) for one in votes if one.get("value")}
 

@@ -175,7 +175,7 @@ def _finite(one: Measurement) -> None:
 
 def _agrees(histogram: Histogram, numbers: dict[str, float], name: str) -> None:
     totals = [numbers[count] for count in ("wakeups", "samples", "loops") if count in numbers]
-    assert all(abs(histogram.total - total) <= 1 for total in totals)  # cyclicdeadline's set-up is no wake-up
+    assert all(abs(histogram.total - total) <= 1 for total in totals)  # cyclicdeadline's set-up is not a wake-up
     filled = [value for value, count in histogram.counts.items() if count]
     if filled and f"{name}.max" in numbers:
         # Xenomai's latency counts its samples by their size, whatever their sign.

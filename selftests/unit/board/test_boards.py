@@ -81,7 +81,7 @@ def test_a_board_may_pin_its_firmware(directory: Path) -> None:
     (directory / "rk.yaml").write_text(GOOD + pins)
     assert boards.board("rk").firmware == {"BL31": r"fwver: v1\.02", "L3 partition": "cfg-cc33"}
     for before, after, message in (
-        (r"'fwver: v1\.02'", "'(v1'", "rk.yaml:11:9: '(v1' is no regular expression: missing )"),
+        (r"'fwver: v1\.02'", "'(v1'", "rk.yaml:11:9: '(v1' is not a regular expression: missing )"),
         ("cfg-cc33", "''", "rk.yaml:12:17: expected text, found an empty one"),
         ("cfg-cc33", "3", "rk.yaml:12:17: expected text, found a whole number"),
         (pins, "firmware: [v1]", "rk.yaml:10:11: expected a mapping, found a list"),
@@ -130,7 +130,7 @@ def test_devices_of_a_virtual_board_are_read(directory: Path) -> None:
     assert (board.qemu.with_devices([]), board.qemu.machine_with([])) == ((), "virt")
     assert board.pcie["edu"].where == "1234:11e8"
     for before, after, message in (
-        ("edu: [", "all: [", ":18:5: 'all' is no name of a device"),
+        ("edu: [", "all: [", ":18:5: 'all' is not a name of a device"),
         ('[-device, "edu,addr=0x9"]', "[]", ":18:10: edu has no arguments"),
         ('[-device, "edu,addr=0x9"]', "edu", ":18:10: expected a list, found text"),
         ("pcie: {edu:", "pcie: {net:", ":19:8: unknown device 'net' (allowed: those of `qemu: devices`, edu)"),
@@ -195,9 +195,9 @@ def test_a_board_s_tunings_disks_and_kinds_of_cpus_are_read(directory: Path) -> 
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("cpus: 2-3", "cpus: two", "'two' is no list of CPUs (allowed: 0, 0-3, 0,2-3)"),
-        ("irq_affinity: 0-1", "irq_affinity: 0-", "'0-' is no list of CPUs"),
-        ("little: 0-1", "little: all", "'all' is no list of CPUs"),
+        ("cpus: 2-3", "cpus: two", "'two' is not a list of CPUs (allowed: 0, 0-3, 0,2-3)"),
+        ("irq_affinity: 0-1", "irq_affinity: 0-", "'0-' is not a list of CPUs"),
+        ("little: 0-1", "little: all", "'all' is not a list of CPUs"),
         ("rt_runtime_us: -1", "rt_runtime_us: -2", "-2 is out of range (allowed: at least -1 and at most 1000000)"),
         ("irq/: 90", "irq/: 100", "100 is out of range (allowed: at least 1 and at most 99)"),
         ("cpu_governor", "cpu_govenor", "unknown key 'cpu_govenor' (allowed: "),
@@ -323,8 +323,8 @@ def test_a_prompt_is_no_regular_expression_by_accident(directory: Path) -> None:
         ("boot: uboot-ramdisk", "boot: pigeon", "unknown way of booting 'pigeon' (allowed: fastboot, grub-ramdisk, "),
         ("bsp: ttyFIQ0", "vendor: ttyFIQ0", "unknown key 'vendor' (allowed: bsp, mainline)"),
         ("bsp: ttyFIQ0", "bsp: 'ttyFIQ0; reset'", "has characters that no device"),
-        ("device_type: rk3568-evb1", "device_type: ../etc", "'../etc' is no name of a device type"),
-        ("login: root", "prompt: '('", "'(' is no regular expression: "),
+        ("device_type: rk3568-evb1", "device_type: ../etc", "'../etc' is not a name of a device type"),
+        ("login: root", "prompt: '('", "'(' is not a regular expression: "),
         ("what: memory, ", "", "missing key 'what'"),
         ("  boot: uboot-ramdisk\n", "", "missing key 'boot'"),
     ],

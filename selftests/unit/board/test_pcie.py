@@ -56,12 +56,22 @@ def test_what_yaml_takes_for_something_else_is_text(text: str, name: str, value:
 @pytest.mark.parametrize(
     ("before", "after", "place", "message"),
     [
-        ("address: 0000:01:00.0", "address: 01:00.0", "1:17", "'01:00.0' is no address of a function (allowed: for ex"),
-        ("address: 0000:01:00.0", "address: 0000:01:00.8", "1:17", "'0000:01:00.8' is no address"),
-        ("address: 0000:01:00.0", "address: 0000:01:20.0", "1:17", "'0000:01:20.0' is no address"),
+        (
+            "address: 0000:01:00.0",
+            "address: 01:00.0",
+            "1:17",
+            "'01:00.0' is not an address of a function (allowed: for ex",
+        ),
+        ("address: 0000:01:00.0", "address: 0000:01:00.8", "1:17", "'0000:01:00.8' is not an address"),
+        ("address: 0000:01:00.0", "address: 0000:01:20.0", "1:17", "'0000:01:20.0' is not an address"),
         ("address: 0000:01:00.0", "address: [1]", "1:17", "expected text, found a list"),
-        ("id: 144d:a808", "id: 144D:A808", "1:35", "'144D:A808' is no vendor:device (allowed: for example 144d:a808)"),
-        ("port: 0000:00:00.0", "port: rc", "1:52", "'rc' is no address of a port"),
+        (
+            "id: 144d:a808",
+            "id: 144D:A808",
+            "1:35",
+            "'144D:A808' is not a vendor:device (allowed: for example 144d:a808)",
+        ),
+        ("port: 0000:00:00.0", "port: rc", "1:52", "'rc' is not an address of a port"),
         ("generation: 3", "generation: 0", "1:78", "0 is out of range (allowed: 1, 2, 3, 4, 5, 6)"),
         ("width: 4", "width: 3", "1:88", "3 is out of range (allowed: 1, 2, 4, 8, 12, 16, 32)"),
         ("mps: 256", "mps: 200", "2:8", "200 is out of range (allowed: 128, 256, 512, 1024, 2048, 4096)"),
@@ -71,8 +81,8 @@ def test_what_yaml_takes_for_something_else_is_text(text: str, name: str, value:
         ("edu: {id: 1234:11e8}", "edu: {width: 4}", "3:6", "edu needs an address (0000:01:00.0), or an id"),
         ("edu: {id: 1234:11e8}", "edu: {id: }", "3:11", "expected text, found nothing"),
         ("edu: {id", "edu: {speed: 3, id", "3:7", "unknown key 'speed' (allowed: address, aer, "),
-        ("edu:", "all:", "3:1", "'all' is no name of a device (allowed: small letters"),
-        ("edu:", "E du:", "3:1", "'E du' is no name of a device"),
+        ("edu:", "all:", "3:1", "'all' is not a name of a device (allowed: small letters"),
+        ("edu:", "E du:", "3:1", "'E du' is not a name of a device"),
         ("edu:", "nvme:", "3:1", "duplicate key 'nvme' (first at line 1)"),
     ],
 )

@@ -160,7 +160,7 @@ def test_a_speed_of_the_kernels(speed: str, expected: int) -> None:
 def test_any_other_speed_is_refused(start: str, rest: str) -> None:
     if (start + rest).strip() in {"8.0 GT/s", "8.0 GT/s PCIe"}:
         return
-    with pytest.raises(ValueError, match="is no speed of a link"):
+    with pytest.raises(ValueError, match="is not a speed of a link"):
         generation(start + rest)
 
 

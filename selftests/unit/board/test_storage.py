@@ -52,16 +52,16 @@ def test_without_a_size_it_is_the_tool_s() -> None:
         ("serial: S6, overwrite: {disk: true, partition: a}, filesystem: ext4", "say what is free to overwrite"),
         ("serial: S6, overwrite: {disk: false}, filesystem: ext4", "not named here"),
         ("serial: S6, overwrite: {disk: true}", "missing key 'filesystem'"),
-        ("serial: S6, overwrite: {partition: a b}, filesystem: ext4", "'a b' is no name of a partition"),
+        ("serial: S6, overwrite: {partition: a b}, filesystem: ext4", "'a b' is not a name of a partition"),
         ("serial: S6, overwrite: {file: /data/x}, filesystem: ext4", "leave out filesystem"),
         *(
-            (f"serial: S6, overwrite: {{file: '{path}'}}", "is no name of a file")
+            (f"serial: S6, overwrite: {{file: '{path}'}}", "is not a name of a file")
             for path in ("x", "/x", "/data/../etc/passwd", "/data/a:b", "/data/$(id)", "/data/", "/dev/nvme0n1:x")
         ),
         (f"{DISK}, filesystem: xfs", "filesystem"),
         (f"{DISK}, engine: io_uring", "io_uring"),
-        (f"{DISK}, size: 10G", "is no size of a test file"),
-        (f"{DISK}, size: 8 MiB", "is no size of a test file"),
+        (f"{DISK}, size: 10G", "is not a size of a test file"),
+        (f"{DISK}, size: 8 MiB", "is not a size of a test file"),
         ("serial: ' S6', overwrite: {disk: true}, filesystem: ext4", "nothing that a disk says"),
         (f"serial: {'9' * 41}a, overwrite: {{disk: true}}, filesystem: ext4", "nothing that a disk says"),
         (f"{DISK}, partition: a", "unknown key 'partition'"),

@@ -47,11 +47,11 @@ def test_a_tuning_is_read(path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "place", "message"),
     [
-        ("2-3", "two", "4:9", "'two' is no list of CPUs (allowed: 0, 0-3, 0,2-3)"),
-        ("0,4-5", "4-", "5:17", "'4-' is no list of CPUs"),
-        ("0,4-5", "5-4", "5:17", "'5-4' is no list of CPUs"),
-        ("0,4-5", "0-99999", "5:17", "'0-99999' is no list of CPUs"),
-        ("0,4-5", "\u0663", "5:17", "'\u0663' is no list of CPUs"),
+        ("2-3", "two", "4:9", "'two' is not a list of CPUs (allowed: 0, 0-3, 0,2-3)"),
+        ("0,4-5", "4-", "5:17", "'4-' is not a list of CPUs"),
+        ("0,4-5", "5-4", "5:17", "'5-4' is not a list of CPUs"),
+        ("0,4-5", "0-99999", "5:17", "'0-99999' is not a list of CPUs"),
+        ("0,4-5", "\u0663", "5:17", "'\u0663' is not a list of CPUs"),
         ("-1", "1000001", "8:18", "1000001 is out of range (allowed: at least -1 and at most 1000000)"),
         ("60", "100", "9:24", "100 is out of range (allowed: at least 1 and at most 99)"),
         ("virt-arm64-isolation", "none-such", "10:10", "unknown build 'none-such' (allowed: "),

@@ -54,7 +54,7 @@ def test_every_shipped_file_is_right(lab: Path, capsys: pytest.CaptureFixture[st
 
 def test_a_sites_own_files_are_checked(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (lab / "boards" / "mine.yaml").write_text(BOARD)
-    (lab / "boards" / "some.lock.yaml").write_text("is no board")
+    (lab / "boards" / "some.lock.yaml").write_text("is not a board")
     (lab / "thresholds.yaml").write_text("mine: {}\n")
     code, lines = said(capsys)
     assert code == 0
@@ -101,7 +101,7 @@ TYPE = "lava-jobs/device-types/mine.jinja2"
         (("a/b.dtb", "a/b.dts"), "boards/b.yaml", "12:20", "'a/b.dts' is not a device tree"),
         (("a/b.dtb", "../b.dtb"), "boards/b.yaml", "12:20", "'../b.dtb' is not a device tree"),
         (("a/b.dtb", "a/b.dtb"), "boards/b.yaml", "12:9", "{builds} builds no device tree"),
-        (("dtbs: {m", 'prompt: "(#"\n  dtbs: {m'), "boards/b.yaml", "12:11", "'(#' is no regular expression"),
+        (("dtbs: {m", 'prompt: "(#"\n  dtbs: {m'), "boards/b.yaml", "12:11", "'(#' is not a regular expression"),
         (("{% block a %}{% endblock %}", "{% block a %}"), TYPE, "2:1", "block is not closed (endblock is missing)"),
         (("base-uboot", "base-rtgate-none"), TYPE, "1:1", "unknown base 'base-rtgate-none.jinja2' (allowed: "),
     ],
@@ -287,7 +287,7 @@ _DANGLING = [
     ),
     ("kernel-configs/patches/demo-slow-wakeup/series", "0001-", "0002-", "no such patch: '0002-"),
     ("kernel-configs/fragments/loads.config", "CONFIG_", "CONFG_", "not understood: 'CONFG_"),
-    ("kernel-configs/sources.lock.yaml", 'sha256: "585', 'sha256: "x85', "is no sha256 (expected: "),
+    ("kernel-configs/sources.lock.yaml", 'sha256: "585', 'sha256: "x85', "is not a sha256 (expected: "),
     ("target/rootfs/full.yaml", "extends: core", "extends: cor", "unknown image 'cor' (allowed: core, full)"),
     ("thresholds.yaml", "virt-arm64:", "virt-arm46:", "unknown board 'virt-arm46' (allowed: "),
     ("thresholds.yaml", "preempt_rt:", "preempt-rt:", "unknown flavour 'preempt-rt' (allowed: "),

@@ -387,7 +387,7 @@ PAIRS = ("--procedure", "screened", "--kernel", "kernel", "--baseline", "kernel"
         (("--seeds", "4-1"), "'4-1' names no seeds"),
         (("--thresholds", "none.yaml"), "none.yaml: no such file"),
         (("--kernel", "kernel", "--console", "telepathy:"), "telepathy"),
-        (("--kernel", "kernel", "-o", "limits.yaml"), "is no directory: name another one with -o"),
+        (("--kernel", "kernel", "-o", "limits.yaml"), "is not a directory: name another one with -o"),
         ((*PAIRS, *HISTORY), "a --console on a clock"),
         ((*PAIRS, *HISTORY, "--console", "virtual"), "a --console on a clock"),
         ((*PAIRS, *HISTORY, "--console", "host", "--boots", "3"), "no --boots"),

@@ -66,7 +66,7 @@ def test_one_boot_repeats_nothing(times: str, capsys: pytest.CaptureFixture[str]
 def test_only_virtual_time_repeats_itself(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(repeat, "make_arms", arms(arm(FakeTarget(), time="host")))
     assert main.main([*COMMON]) == 2
-    assert "is no virtual board: only virtual time repeats itself" in capsys.readouterr().err
+    assert "is not a virtual board: only virtual time repeats itself" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

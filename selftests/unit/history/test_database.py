@@ -50,15 +50,15 @@ def test_a_wrong_url_says_what_is_allowed(url: str, reason: str) -> None:
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     text, other = tmp_path / "notes.txt", tmp_path / "other.db"
-    text.write_text("this is no database, " * 100)
-    with pytest.raises(ConfigError, match=r"notes\.txt is no history"):
+    text.write_text("this is not a database, " * 100)
+    with pytest.raises(ConfigError, match=r"notes\.txt is not a history"):
         History.open(f"sqlite:///{text}")
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE songs (title TEXT)")
     connection.close()
     with pytest.raises(ConfigError, match=r"something else .tables: songs"):
         History.open(f"sqlite:///{other}")
-    assert text.read_text().startswith("this is no database")
+    assert text.read_text().startswith("this is not a database")
 
 
 def test_a_newer_schema_is_refused(url: str) -> None:

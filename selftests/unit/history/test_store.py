@@ -87,7 +87,7 @@ def test_a_boot_that_did_not_measure_or_that_faulted_is_not_good(history: Histor
 
 @pytest.mark.parametrize("run", ["", "two words", "x" * 121, "a\nb"])
 def test_a_run_needs_a_name(history: History, run: str) -> None:
-    with pytest.raises(ConfigError, match="is no name for a run"):
+    with pytest.raises(ConfigError, match="is not a name for a run"):
         add(history, [record(1)], origin(run))
 
 

@@ -92,7 +92,7 @@ def test_no_package(tarball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     ("line", "complaint"),
-    [("sha256: abc", "is no sha256"), ("package: ../x", "is no package"), ("version: a/b", "is no version")],
+    [("sha256: abc", "is not a sha256"), ("package: ../x", "is not a package"), ("version: a/b", "is not a version")],
 )
 def test_lock_file_is_checked(pin: Path, line: str, complaint: str) -> None:
     name = line.partition(":")[0]

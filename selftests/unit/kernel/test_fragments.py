@@ -58,7 +58,7 @@ def test_later_fragments_win() -> None:
         ("#: kernel >= 6.13\nCONFIG_A=y\n", "x.config:1:1", "without '#: end'"),
         ("#: end\n", "x.config:1:1", "without '#: kernel'"),
         ("#: kernel < 6.1\n#: kernel < 6.2\n#: end\n", "x.config:2:1", "inside another"),
-        ("#: kernel <= 6.1\n#: end\n", "x.config:1:11", "no condition"),
+        ("#: kernel <= 6.1\n#: end\n", "x.config:1:11", "not a condition"),
         ("#: since 6.1\n#: end\n", "x.config:1:1", "unknown directive"),
     ],
 )

@@ -40,7 +40,7 @@ def test_git_tree_with_changes(fake_tree: Path, git: Git) -> None:
     found = [identity.of_git(fake_tree, "6.12.7")]
     (fake_tree / "init/main.c").write_text("int changed;\n")
     found.append(identity.of_git(fake_tree, "6.12.7"))
-    git("add", "--all")  # the index is no part of the state
+    git("add", "--all")  # the index is not a part of the state
     assert identity.of_git(fake_tree, "6.12.7") == found[1]
     (fake_tree / "new.c").write_text("int new;\n")
     found.append(identity.of_git(fake_tree, "6.12.7"))

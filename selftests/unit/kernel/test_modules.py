@@ -91,7 +91,7 @@ def test_modules_are_replaced_and_other_things_left_alone(
     (output / "modules.json").unlink()
     with pytest.raises(ConfigError, match="neither empty nor modules of rtgate's"):
         _build(describe, tree, sources, output)
-    with pytest.raises(ConfigError, match="is no directory"):
+    with pytest.raises(ConfigError, match="is not a directory"):
         _build(describe, tree, sources, sources / "Kbuild")
 
 

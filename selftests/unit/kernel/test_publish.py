@@ -19,7 +19,7 @@ def test_other_peoples_directories_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(ConfigError, match="left alone"):
         check_output(tmp_path)
-    with pytest.raises(ConfigError, match="is no directory"):
+    with pytest.raises(ConfigError, match="is not a directory"):
         check_output(tmp_path / "thesis.tex")
 
 

@@ -47,10 +47,10 @@ def test_range(text: str, version: str, *, inside: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("6.13", "no condition"),
-        ("<= 6.13", "no condition"),
-        (">= 6.13 or < 6.1", "no condition"),
-        (">= 6.13 and", "no condition"),
+        ("6.13", "not a condition"),
+        ("<= 6.13", "not a condition"),
+        (">= 6.13 or < 6.1", "not a condition"),
+        (">= 6.13 and", "not a condition"),
         (">= six", "not a kernel version"),
         (">= 6.13 and < 6.13", "no version is in"),
         ("< 0.0", "no version is in"),
@@ -71,7 +71,7 @@ def test_below_and_from_a_bound_divide_all_versions(version: KernelVersion, boun
 def test_and_means_both(version: KernelVersion, low: KernelVersion, high: KernelVersion) -> None:
     both = f">= {low} and < {high}"
     if low >= high:
-        with pytest.raises(ValueError, match="no version"):
+        with pytest.raises(ValueError, match="no version is in"):
             VersionRange.parse(both)
         return
     assert (version in VersionRange.parse(both)) == (low <= version < high)

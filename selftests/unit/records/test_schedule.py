@@ -36,7 +36,7 @@ def test_nonsense_is_refused(text: str) -> None:
 
 def test_who_judges_later_knows_every_look(tmp_path: Path) -> None:
     place = Place(records=tmp_path, **PLACE)
-    for _ in range(2):  # planning twice is no further look
+    for _ in range(2):  # planning twice is not a further look
         planned.plan(place, (1, 2, 3), virtual=False, steps=RELEASE.steps)
     assert planned.read(place).schedule == Schedule(steps=RELEASE.steps, taken=(3,))
     for _ in range(2):

@@ -60,7 +60,7 @@ def test_a_health_that_was_not_read_is_no_health(missing: str) -> None:
         ({**GOOD, "percent_used": 300}, "cannot be"),
         ({**GOOD, "temperature": "warm"}, "not a whole number"),
         ({}, "media errors are None"),
-        ([], "is no object"),
+        ([], "is not an object"),
     ],
 )
 def test_what_a_disk_cannot_say_is_told(after: object, message: str) -> None:

@@ -103,5 +103,5 @@ def test_what_cannot_be_is_no_measurement() -> None:
         histogram({1: -1})
     with pytest.raises(ValueError, match="fewer than no samples"):
         histogram({1: 1}, overflow=-1)
-    with pytest.raises(ValueError, match=r"latency\.max is nan, which is no number"):
+    with pytest.raises(ValueError, match=r"latency\.max is nan, which is not a number"):
         Measurement(name="latency.max", better=Better.LOWER, quantity=Quantity(float("nan"), Unit.US))

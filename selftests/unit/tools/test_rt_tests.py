@@ -118,9 +118,9 @@ def test_an_average_of_no_samples_is_no_number(word: str) -> None:
         ('{"avg": nanny}', "stub's JSON is damaged: "),
         ("[" * 100_000, "stub's JSON is damaged: "),
         ('{"x": 1' + 5000 * "0" + "}", "stub's JSON is damaged: "),
-        ("[1]", "stub's JSON is no object"),
-        ("null", "stub's JSON is no object"),
-        ('"text"', "stub's JSON is no object"),
+        ("[1]", "stub's JSON is not an object"),
+        ("null", "stub's JSON is not an object"),
+        ('"text"', "stub's JSON is not an object"),
     ],
 )
 def test_what_is_no_document_is_refused(text: str, reason: str) -> None:

@@ -284,7 +284,11 @@ def test_threads_that_are_bound_to_a_cpu_each_and_are_on_one() -> None:
     ("processors", "threads", "time"),
     [
         (3, _on(0, 1, 2), "virtual"),
-        (3, (*_on(5, 6, 7), replace(_thread("middle", 0, 0), processor=5)), "real"),  # the main thread is no other's
+        (
+            3,
+            (*_on(5, 6, 7), replace(_thread("middle", 0, 0), processor=5)),
+            "real",
+        ),  # the main thread is no other's
         (2, _on(0, 1, 0), "real"),  # more threads than CPUs
         (0, _on(0, 0, 0), "virtual"),  # free to move
         (3, (*_on(0, 0), *_later(1)), "real"),  # not all were seen

@@ -222,7 +222,7 @@ def test_hardware_needs_a_console(lab: Lab, desk: str, monkeypatch: pytest.Monke
         ConfigError, match="say where its console is, for example --console serial:/dev/ttyUSB0:1500000"
     ):
         make_arms(_request({}, board=desk))
-    with pytest.raises(ConfigError, match="desk is no virtual board, --console host starts QEMU"):
+    with pytest.raises(ConfigError, match="desk is not a virtual board, --console host starts QEMU"):
         make_arms(_request({}, board=desk, console="host"))
     (arm,), _ = make_arms(_request({}, board=desk, console="tcp:localhost:1"))
     assert (arm.time, arm.attached, arm.board.cpus) == ("real", True, 4)

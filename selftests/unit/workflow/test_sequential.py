@@ -235,7 +235,7 @@ def test_of_two_boards_the_one_with_the_open_case_gets_more_seeds(
         return True
 
     monkeypatch.setattr(Suites, "measure", measure)
-    # What failed on one board is no answer for the other.
+    # What failed on one board is not an answer for the other.
     said = [
         replace(_said(signal, Status.DONE, Kind.INCONCLUSIVE), board="another"),
         _said(signal, Status.FAIL, Kind.LIMIT),

@@ -131,7 +131,7 @@ def test_a_waiver_that_nothing_needs_any_more_is_said(waivers: tuple[Waiver, ...
         ("  owner: A. Person <a@example.org>\n", "", "missing key 'owner'"),
         ("2027-03-31", "in spring", "9:12: 'in spring' is not a date"),
         ("120 virtual us", "much", "5:12: 'much' is not a number with a unit"),
-        (">= 6.12 and < 6.19", "new", "is no condition"),
+        (">= 6.12 and < 6.19", "new", "is not a condition"),
         ("virt-arm64", "nobody", "1:10: unknown value 'nobody'"),
         ("latency/cyclictest:idle", "latency/nothing:idle", "unknown tool 'nothing'"),
         ("latency.max", "latency.most", "3:16: unknown value 'latency.most'"),

@@ -261,7 +261,7 @@ def _pattern(value: Value) -> str:
     try:
         re.compile(value.text())
     except re.error as error:
-        value.fail(f"{value.text()!r} is no regular expression: {error}")
+        value.fail(f"{value.text()!r} is not a regular expression: {error}")
     return value.text()
 
 
@@ -376,7 +376,7 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
 
 def _device_type(value: Value) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", value.text()):
-        value.fail(f"{value.text()!r} is no name of a device type (allowed: letters, digits, '-', '_', '.')")
+        value.fail(f"{value.text()!r} is not a name of a device type (allowed: letters, digits, '-', '_', '.')")
     return value.text()
 
 

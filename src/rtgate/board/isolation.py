@@ -43,7 +43,7 @@ def of(around: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
 
 
 def listed(text: str, there: int) -> frozenset[int] | None:
-    """Return the CPUs of a list as the kernel's arguments have it, on a board with so many; None if it is no list.
+    """Return the CPUs of a list as the kernel's arguments have it, on a board with so many; None if it is not a list.
 
     `0,2-3`, `all`, `N` for the last one, and `0-7:2/4` for the first 2 of each 4.
     """

@@ -72,7 +72,9 @@ def check_name(key: Value) -> None:
     """Check what a device or function is called. Raises ConfigError."""
     name = key.written()
     if not _NAME.fullmatch(name) or name == ALL:
-        key.fail(f"{name!r} is no name of a device (allowed: small letters, digits, '-', '_'; {ALL!r} means every one)")
+        key.fail(
+            f"{name!r} is not a name of a device (allowed: small letters, digits, '-', '_'; {ALL!r} means every one)"
+        )
 
 
 def chosen(functions: Mapping[str, Function], devices: Collection[str]) -> dict[str, Function]:
@@ -89,9 +91,11 @@ def _function(name: str, value: Value) -> Function:
         data["aer"].fail(f"{name} has no port whose counters could be read (add one: port: 0000:00:00.0)")
     return Function(
         name=name,
-        address=_matching(data.get("address"), _ADDRESS, "address of a function (allowed: for example 0000:01:00.0)"),
-        id=_matching(data.get("id"), _ID, "vendor:device (allowed: for example 144d:a808)"),
-        port=_matching(data.get("port"), _ADDRESS, "address of a port (allowed: for example 0000:00:00.0)"),
+        address=_matching(
+            data.get("address"), _ADDRESS, "an address of a function (allowed: as 0000:01:00.0)"
+        ),
+        id=_matching(data.get("id"), _ID, "a vendor:device (allowed: for example 144d:a808)"),
+        port=_matching(data.get("port"), _ADDRESS, "an address of a port (allowed: as 0000:00:00.0)"),
         generation=_one_of(data.get("generation"), range(1, _GENERATIONS + 1)),
         width=_one_of(data.get("width"), _WIDTHS),
         mps=_one_of(data.get("mps"), _SIZES),
@@ -105,7 +109,7 @@ def _matching(value: Value | None, pattern: re.Pattern[str], what: str) -> str:
     if value is None:
         return ""
     if not pattern.fullmatch(value.written()):
-        value.fail(f"{value.written()!r} is no {what}")
+        value.fail(f"{value.written()!r} is not {what}")
     return value.written()
 
 

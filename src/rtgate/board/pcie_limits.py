@@ -104,7 +104,7 @@ def generation(speed: str) -> int:
     for number, (gigatransfers, _) in _SPEEDS.items():
         if match is not None and float(match[1]) == gigatransfers:
             return number
-    raise ValueError(f"{speed!r:.60} is no speed of a link of generation 1 to {GENERATIONS[-1]}")
+    raise ValueError(f"{speed!r:.60} is not a speed of a link of generation 1 to {GENERATIONS[-1]}")
 
 
 def share(measured: Quantity, link: Link) -> float:
@@ -114,7 +114,7 @@ def share(measured: Quantity, link: Link) -> float:
 
     Raises:
         ParseError: the rate is more than any packet overhead permits: the measurement is wrong, not the link fast.
-        ValueError: it is no rate, or one of a virtual-time board, whose links have none.
+        ValueError: it is not a rate, or one of a virtual-time board, whose links have none.
     """
     rate = measured.to(Unit.MB_S).value
     if rate > link.ceiling.value:

@@ -101,7 +101,7 @@ def _overwrite(value: Value) -> tuple[Overwrite, str]:
         return kind, ""
     pattern, example = _NAMES[kind]
     if not re.fullmatch(pattern, given.text()):
-        given.fail(f"{given.text()!r} is no name of a {kind.value} (allowed: {example})")
+        given.fail(f"{given.text()!r} is not a name of a {kind.value} (allowed: {example})")
     return kind, given.text()
 
 
@@ -124,5 +124,5 @@ def _size(value: Value) -> int:
     match = re.fullmatch(r"([1-9][0-9]{0,6}) (MiB|GiB)", value.text())
     size = int(match[1]) * (1024 if match[2] == "GiB" else 1) if match else 0
     if not 16 <= size <= 1 << 20:
-        value.fail(f"{value.text()!r} is no size of a test file (allowed: 16 MiB to 1024 GiB)")
+        value.fail(f"{value.text()!r} is not a size of a test file (allowed: 16 MiB to 1024 GiB)")
     return size

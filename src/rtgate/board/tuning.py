@@ -121,7 +121,7 @@ def cpu_list(value: Value) -> str:
     """Read a list of CPUs. Raises ConfigError."""
     text = value.word()
     if not is_cpu_list(text):
-        value.fail(f"{text!r} is no list of CPUs (allowed: 0, 0-3, 0,2-3)")
+        value.fail(f"{text!r} is not a list of CPUs (allowed: 0, 0-3, 0,2-3)")
     return text
 
 

@@ -277,13 +277,13 @@ def _share(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 0.5:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share of false alarms (allowed: 1%, 0.01; less than 50%)")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share of false alarms (allowed: 1%, 0.01; less than 50%)")
     return value
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of boots (allowed: 1 to 1000)")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of boots (allowed: 1 to 1000)")
     return int(text)
 
 
@@ -293,5 +293,5 @@ def _margin(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 1 <= value <= 10:
-        raise argparse.ArgumentTypeError(f"{text!r} is no margin (allowed: 1 to 10)")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a margin (allowed: 1 to 10)")
     return value

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     board = boards.board(arguments.board)
     if board.qemu is None:
-        raise ConfigError(f"{board.name} is no virtual board")
+        raise ConfigError(f"{board.name} is not a virtual board")
     directory = arguments.kernel or Path("build") / board.build
     if not directory.is_dir():
         raise ConfigError(

@@ -31,7 +31,7 @@ def share(text: str) -> float:
     except ValueError:
         value = math.nan
     if not (text.endswith("%") and 0 < value < 1):
-        raise argparse.ArgumentTypeError(f"{text!r} is no share between 0% and 100%, such as 3%")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share between 0% and 100%, such as 3%")
     return value
 
 

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     request = ArmRequest(board=arguments.board, kernels={"candidate": arguments.kernel}, profile=arguments.profile)
     (arm,), stop = make_arms(request)
     if arm.time != TimeBase.VIRTUAL:
-        raise ConfigError(f"{arguments.board} is no virtual board: only virtual time repeats itself")
+        raise ConfigError(f"{arguments.board} is not a virtual board: only virtual time repeats itself")
     case = Case(suite="latency", tool=Cyclictest(), load=arguments.load)
     asked = [seed for seed in seeds(arguments.seed) for _ in range(arguments.times)]
     pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)

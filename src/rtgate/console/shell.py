@@ -190,7 +190,7 @@ class Shell:
     def find(self, deadline: Deadline, *, gently: bool = False) -> None:
         """Find a shell: press return and ask until it answers.
 
-        A prompt that comes again and again without an answer is no hang: what is typed gets lost. Then it is asked
+        A prompt that comes again and again without an answer is not a hang: what is typed gets lost. Then it is asked
         longer. Some questions wait longer than others, and a late answer to any of them counts: Ctrl-C throws away what
         a slow shell has not read yet, so always asking faster than it answers would never end.
 
@@ -228,7 +228,7 @@ class Shell:
     def plain(self, deadline: Deadline) -> None:
         r"""Start a shell without prompt, echo and line editing. Raises as `find`.
 
-        Its standard error is no terminal, so POSIX has it not be interactive. Of the characters that a terminal acts
+        Its standard error is not a terminal, so POSIX has it not be interactive. Of the characters that a terminal acts
         on only Ctrl-C is left: noise must not stop the output or end a plan, and a changed bit makes Ctrl-\ of `\`.
         """
         quiet = b"stty -echo -ixon quit undef susp undef 2>/dev/null || stty -echo 2>/dev/null"

@@ -159,4 +159,4 @@ def _words(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError as error:
-        raise ConfigError(f"the console's command {command!r} is no command line: {error}") from error
+        raise ConfigError(f"the console's command {command!r} is not a command line: {error}") from error

@@ -66,13 +66,13 @@ class Replay:
         """Boot once and return the record and the trace.
 
         Raises:
-            ConfigError: the arm is no virtual-time board.
+            ConfigError: the arm is not a virtual-time board.
             InfrastructureError: this machine cannot trace.
             ParseError: it did not measure, or not what was expected: the trace is of another boot.
         """
         target = self.arm.target
         if not isinstance(target, VirtualBoard) or self.instruction_ns != 8:
-            raise ConfigError(f"{self.arm.board.name} is no virtual-time board with 8 ns per instruction")
+            raise ConfigError(f"{self.arm.board.name} is not a virtual-time board with 8 ns per instruction")
         with tempfile.TemporaryDirectory(prefix="rtgate-trace-") as name:
             directory = Path(name)
             (directory / "order").write_text(order.text(), encoding="utf-8")

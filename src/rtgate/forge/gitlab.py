@@ -15,7 +15,7 @@ variable                              in a detached pipeline     in merged resul
 `CI_MERGE_REQUEST_PROJECT_ID`         where the request is       the same
 ====================================  =========================  ======================================================
 
-With the merge methods that rebase, the head of a merge train is no merge commit, and its first parent may be another
+With the merge methods that rebase, the head of a merge train is not a merge commit, and its first parent may be another
 commit of the same merge request: `CI_MERGE_REQUEST_TARGET_BRANCH_SHA` is the base, not the first parent.
 
 The note needs a token of its own. `CI_JOB_TOKEN` may only read notes (page `ci/jobs/ci_job_token`, "Job token access").

@@ -210,7 +210,7 @@ def _version(connection: Connection) -> int:
 def _explained(error: DBAPIError, name: str) -> ConfigError | InfrastructureError:
     reason = " ".join(str(error.orig).split()) or type(error.orig).__name__
     if "not a database" in reason or "malformed" in reason:
-        return ConfigError(f"{name} is no history: {reason}")
+        return ConfigError(f"{name} is not a history: {reason}")
     if "locked" in reason:
         return InfrastructureError(f"the history {name} was busy for more than {_BUSY_S:g} s: {reason}")
     return InfrastructureError(f"the history {name} cannot be used: {reason}")

@@ -154,7 +154,7 @@ def _known(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _whole(environment: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(environment, dict):
-        raise TypeError("the environment is no mapping")
+        raise TypeError("the environment is not a mapping")
     return environment
 
 

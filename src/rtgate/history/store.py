@@ -61,7 +61,9 @@ def store(url: str, records: Iterable[Record], origin: Origin) -> Stored:
 def add(history: History, records: Iterable[Record], origin: Origin) -> Stored:
     """Add records to an open history. Raises as `store`."""
     if not _RUN.fullmatch(origin.run):
-        raise ConfigError(f"{origin.run!r} is no name for a run (allowed: letters, digits, . : + / @ _ -, at most 120)")
+        raise ConfigError(
+            f"{origin.run!r} is not a name for a run (allowed: letters, digits, . : + / @ _ -, at most 120)"
+        )
     found = Stored()
     for batch in _batches(records):
         rows = {row["key"]: row for row in (_row(record, origin) for record in batch)}

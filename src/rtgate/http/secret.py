@@ -71,7 +71,7 @@ def take_token(variables: MutableMapping[str, str], name: str, file: str, *, pri
         private: refuse a file that others may read.
 
     Raises:
-        ConfigError: it is no token, or the file is missing.
+        ConfigError: it is not a token, or the file is missing.
     """
     secret, path = variables.pop(name, ""), variables.pop(file, "")
     if secret:

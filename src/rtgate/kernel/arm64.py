@@ -56,7 +56,7 @@ def breaks(word: int) -> bool:
 
 
 def direct_branch(word: int) -> int | None:
-    """Return the distance in instructions of a direct branch that is no call; None if it is none."""
+    """Return the distance in instructions of a direct branch that is not a call; None if it is none."""
     if word >> 26 == 0x05:  # b
         return signed(word, 26)
     if word >> 24 == 0x54 or word >> 24 & 0x7E == 0x34:  # b.cond; cbz, cbnz

@@ -51,7 +51,7 @@ def load_pin(path: Path) -> Pin:
     top = strict_yaml.load(path).mapping(("package", "version", "tarball", "sha256"))
     for name, pattern in (("package", r"[a-z0-9][a-z0-9.+-]+"), ("version", r"[\w.+~:-]+"), ("sha256", "[0-9a-f]{64}")):
         if not re.fullmatch(pattern, top[name].text()):
-            top[name].fail(f"{top[name].text()!r} is no {name} (expected: {pattern})")
+            top[name].fail(f"{top[name].text()!r} is not a {name} (expected: {pattern})")
     return Pin(top["package"].text(), top["version"].text(), top["tarball"].text(), top["sha256"].text())
 
 

@@ -76,7 +76,7 @@ def _check(sources: Path, output: Path) -> None:
         if any(output.iterdir()) and not (output / "modules.json").is_file():
             raise ConfigError(f"{output} is neither empty nor modules of rtgate's: it is left alone; choose another -o")
     elif output.exists():
-        raise ConfigError(f"{output} is no directory")
+        raise ConfigError(f"{output} is not a directory")
 
 
 def _build(work: Work, sources: Path, output: Path) -> tuple[Module, ...]:
@@ -108,7 +108,7 @@ def _check_kernel(path: Path, release: str) -> None:
 def information(path: Path) -> dict[str, str]:
     """Return what a module says of itself, the `NAME=VALUE` of its section `.modinfo` (include/linux/moduleparam.h).
 
-    Of a name that is there several times, as `parm`, the first. A file that is no module says nothing.
+    Of a name that is there several times, as `parm`, the first. A file that is not a module says nothing.
     """
     try:
         entries = _section(path.read_bytes(), b".modinfo").split(b"\0")

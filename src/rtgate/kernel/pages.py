@@ -24,7 +24,7 @@ from rtgate.kernel.arm64 import (
 )
 
 _CALL_CLOBBERED = (*range(19), 30)  # the procedure call standard, AAPCS64, 6.1.1
-_BRANCHES = {0x05, 0x0D, 0x15}  # bits 30 to 26 of b, cbz and tbz, and of b.cond, br and ret: the rest is no branch
+_BRANCHES = {0x05, 0x0D, 0x15}  # bits 30 to 26 of b, cbz and tbz, and of b.cond, br and ret: the rest is not a branch
 
 
 class Held(NamedTuple):

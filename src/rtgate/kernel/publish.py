@@ -55,7 +55,7 @@ def check_output(output: Path) -> None:
         if not (output / "build.json").is_file() and any(output.iterdir()):
             raise ConfigError(f"{output} is neither empty nor a build of rtgate's: it is left alone; choose another -o")
     elif output.exists():
-        raise ConfigError(f"{output} is no directory")
+        raise ConfigError(f"{output} is not a directory")
 
 
 def is_complete(work: Work) -> bool:

@@ -47,13 +47,15 @@ class VersionRange:
         """Read `>= 6.13` or `>= 6.1 and < 6.13`.
 
         Raises:
-            ValueError: it is no range, or one that no version is in.
+            ValueError: it is not a range, or one that no version is in.
         """
         conditions = []
         for part in text.split(" and "):
             match = _CONDITION.fullmatch(part.strip())
             if match is None:
-                raise ValueError(f"{part.strip()!r} is no condition (allowed: >= VERSION, < VERSION, joined by 'and')")
+                raise ValueError(
+                    f"{part.strip()!r} is not a condition (allowed: >= VERSION, < VERSION, joined by 'and')"
+                )
             conditions.append((match["operator"], KernelVersion.parse(match["version"])))
         found = cls(tuple(conditions))
         lowest = max((version for name, version in conditions if name == ">="), default=KernelVersion(0, 0))

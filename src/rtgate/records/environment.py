@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from rtgate.board.boot import TimeBase
 
 # Kernel, configuration and flavour are what a comparison compares; the rest must be equal.
-# What CPUs run at in one moment is no setting, and never quite the same.
+# What CPUs run at in one moment is not a setting, and never quite the same.
 COMPARED = frozenset(
     {
         *("kernel_release", "kernel_version", "build_id", "config_sha256", "flavour"),

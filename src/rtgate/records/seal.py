@@ -127,7 +127,7 @@ def _difference(before: Mapping[str, str], now: Mapping[str, str]) -> Difference
 
 
 def _digests(directory: Path, records: Path) -> dict[str, str]:
-    """Return the digest of every file; what is no regular file has none that anything could equal."""
+    """Return the digest of every file; what is not a regular file has none that anything could equal."""
     found: dict[str, str] = {}
     for path in sorted(records.rglob("*")):
         name = path.relative_to(directory).as_posix()

@@ -28,7 +28,7 @@ class About:
     Attributes:
         kernels: arms and their kernels, where there is no merge request whose commits would say it.
         name, title, target: as `forge.merge_request.MergeRequest` has them.
-        base, candidate: the commits that were compared, in full; empty for a run that is no review.
+        base, candidate: the commits that were compared, in full; empty for a run that is not a review.
         subject: the first line of the last commit.
         obstacle: why nothing was reviewed, and who must act, in lines that may hold anything.
         edits: files of the policy that the merge request changes, and that did not count.
@@ -95,7 +95,7 @@ def note(about: About, records: Sequence[Record], verdicts: Sequence[Verdict], c
 
 
 def summary(records: Sequence[Record], verdicts: Sequence[Verdict], code: int) -> Note:
-    """Return the note of a run that is no review."""
+    """Return the note of a run that is not a review."""
     return note(About(kernels=tuple(table.kernels(records).items())), records, verdicts, code)
 
 

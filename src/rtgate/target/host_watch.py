@@ -25,7 +25,7 @@ class HostWatch:
     """Looks once a second, from a thread of its own, while it is entered.
 
     Args:
-        pid: of the QEMU that runs the board; None for a board that is no process of this host.
+        pid: of the QEMU that runs the board; None for a board that is not a process of this host.
     """
 
     def __init__(self, pid: int | None) -> None:

@@ -68,7 +68,7 @@ def _errors(found: Document) -> int:
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 40:
         return int(value)
     if type(value) is not int or not 0 <= value < 1 << 128:
-        raise ParseError(f"the disk's media errors are {value!r:.60}, which is no number")
+        raise ParseError(f"the disk's media errors are {value!r:.60}, which is not a number")
     return value
 
 

@@ -112,7 +112,7 @@ class Measurement:
         if (self.quantity is None) == (self.histogram is None):
             raise ValueError(f"measurement {self.name} needs either a number or a histogram")
         if self.quantity is not None and not math.isfinite(self.quantity.value):
-            raise ValueError(f"measurement {self.name} is {self.quantity.value}, which is no number")
+            raise ValueError(f"measurement {self.name} is {self.quantity.value}, which is not a number")
 
     @property
     def unit(self) -> Unit:

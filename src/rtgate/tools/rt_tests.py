@@ -55,7 +55,7 @@ def document(tool: str, text: str) -> Document:
     except (ValueError, RecursionError) as error:  # ValueError: no JSON, or a number of thousands of digits
         raise ParseError(f"{tool}'s JSON is damaged: {error}") from error
     if not isinstance(found, dict):
-        raise ParseError(f"{tool}'s JSON is no object")
+        raise ParseError(f"{tool}'s JSON is not an object")
     return Document(tool, found)
 
 

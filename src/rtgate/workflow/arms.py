@@ -82,12 +82,12 @@ def _consistent(board: Board, console: str, request: ArmRequest) -> None:
     kernels = request.kernels
     if not console:
         raise ConfigError(
-            f"{board.name} is no virtual board: say where its console is, for example --console serial:/dev/ttyUSB0:"
+            f"{board.name} is not a virtual board: say where its console is, for example --console serial:/dev/ttyUSB0:"
             f"{board.console.baud} (or tcp:HOST:PORT, command:CMD, lava)"
         )
     ours = console in {"virtual", "host"}
     if ours and not board.virtual:
-        raise ConfigError(f"{board.name} is no virtual board, --console {console} starts QEMU")
+        raise ConfigError(f"{board.name} is not a virtual board, --console {console} starts QEMU")
     if ours and not kernels:
         raise ConfigError("a virtual board needs a kernel: --kernel DIR (a directory made by `rtgate build`)")
     if ours and request.power_cycle:

@@ -117,7 +117,7 @@ def judge_run(request: JudgingRequest) -> Judging:
     """Judge a run by limits and compare its kernels.
 
     Raises:
-        ConfigError: limits, records or planned.json cannot be read, or the history is no database.
+        ConfigError: limits, records or planned.json cannot be read, or the history is not a database.
     """
     judging = judge_cases(request)
     judging.compare()

@@ -28,7 +28,7 @@ _OURS = frozenset(
 def check_ours(output: Path) -> None:
     """Refuse a report directory that is somebody else's."""
     if output.exists() and not output.is_dir():
-        raise ConfigError(f"{output} is no directory: name another one with -o")
+        raise ConfigError(f"{output} is not a directory: name another one with -o")
     if output.is_dir():
         others = sorted(
             path.name for path in output.iterdir() if path.name not in _OURS and not path.name.startswith(".")

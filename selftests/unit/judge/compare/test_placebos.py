@@ -97,7 +97,7 @@ def test_what_the_site_has_learnt_comes_first_and_hides_nothing_else(tmp_path: P
         ("move: 0.001", "move: -1", "11:31", "out of range"),
         ("spike: 1.2", "spike: 0.9", "11:45", "out of range"),
         ("spike: 1.2", "spikes: 1.2", "11:38", "unknown key"),
-        ('linux: "6.12"', 'linux: "six"', "7:16", "is no version"),
+        ('linux: "6.12"', 'linux: "six"', "7:16", "is not a version"),
         ("spike: 1.2", "spike: 1.2, move_by: -1", "11:59", "out of range"),
         ("kernels: 2", "kernels: -1", "8:18", "out of range"),
         ("        boots: 12\n", "", "4:9", "missing key"),

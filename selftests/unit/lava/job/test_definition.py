@@ -219,7 +219,7 @@ def test_a_login_is_made_where_the_board_asks_for_one() -> None:
         ({"transport": "board"}, "needs a script for each boot: 1 boots, 0 scripts"),
         ({"arms": (arm("candidate", ramdisk=f"{URL}/ramdisk"),)}, "does not say how it is compressed"),
         ({"family": "vendor"}, "unknown kernel family 'vendor'"),
-        ({"image": "rtgate:1;id"}, "no name of a container image"),
+        ({"image": "rtgate:1;id"}, "not a name of a container image"),
         ({"metadata": {"a\nb": "x"}}, "allowed are letters"),
         ({"upload": "http://192.0.2.1/r.tar?token=abc"}, "may be a secret"),
         ({"arms": (replace(arm("candidate"), identity="{"),)}, "the kernel's identity is not JSON"),

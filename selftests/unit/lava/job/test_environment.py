@@ -59,14 +59,14 @@ def test_all_that_a_job_tells() -> None:
     [
         ({}, "needs LAVA_CONNECTION_COMMAND"),
         ({**CONSOLE, "RTGATE_ARM": "both"}, "expected baseline or candidate"),
-        ({**CONSOLE, "RTGATE_BOOT": "0"}, "no boot"),
-        ({**CONSOLE, "RTGATE_BOOT": "1; rm"}, "no boot"),
-        ({**CONSOLE, "RTGATE_BOOT": "9" * 5000}, "no boot"),
+        ({**CONSOLE, "RTGATE_BOOT": "0"}, "not a boot"),
+        ({**CONSOLE, "RTGATE_BOOT": "1; rm"}, "not a boot"),
+        ({**CONSOLE, "RTGATE_BOOT": "9" * 5000}, "not a boot"),
         ({**CONSOLE, "RTGATE_KERNEL": "{"}, "no JSON"),
         ({**CONSOLE, "RTGATE_KERNEL": "[" * 100_000}, "no JSON"),
         ({**CONSOLE, "RTGATE_KERNEL": "{}"}, "names no kernel"),
         ({**CONSOLE, "RTGATE_KERNEL": json.dumps({**asdict(KERNEL), "name": 1})}, "names no kernel"),
-        ({"LAVA_CONNECTION_COMMAND": "telnet 'h"}, "no command line"),
+        ({"LAVA_CONNECTION_COMMAND": "telnet 'h"}, "not a command line"),
     ],
 )
 def test_what_is_wrong_is_said(told: dict[str, str], says: str) -> None:

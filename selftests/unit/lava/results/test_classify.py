@@ -260,7 +260,7 @@ def test_an_error_in_a_job_that_calls_itself_complete() -> None:
 
 
 def test_the_shell_of_the_worker_is_no_console() -> None:
-    """What our own program prints about a panic is no panic of the kernel."""
+    """What our own program prints about a panic is not a panic of the kernel."""
     printed = lava_log.shell(3, ["rtgate: kernel fault: Kernel panic - not syncing: as the record says"])
     assert classify(job("Complete"), lines(deploy(1), booted(2), printed, ended())).panics == ()
 

@@ -72,7 +72,7 @@ class Shift:
         most: its upper bound, at 95 % over both looks.
         p: how probable so much is for equal kernels.
         better: which way the measurement itself improves.
-        practical: a smaller shift is no regression.
+        practical: a smaller shift is not a regression.
         ruled_out: a larger shift is ruled out by these boots, at 95 %; infinite if they rule out nothing.
         spikes: candidate's boots beyond all that placebos showed, by what is worth blocking; None where nobody
             measured placebos.

@@ -130,7 +130,7 @@ def _pinned(value: Value) -> str:
     """Return a version of two numbers, written as text: a number would lose the zero of `6.10`."""
     found = value.text()
     if not re.fullmatch(r"\d+\.\d+", found):
-        value.fail(f'{found!r} is no version (example: "6.12")')
+        value.fail(f'{found!r} is not a version (example: "6.12")')
     return found
 
 

@@ -156,7 +156,7 @@ def replay(sessions: Sequence[Session], target: float, boots: int, widened: floa
 
 
 def groups(values: Sequence[float], size: int) -> list[Sequence[float]]:
-    """Return neighbouring values in groups as large as a gate's run; what is left over is no group."""
+    """Return neighbouring values in groups as large as a gate's run; what is left over is not a group."""
     return [values[start : start + size] for start in range(0, len(values) - size + 1, size)]
 
 

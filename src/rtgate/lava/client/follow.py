@@ -164,7 +164,7 @@ class Following:
             self._died = Deadline.after(self.waits.panic)
 
     def _whole(self) -> tuple[LogLine, ...]:
-        """Return the whole log; read it again while it grows or ends in something that is no line of a log."""
+        """Return the whole log; read it again while it grows or ends in something that is not a line of a log."""
         lines = whole(self.lava, self.number, self.waits.busy)
         for line in lines:
             self._tell(line)

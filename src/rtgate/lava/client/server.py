@@ -290,7 +290,7 @@ class Lava:
             raise ConfigError(f"{self.access.url} refuses {path}: {_message(reply, path)}")
         found = reply.json(self._url(path))
         if not isinstance(found, dict):
-            raise NoAnswer(f"{self._url(path)}: the answer is no object")
+            raise NoAnswer(f"{self._url(path)}: the answer is not an object")
         return found
 
     def _asked(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 """LAVA's signals: what a test prints so that LAVA stores a result.
 
 LAVA 2023.01 splits a signal at white space and `=`: an id with `=` in it loses the result, and the job still passes. A
-measurement that is no number ends the job. So ids and numbers are made safe here.
+measurement that is not a number ends the job. So ids and numbers are made safe here.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def from_json(data: Mapping[str, Any]) -> Case:
         suite, tool, load, tuning = (str(data[name]) for name in ("suite", "tool", "load", "tuning"))
         return Case(suite=suite, tool=_tool(tool, data["options"]), load=load, tuning=tuning)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{str(data)[:80]!r} is no case of this version of rtgate: {error}") from error
+        raise ConfigError(f"{str(data)[:80]!r} is not a case of this version of rtgate: {error}") from error
 
 
 def _tool(name: str, options: Mapping[str, Any]) -> Tool:

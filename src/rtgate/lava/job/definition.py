@@ -348,7 +348,7 @@ def _visibility(text: str) -> str | dict[str, list[str]]:
 def _image(name: str) -> str:
     image = name or f"rtgate:{__version__}"
     if not _IMAGE.fullmatch(image):
-        raise ConfigError(f"{image!r} is no name of a container image")
+        raise ConfigError(f"{image!r} is not a name of a container image")
     return image
 
 

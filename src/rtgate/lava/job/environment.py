@@ -58,7 +58,7 @@ class InJob:
 
 
 def read(environ: Mapping[str, str] = os.environ) -> InJob:
-    """Return what the job tells. Raises ConfigError: this is no job, or its variables are wrong."""
+    """Return what the job tells. Raises ConfigError: this is not a job, or its variables are wrong."""
     command = environ.get("LAVA_CONNECTION_COMMAND") or environ.get("LAVA_CONNECT_COMMAND")
     if not command:
         raise ConfigError(
@@ -87,7 +87,7 @@ def _number(environ: Mapping[str, str], name: str) -> str:
 def boot(text: str) -> int:
     """Return the number of a boot. Raises ConfigError."""
     if not text.isdecimal() or not 1 <= int(text[:6]) <= _MOST_BOOTS:
-        raise ConfigError(f"{plain(text)[:40]!r} is no boot of a job (allowed: 1 to {_MOST_BOOTS})")
+        raise ConfigError(f"{plain(text)[:40]!r} is not a boot of a job (allowed: 1 to {_MOST_BOOTS})")
     return int(text)
 
 
@@ -100,7 +100,7 @@ def console(command: str) -> str:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise ConfigError(f"LAVA's connection command {plain(command)!r} is no command line: {error}") from error
+        raise ConfigError(f"LAVA's connection command {plain(command)!r} is not a command line: {error}") from error
     if words and words[0].rpartition("/")[2] == "telnet":
         words = [word for word in words[1:] if word not in {"-8", "-E", "-L", "-K"}]
         if len(words) == 2 and not words[0].startswith("-") and words[1].isdecimal():

@@ -145,7 +145,7 @@ def metadata(definition: str) -> dict[str, str]:
 
 
 def read(definition: str, what: str) -> MeasurementRequest:
-    """Return what a job was to measure. `what` names it in the message of a ConfigError: it is no job of rtgate's."""
+    """Return what a job was to measure. `what` names it in a ConfigError: it is not a job of rtgate's."""
     found = metadata(definition)
     parts = [found[f"{_KEY}.{number}"] for number in range(1, len(found) + 1) if f"{_KEY}.{number}" in found]
     if not parts:
@@ -164,7 +164,7 @@ def _decoded(data: dict[str, Any], what: str) -> MeasurementRequest:
     # These become names of directories, and whoever submitted the job has chosen them.
     for name in (data["board"], *(f"{case.suite}/{case.name.partition('/')[2]}" for case in cases)):
         if not _NAME.fullmatch(str(name)):
-            raise ConfigError(f"{what}: {str(name)[:60]!r} is no name of a board or a case")
+            raise ConfigError(f"{what}: {str(name)[:60]!r} is not a name of a board or a case")
     boots = _boots(data, what)
     return MeasurementRequest(
         board=str(data["board"]),
@@ -186,7 +186,7 @@ def _boots(data: dict[str, Any], what: str) -> tuple[str, ...]:
     kernels, boots = set(data["kernels"]), tuple(str(arm) for arm in data["boots"])
     for arm in (*kernels, *boots):
         if arm not in ARMS:
-            raise ConfigError(f"{what}: {str(arm)[:60]!r} is no name of an arm (allowed: {', '.join(ARMS)})")
+            raise ConfigError(f"{what}: {str(arm)[:60]!r} is not a name of an arm (allowed: {', '.join(ARMS)})")
     if not set(boots) <= kernels:
         raise ConfigError(f"{what}: it boots {', '.join(sorted(set(boots) - kernels))}, of which it names no kernel")
     return boots

@@ -152,7 +152,7 @@ def without_broken_pairs(records: Path, boots: tuple[str, ...]) -> tuple[str, ..
     """Discard the records of pairs of boots that the lab broke, and return a sentence for each pair.
 
     Boots 1 and 2 are a pair, 3 and 4, and so on: one of each arm, next to each other in time, so that drift of
-    temperature and device cancels. Half a pair would bring the drift back. A kernel that failed is no broken pair, and
+    temperature and device cancels. Half a pair would bring the drift back. A kernel that failed breaks no pair, and
     nothing is discarded when no whole pair is left: judging must see why. A pair stays planned, and so is missed,
     unless its records prove that it was the lab: a kernel that freezes between two cases leaves cases without a record,
     or a console on which no shell answers.

@@ -289,7 +289,7 @@ def _unpacked(data: bytes) -> tuple[str, dict[str, bytes]]:
     files, start = {}, 0
     for name, size in names:
         if not _NAME.fullmatch(name) or name == "raw":
-            raise ValueError(f"{name!r:.80} is no name of a file in a record")
+            raise ValueError(f"{name!r:.80} is not a name of a file in a record")
         files[name] = rest[start : start + size]
         start += size
     return path, files
