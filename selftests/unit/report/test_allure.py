@@ -191,3 +191,22 @@ def test_a_place_that_cannot_be_written(world: World, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(InfrastructureError, match="could not be written"):
         allure.write([], [], tmp_path / "file" / "results")
+
+
+def test_of_many_cases_the_worst_have_plots_and_files(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(allure, "_MOST_DETAILED", 1)
+    names = {"latency/cyclictest:idle": world.within_limit, "latency/cyclictest:worse": world.over_limit}
+    stored = [world.stored(world.boot(case=name), tmp_path / "records") for name in names]
+    plots = allure.write(stored, [make(case=name) for name, make in names.items()], tmp_path / "results")
+    assert list(plots) == [("virt-arm64", "latency/cyclictest:worse", "candidate")]
+    found = {
+        result["name"]: json.dumps(result)
+        for path in (tmp_path / "results").glob("*-result.json")
+        for result in [json.loads(path.read_text(encoding="utf-8"))]
+    }
+    assert "latency histogram" in found["latency/cyclictest:worse"]
+    assert "attachment" not in found["latency/cyclictest:idle"]
+    assert "left out" in found["latency/cyclictest:idle"]
+    assert "61.2 virtual us" in found["latency/cyclictest:idle"]

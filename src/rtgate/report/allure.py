@@ -50,7 +50,7 @@ _TYPES = {
     "json": "application/json",
     "gz": "application/gzip",
 }
-_MOST_DETAILED = 40  # cases with plots and files: more of them take minutes to draw, and no browser opens them
+_MOST_DETAILED = 40  # cases with plots, boots and files: more take minutes to draw, and no browser opens them
 FIRST_SCREEN = "rtgate-first-screen.html"
 """The file of the results that `html.generate` puts above Allure's page."""
 FIGURES = "rtgate-perf.json"

@@ -125,19 +125,23 @@ def trend(plots: Mapping[str, bytes], runs: int, changes: Sequence[str]) -> str:
 
 def description(case: CaseReport, plot: Picture | None) -> str:
     """Return a case's headline where Allure does not show it, its figures as a table, and the histogram."""
+    return _TEMPLATES.get_template("case.html").render(
+        headline=message(case.headline),
+        shown_above=case.status in {Status.FAIL, Status.ERROR, Status.MISS},
+        rows=_rows(case) if plot else [],
+        image=_image(plot.svg, "svg+xml") if plot else "",
+        limit=case.limit("latency.max"),
+        unit="virtual us" if any(record.virtual_time for record in (*case.records, *case.baseline)) else "us",
+    )
+
+
+def _rows(case: CaseReport) -> list[tuple[str, ...]]:
     rows = [_row(case.arm, case.records, None)]
     several = cpus(case.records)
     rows += [_row(f"{case.arm}, CPU {cpu}", case.records, cpu) for cpu in several if len(several) > 1]
     if case.baseline:
         rows.append(_row(case.other_arm, case.baseline, None))
-    return _TEMPLATES.get_template("case.html").render(
-        headline=message(case.headline),
-        shown_above=case.status in {Status.FAIL, Status.ERROR, Status.MISS},
-        rows=rows if plot else [],
-        image=_image(plot.svg, "svg+xml") if plot else "",
-        limit=case.limit("latency.max"),
-        unit="virtual us" if any(record.virtual_time for record in (*case.records, *case.baseline)) else "us",
-    )
+    return rows
 
 
 def _row(label: str, records: Sequence[Record], cpu: str | None) -> tuple[str, ...]:

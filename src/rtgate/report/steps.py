@@ -22,7 +22,7 @@ from rtgate.validity.registry import checks
 
 _MOST_BOOTS = 8  # so many boots keep all their files in a report; of more, only those that matter
 _LONGEST = 256 * 1024  # longer texts are attached compressed: the report is one file
-_LEFT_OUT = "plots and files: left out, a report of many cases has those of the worst; the records have all files"
+_LEFT_OUT = "plots, checks and boots are left out: a report of many cases has those of the worst, the records all"
 _KERNEL_LOG = "dmesg"
 _STATES = {
     State.MEASURED: Status.PASS,
@@ -68,18 +68,19 @@ def steps(case: CaseReport, not_applicable: Mapping[str, str], *, detailed: bool
     Args:
         case: the case.
         not_applicable: reasons, by validity check, why the board declares a check not applicable.
-        detailed: with plots, and with the files of boots.
+        detailed: with all but the verdicts.
     """
-    kept = {id(record) for record in _kept(case)} if detailed else set()
+    if not detailed:
+        return (_verdicts(case), Step(name=_LEFT_OUT, status=Status.SKIP))
+    kept = {id(record) for record in _kept(case)}
     boots = [_boot(record, case.verdicts, files=id(record) in kept) for record in case.records]
-    latencies = _latency(case) if detailed else [Step(name=_LEFT_OUT, status=Status.SKIP)]
-    looked = [_verdicts(case), *latencies, *_validity(case, not_applicable)]
+    looked = [_verdicts(case), *_latency(case), *_validity(case, not_applicable)]
     # Looking at stored records takes no time of the board; without a time Allure writes "unknown" beside them.
     found = [_at(step, max((span[1] for span in map(times, case.records) if span), default=None)) for step in looked]
     found += boots
     if case.baseline:
         worst = figures(case.baseline).worst
-        before = tuple(_boot(record, (), files=detailed and record is worst) for record in case.baseline)
+        before = tuple(_boot(record, (), files=record is worst) for record in case.baseline)
         name = f"{case.other_arm}: {len(before)} boots to compare with"
         found.append(Step(name=name, status=Status.PASS, steps=before))
     return tuple(found)
