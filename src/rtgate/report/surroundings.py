@@ -13,7 +13,7 @@ from rtgate.report.text import plain
 
 
 def _field(name: str) -> Callable[[Record], str]:
-    return lambda record: record.environment.as_mapping()[name]
+    return lambda record: str(getattr(record.environment, name))
 
 
 def _with_unit(value: str, unit: str) -> str:
