@@ -34,6 +34,8 @@ KERNELS = "kernels"
 _TICK_S = 0.5
 # ssh does not say when Gerrit began to send events: what was pushed in between is found by asking once more.
 _SETTLE_S = 10.0
+# Gerrit tells of the changes of a series one by one, and for a moment knows nothing of those above the first.
+_SERIES_S = 5.0
 _LISTING_S = 300.0
 _STEADY_S = 60.0  # a connection that held so long was a good one: the next wait is short again
 # `rtgate review` cancels its jobs in the lab when it is told to end.
@@ -148,6 +150,7 @@ class GerritService:
     _review: Review | None = None
     _worked: bool = False
     _ask_at: float = 0.0
+    _begin_at: float = 0.0
 
     def run(self) -> None:
         """Review patch sets until interrupted; then no review, no connection and no lock stays behind.
@@ -231,8 +234,10 @@ class GerritService:
         below: tuple[PatchSet, ...] = ()
         if self._review and self._review.patch_set.change == patch_set.change:
             below = self._end_review(f"patch set {patch_set.number} replaces it")
+        first = not self._queue.changes
         if self._queue.offer(patch_set):
             self.say(f"{patch_set.name}: waits for its review")
+            self._begin_at = time.monotonic() + _SERIES_S if first else self._begin_at
         for one in below:
             self._ask(one.change)
 
@@ -258,7 +263,9 @@ class GerritService:
 
     def _begin_review(self) -> None:
         """Start the next review, unless one runs."""
-        patch_set = self._queue.take() if self._review is None else None
+        if self._review is not None or time.monotonic() < self._begin_at:
+            return
+        patch_set = self._queue.take()
         members = self._chain(patch_set) if patch_set else ()
         for one in members:
             self._queue.withdraw(one.change)
