@@ -98,7 +98,7 @@ def test_placebo_is_a_word_of_explanations() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "`build` is not a setting",
+        "`build` is no setting",
         "in 1 boots",
         "the tree as it lies",
         "it was at worst 3 us",

@@ -91,9 +91,7 @@ def _function(name: str, value: Value) -> Function:
         data["aer"].fail(f"{name} has no port whose counters could be read (add one: port: 0000:00:00.0)")
     return Function(
         name=name,
-        address=_matching(
-            data.get("address"), _ADDRESS, "an address of a function (allowed: as 0000:01:00.0)"
-        ),
+        address=_matching(data.get("address"), _ADDRESS, "an address of a function (allowed: as 0000:01:00.0)"),
         id=_matching(data.get("id"), _ID, "a vendor:device (allowed: for example 144d:a808)"),
         port=_matching(data.get("port"), _ADDRESS, "an address of a port (allowed: as 0000:00:00.0)"),
         generation=_one_of(data.get("generation"), range(1, _GENERATIONS + 1)),
