@@ -11,7 +11,7 @@ from rtgate.console.line import address
 from rtgate.errors import ConfigError
 from rtgate.measure.raw_output import read_verified
 from rtgate.report import html
-from rtgate.report.notices import say
+from rtgate.report.notices import say, silence
 from rtgate.report.server import server
 from rtgate.workflow.conclusion import Ending, unjudged, write_report
 from rtgate.workflow.exports import FORMATS, Export, JudgedRun
@@ -121,7 +121,7 @@ def _serve(directory: Path, listen: tuple[str, int]) -> int:
     with server(directory, *listen) as serving:
         host, port = str(serving.server_address[0]), serving.server_port
         print(f"http://{host}:{port}/ (Ctrl-C ends it)", flush=True)
-        with contextlib.suppress(KeyboardInterrupt):
+        with silence(), contextlib.suppress(KeyboardInterrupt):
             serving.serve_forever()
     return 0
 
