@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import accumulate
 from typing import Any
 
 from rtgate.units import Quantity, Unit
@@ -63,12 +65,12 @@ class Histogram:
 
     def quantile(self, share: float) -> Quantity | None:
         """Return the smallest value that at least `share` of all samples do not exceed; None beyond the range."""
-        total, seen = self.total, 0
-        for value in sorted(self.counts):
-            seen += self.counts[value]
-            if seen >= share * total or seen / total >= share:  # 0.07 * 100 is more than 7
-                return Quantity(value, self.unit)
-        return None
+        total, values = self.total, sorted(self.counts)
+        seen = list(accumulate(map(self.counts.__getitem__, values)))
+        place = bisect_left(seen, share * total)
+        while place and seen[place - 1] / total >= share:  # 0.07 * 100 is more than 7
+            place -= 1
+        return Quantity(values[place], self.unit) if place < len(values) else None
 
     @classmethod
     def merged(cls, parts: Iterable[Histogram]) -> Histogram:
@@ -80,6 +82,8 @@ class Histogram:
         histograms = list(parts)
         if len({(part.unit, part.limit) for part in histograms}) != 1:
             raise ValueError("histograms of different units or ranges cannot be added")
+        if len(histograms) == 1:
+            return replace(histograms[0], counts=dict(sorted(histograms[0].counts.items())))
         counts: dict[int, int] = defaultdict(int)
         for part in histograms:
             for value, count in part.counts.items():
