@@ -197,6 +197,7 @@ def test_of_many_cases_the_worst_have_plots_and_files(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(allure, "_MOST_DETAILED", 1)
+    monkeypatch.setattr(allure, "_WORST_DETAILED", 1)
     names = {"latency/cyclictest:idle": world.within_limit, "latency/cyclictest:worse": world.over_limit}
     stored = [world.stored(world.boot(case=name), tmp_path / "records") for name in names]
     plots = allure.write(stored, [make(case=name) for name, make in names.items()], tmp_path / "results")

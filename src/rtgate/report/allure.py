@@ -51,6 +51,7 @@ _TYPES = {
     "gz": "application/gzip",
 }
 _MOST_DETAILED = 40  # cases with plots, boots and files: more take minutes to draw, and no browser opens them
+_WORST_DETAILED = 12  # of a report with more cases
 FIRST_SCREEN = "rtgate-first-screen.html"
 """The file of the results that `html.generate` puts above Allure's page."""
 FIGURES = "rtgate-perf.json"
@@ -101,7 +102,7 @@ def write(
             path.unlink(missing_ok=True)
         writer = _Writer(directory)
         plots: dict[page.Place, Picture] = {}
-        detailed = {case.place for case in page.worst_first(found)[:_MOST_DETAILED]}
+        detailed = _detailed(found)
         for case in found:
             content = steps(case, not_applicable.get(case.board, {}), detailed=case.place in detailed)
             plot = _histogram(content)
@@ -113,6 +114,13 @@ def write(
     except OSError as error:
         raise InfrastructureError(f"the report could not be written to {directory}: {error}") from error
     return plots
+
+
+def _detailed(found: Sequence[CaseReport]) -> Collection[page.Place]:
+    """Return the cases with plots, boots and files: all of a usual report, of a large one the worst."""
+    worst = [case.place for case in page.worst_first(found) if case.status is not Status.SKIP]
+    few = len(worst) <= _MOST_DETAILED
+    return {case.place for case in found} if few else set(worst[:_WORST_DETAILED])
 
 
 def _older(directory: Path) -> list[Path]:
