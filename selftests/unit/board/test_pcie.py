@@ -60,7 +60,7 @@ def test_what_yaml_takes_for_something_else_is_text(text: str, name: str, value:
             "address: 0000:01:00.0",
             "address: 01:00.0",
             "1:17",
-            "'01:00.0' is not an address of a function (allowed: for ex",
+            "'01:00.0' is not an address of a function (allowed: as 0000",
         ),
         ("address: 0000:01:00.0", "address: 0000:01:00.8", "1:17", "'0000:01:00.8' is not an address"),
         ("address: 0000:01:00.0", "address: 0000:01:20.0", "1:17", "'0000:01:20.0' is not an address"),

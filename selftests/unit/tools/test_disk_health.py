@@ -53,9 +53,9 @@ def test_a_health_that_was_not_read_is_no_health(missing: str) -> None:
     ("after", "message"),
     [
         ({**GOOD, "media_errors": 6}, "fewer media errors"),
-        ({**GOOD, "media_errors": -1}, "no number"),
-        ({**GOOD, "media_errors": True}, "no number"),
-        ({**GOOD, "media_errors": "x"}, "no number"),
+        ({**GOOD, "media_errors": -1}, "not a number"),
+        ({**GOOD, "media_errors": True}, "not a number"),
+        ({**GOOD, "media_errors": "x"}, "not a number"),
         ({**GOOD, "critical_warning": 256}, "cannot be"),
         ({**GOOD, "percent_used": 300}, "cannot be"),
         ({**GOOD, "temperature": "warm"}, "not a whole number"),
