@@ -50,9 +50,13 @@ def require_room(places: Sequence[Path], limits: BuildLimits) -> None:
         room = free(place)
         if room < limits.disk + RESERVE:
             raise InfrastructureError(
-                f"{place} has {room / GIB:.1f} GiB free, and an unreviewed build may fill {limits.disk / GIB:.1f} GiB: "
+                f"{place} has {_size(room)} free, and an unreviewed build may fill {_size(limits.disk)}: "
                 "make room, or set build_disk in policy.yaml to less"
             )
+
+
+def _size(count: int) -> str:
+    return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count // MIB} MiB"
 
 
 def free(place: Path) -> int:
@@ -114,7 +118,7 @@ class Watch:
     def _look_at_disk(self, before: int | None) -> None:
         now = used(self.places)
         if before is not None and now is not None and now - before > self.limits.disk:
-            self.give_up(f"filled more than {self.limits.disk / GIB:.1f} GiB of the disk (build_disk)")
+            self.give_up(f"filled more than {_size(self.limits.disk)} of the disk (build_disk)")
         elif is_full(self.places):
             self.give_up("filled the disk")
 
