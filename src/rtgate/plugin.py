@@ -348,12 +348,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     ours.close()
     if ours.judging is not None:
-        _conclude_session(session, ours, ours.judging)
+        _judge_session(session, ours, ours.judging)
     # What is left takes no second, and an interrupt would end it with a traceback: pytest catches none in its summary.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
-def _conclude_session(session: pytest.Session, ours: Session, judging: Judging) -> None:
+def _judge_session(session: pytest.Session, ours: Session, judging: Judging) -> None:
     ours.compared = judging.compare()
     judged = {verdict.case for verdict in judging.verdicts}
     for case in ours.cases.values():

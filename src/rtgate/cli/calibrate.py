@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rtgate import site
 from rtgate.board import boards
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
@@ -21,9 +20,10 @@ from rtgate.history.database import History, chosen
 from rtgate.history.queries import Boot
 from rtgate.judge.learn.proposing import Ask, Decision, GoodBoot, Proposed, propose_limits, ratchet
 from rtgate.judge.learn.screening import ScreenProposal, propose_screen
-from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, load_thresholds
+from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.records import record as records_file
 from rtgate.report.notices import say
+from rtgate.workflow.verdicts import limits
 
 _DESCRIPTION = """\
 Propose limits for a board from past boots of good kernels, as an entry for thresholds.yaml.
@@ -77,7 +77,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     board = boards.board(arguments.board)
-    before = _before(arguments.thresholds)
+    before = limits(arguments.thresholds)
     with History.open(chosen(arguments.history)) as history:
         by_case, screens = _good(history, arguments, virtual=board.virtual)
     _check_named(arguments.looser_because, by_case)
@@ -91,11 +91,6 @@ def run(arguments: argparse.Namespace) -> int:
     _write(arguments.output, _document(arguments, by_case, made, screens))
     _tell(made)
     return 0 if made and not any(proposed.problem for proposed, _ in made) else _UNPROVEN
-
-
-def _before(path: Path | None) -> Thresholds:
-    known = {name: boards.board(name).virtual for name in site.names("boards")}
-    return load_thresholds([path] if path else site.files("thresholds.yaml"), known)
 
 
 Screens = Mapping[str, ScreenProposal]

@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rtgate import files, site
+from rtgate import files
 from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.cli import command_options, requests
 from rtgate.errors import ConfigError
-from rtgate.judge.thresholds import load_thresholds
 from rtgate.workflow.archive import history_url
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
@@ -23,7 +22,7 @@ from rtgate.workflow.kernels import Sources, baseline_of, candidate_of
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.sequential import PROCEDURES, ComparisonOptions, Measured
 from rtgate.workflow.suite_process import SuiteOptions, Suites, prepared
-from rtgate.workflow.verdicts import grounds
+from rtgate.workflow.verdicts import grounds, limits
 
 _DESCRIPTION = """\
 Gate a kernel: build it, boot it on a board, measure it, judge the measurements against thresholds.yaml, and write a
@@ -118,8 +117,7 @@ def _check_words(arguments: argparse.Namespace, options: SuiteOptions) -> None:
         )
     with grounds(history_url(arguments.history)):
         pass
-    known = {name: boards.board(name).virtual for name in site.names("boards")}
-    load_thresholds([arguments.thresholds] if arguments.thresholds else site.files("thresholds.yaml"), known)
+    limits(arguments.thresholds)
 
 
 def _may_screen(arguments: argparse.Namespace) -> bool:

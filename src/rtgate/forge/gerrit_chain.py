@@ -139,11 +139,7 @@ def _blamed(one: PatchSet, members: Sequence[PatchSet], blame: Blame) -> tuple[i
         return 0, f"This change, or another one beside it, is the first that fails: {blame.sentence}"
     if one.revision in blame.innocents:
         return 1, f"What fails further up in the relation chain passes here: {blame.sentence}"
-    guilty = next((other.name for other in members if other.revision in blame.suspects), "")
-    places = [other.revision for other in members]
-    above = bool(guilty) and places.index(one.revision) > min(
-        places.index(name) for name in blame.suspects if name in places
-    )
-    if above:
-        return 0, f"The relation chain fails at {guilty}, below this change: push it again when that is put right."
+    guilty = next((other for other in members[: members.index(one)] if other.revision in blame.suspects), None)
+    if guilty:
+        return 0, f"The relation chain fails at {guilty.name}, below this change: push it again when that is put right."
     return 0, f"The relation chain fails elsewhere: {blame.sentence}"

@@ -28,6 +28,7 @@ from rtgate.forge.github_event import PullRequest, read_event
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.forge.note_body import GITHUB, harmless, note_body
 from rtgate.http import failures
+from rtgate.http.client import nobody
 from rtgate.http.patience import Patience, Result
 from rtgate.http.secret import Token, take_token
 
@@ -40,10 +41,6 @@ _ONLY_HERE = "the answer is note.md of the report and the job's summary"
 # `failure` is the author's. What others must set right stops the merge too, and does not say that the kernel failed.
 _CONCLUSIONS = {0: "success", 1: "failure", 5: "neutral"}
 _OTHER_CONCLUSION = "action_required"
-
-
-def _nobody(_: str) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +60,7 @@ class GitHub:
     variables: Mapping[str, str] = field(repr=False)
     tree: Path = Path()
     token: Token | None = None
-    say: Callable[[str], None] = _nobody
+    say: Callable[[str], None] = nobody
     patience: Patience = field(default_factory=Patience)
 
     @classmethod
@@ -71,7 +68,7 @@ class GitHub:
         cls,
         tree: Path = Path(),
         *,
-        say: Callable[[str], None] = _nobody,
+        say: Callable[[str], None] = nobody,
         variables: Mapping[str, str] | None = None,
         patience: Patience | None = None,
     ) -> GitHub:

@@ -34,6 +34,7 @@ from rtgate.forge import note_body, target_branch
 from rtgate.forge.gitlab_note import TOKEN_ADVICE, Note
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.http import failures
+from rtgate.http.client import nobody
 from rtgate.http.patience import Patience
 from rtgate.http.secret import Token, take_token
 
@@ -51,10 +52,6 @@ class Pipeline(Enum):
     MERGE_TRAIN = "merge_train"
 
 
-def _nobody(_: str) -> None:
-    """Tell nobody."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitLab:
     """A merge request on GitLab, reviewed by a job of its pipeline. Keeps to `Forge`.
@@ -70,7 +67,7 @@ class GitLab:
     variables: Mapping[str, str] = field(repr=False)
     tree: Path = Path()
     token: Token | None = None
-    say: Callable[[str], None] = _nobody
+    say: Callable[[str], None] = nobody
     patience: Patience = field(default_factory=Patience)
 
     @classmethod
@@ -78,7 +75,7 @@ class GitLab:
         cls,
         tree: Path = Path(),
         *,
-        say: Callable[[str], None] = _nobody,
+        say: Callable[[str], None] = nobody,
         variables: Mapping[str, str] | None = None,
         patience: Patience | None = None,
     ) -> GitLab:

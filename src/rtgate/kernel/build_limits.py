@@ -28,6 +28,7 @@ DISK = 4 * GIB
 RESERVE = 256 * MIB
 LOG = 256 * MIB  # what a build may print; an allmodconfig with all its warnings prints 50 MiB
 _POLL_S = 1.0
+_FULL = "filled the disk"
 _COUNT_S = 60.0  # `du` of a kernel's sources takes one second, ten with nothing cached
 
 
@@ -120,7 +121,7 @@ class Watch:
         if before is not None and now is not None and now - before > self.limits.disk:
             self.give_up(f"filled more than {_size(self.limits.disk)} of the disk (build_disk)")
         elif is_full(self.places):
-            self.give_up("filled the disk")
+            self.give_up(_FULL)
 
     def give_up(self, reason: str) -> None:
         """Stop the build for a reason, `took` or `filled` something."""
@@ -138,7 +139,7 @@ class Watch:
             BuildLimitError: it was stopped by what it did itself.
             InfrastructureError: the disk is full, also without what it held open.
         """
-        if self._reason == "filled the disk" and is_full(self.places):
+        if self._reason == _FULL and is_full(self.places):
             raise InfrastructureError(
                 f"{self.places[0]} is full, and not by this build: whoever runs this machine must make room"
             )

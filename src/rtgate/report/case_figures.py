@@ -14,6 +14,8 @@ from rtgate.report.cases import CaseReport
 from rtgate.tools.measurement import Better
 from rtgate.units import Quantity, Unit
 
+DIMENSIONLESS = frozenset({Unit.COUNT, Unit.RATIO})
+"""What those who collect figures get without a unit."""
 _COLLECTED = {Unit.NS: Unit.US, Unit.VIRTUAL_NS: Unit.VIRTUAL_US}
 
 

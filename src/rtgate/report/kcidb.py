@@ -16,21 +16,19 @@ from typing import Any
 
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
-from rtgate.report.case_figures import collected, valid_figures
+from rtgate.report.case_figures import DIMENSIONLESS, collected, valid_figures
 from rtgate.report.cases import CaseReport, cases
-from rtgate.report.kcidb_kernels import Identifiers, checkout_and_build, failed
+from rtgate.report.kcidb_kernels import LONGEST_EXCERPT, Identifiers, checkout_and_build, failed
 from rtgate.report.log_excerpt import log_excerpt
 from rtgate.report.run_digest import run_digest
 from rtgate.report.text import plain
-from rtgate.units import Quantity, Unit
+from rtgate.units import Quantity
 
 ORIGIN = re.compile("[a-z0-9_]+")
 """What a CI system may be called (`origin` in the schema)."""
 _VERSION = {"major": 5, "minor": 3}
 _ROOT = "rtgate"  # of the paths of tests, which all CI systems share
 _NO_COMPONENT = re.compile("[^a-zA-Z0-9_-]+")
-_MOST = 16_384  # characters, `maxLength` of log_excerpt
-_DIMENSIONLESS = frozenset({Unit.COUNT, Unit.RATIO})
 # "Should only be considered ... with a FAIL, ERROR, PASS, or DONE status only", says the schema of a number.
 _EXECUTED = frozenset({Status.FAIL, Status.ERROR, Status.PASS, Status.DONE})
 _NO_KERNEL = frozenset({Kind.BUILD, Kind.MERGE})
@@ -91,7 +89,7 @@ def _whole(case: CaseReport, names: Identifiers) -> dict[str, Any]:
         found["environment"] = {"comment": plain(case.board), "misc": {"platform": plain(case.board), **known}}
         found["duration"] = sum(record.seconds.get("total", 0.0) for record in case.records)
         misc |= {"profile": plain(first.profile), "boots": plain(", ".join(record.boot for record in case.records))}
-    excerpt = log_excerpt(case.records)[:_MOST]
+    excerpt = log_excerpt(case.records)[:LONGEST_EXCERPT]
     return {**found, **({"log_excerpt": excerpt} if excerpt else {}), "misc": misc}
 
 
@@ -122,7 +120,7 @@ def _number(quantity: Quantity | None) -> dict[str, Any]:
     if quantity is None or not math.isfinite(quantity.value):
         return {}
     shown = collected(quantity)
-    unit = {} if shown.unit in _DIMENSIONLESS else {"unit": shown.unit.value}
+    unit = {} if shown.unit in DIMENSIONLESS else {"unit": shown.unit.value}
     return {"number": {"value": shown.value, **unit}}
 
 

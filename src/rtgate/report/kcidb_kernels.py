@@ -16,7 +16,7 @@ from rtgate.report.text import plain
 
 _COMMIT = re.compile("[0-9a-f]{40}")  # git_commit_hash
 _ARCHITECTURE = re.compile("[a-z0-9_]+")
-_MOST = 16_384  # characters, `maxLength` of log_excerpt
+LONGEST_EXCERPT = 16_384  # characters, `maxLength` of log_excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +88,4 @@ def _known(kernel: KernelIdentity) -> dict[str, str]:
 
 
 def _sentences(verdicts: Sequence[Verdict]) -> str:
-    return plain("\n".join(one.sentence for one in verdicts))[:_MOST]
+    return plain("\n".join(one.sentence for one in verdicts))[:LONGEST_EXCERPT]

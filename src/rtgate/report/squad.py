@@ -16,13 +16,12 @@ from typing import Any
 from rtgate.errors import ConfigError
 from rtgate.judge.verdict import Status, Verdict, exit_code
 from rtgate.records.record import Record
-from rtgate.report.case_figures import valid_figures
+from rtgate.report.case_figures import DIMENSIONLESS, valid_figures
 from rtgate.report.cases import CaseReport, cases
 from rtgate.report.outcome import outcome
 from rtgate.report.run_digest import run_digest
 from rtgate.report.table import kernels
 from rtgate.report.text import plain
-from rtgate.units import Unit
 
 NO_BOARD = "no-board"
 """The environment of what is about no board, as a kernel that cannot be built."""
@@ -30,7 +29,6 @@ _NO_CASE = "rtgate/job"
 _IDENTIFIER = re.compile("[a-zA-Z0-9][a-zA-Z0-9_.-]*")  # of an environment; it is part of a URL
 # What is neither "pass" nor "fail" SQUAD shows as skipped; it makes "xfail" of a fail that it knows the issue of.
 _RESULTS = {Status.PASS: "pass", Status.FAIL: "fail"}
-_DIMENSIONLESS = frozenset({Unit.COUNT, Unit.RATIO})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +94,7 @@ def _metrics(case: CaseReport) -> dict[str, dict[str, Any]]:
     return {
         f"{plain(case.case)}/{name.replace(' ', '.')}": {
             "value": list(figure.values),
-            **({} if figure.unit in _DIMENSIONLESS else {"unit": figure.unit.value}),
+            **({} if figure.unit in DIMENSIONLESS else {"unit": figure.unit.value}),
         }
         for name, figure in valid_figures(case).items()
     }

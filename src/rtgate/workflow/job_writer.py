@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rtgate import site
 from rtgate.board.boards import Board
 from rtgate.errors import ConfigError
 from rtgate.judge.thresholds import excerpt
@@ -17,6 +16,7 @@ from rtgate.lava.in_job import on_board
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, render
 from rtgate.lava.job.request import NONCE, MeasurementRequest
 from rtgate.lava.lab.check import TESTED
+from rtgate.workflow.verdicts import limits_files
 
 _PROOF_S = 120  # starting a shell on a worker that has much to do
 
@@ -131,9 +131,7 @@ class JobWriter:
         """Return the limits by which a job's cases are judged inside it, where rtgate runs there."""
         if order.transport != "docker":
             return ""
-        named = self.thresholds
-        files = [named] if named else site.files("thresholds.yaml")
-        return excerpt(files, order.board, {case.name for case in order.cases})
+        return excerpt(limits_files(self.thresholds), order.board, {case.name for case in order.cases})
 
     def _steps(self, order: MeasurementRequest) -> tuple[tuple[str, ...], ...]:
         """Return what each boot's own shell carries out, for the transport that needs nothing else."""

@@ -36,7 +36,12 @@ Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
 def limits(named: Path | None) -> Thresholds:
     """Return the limits of a file, or those of the site and of rtgate. Raises ConfigError."""
     known = {name: boards.board(name).virtual for name in site.names("boards")}
-    return load_thresholds([named] if named else site.files("thresholds.yaml"), known)
+    return load_thresholds(limits_files(named), known)
+
+
+def limits_files(named: Path | None) -> tuple[Path, ...]:
+    """Return the file of limits that is named, or those of the site and of rtgate, the winner first."""
+    return (named,) if named else site.files("thresholds.yaml")
 
 
 def harmless() -> Placebos:
@@ -180,8 +185,7 @@ def write_verdicts(
     ]
     document = {**_document(verdicts), "explained": traced}
     if records is not None and records.resolve().is_relative_to(path.parent.resolve()):
-        limits_files = [thresholds] if thresholds else site.files("thresholds.yaml")
-        files = [*limits_files, *site.files("placebos.yaml"), *site.files(WAIVERS)]
+        files = [*limits_files(thresholds), *site.files("placebos.yaml"), *site.files(WAIVERS)]
         document["seal"] = seal(path.parent.resolve(), records.resolve(), files)
     _write(document, path)
 

@@ -295,15 +295,7 @@ class Lava:
 
     def _asked(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Ask again when the answer is not LAVA's: a proxy shows a page of its own while LAVA restarts."""
-        deadline = Deadline.after(self.patience.total)
-        for wait in self.patience.waits():
-            try:
-                return ask()
-            except NoAnswer as error:
-                if deadline.remaining <= wait:
-                    raise InfrastructureError(str(error)) from error
-                time.sleep(wait)
-        raise AssertionError
+        return self.patience.repeat(ask, self.access.url, nobody)
 
     def _url(self, path: str) -> str:
         return f"{self.access.url}/api/v0.2/{path}"
