@@ -174,3 +174,38 @@ def test_nothing_is_too_long() -> None:
             if length > limit:
                 too_long.append(f"{name}:{node.lineno}: {node.name} has {length} lines (at most {limit})")
     assert not too_long
+
+
+def _section(docstring: str, head: str) -> list[str]:
+    """Return the names that a docstring's section explains."""
+    lines = docstring.partition(f"\n{head}:\n")[2].splitlines()
+    end = next((number for number, line in enumerate(lines) if line and not line.startswith(" ")), len(lines))
+    names = [match[1] for line in lines[:end] if (match := re.match(r" {4}(\*{0,2}\w+(?:, \*{0,2}\w+)*): ", line))]
+    return [name.strip("* ") for name in ", ".join(names).split(",") if name.strip()]
+
+
+def _parts(node: ast.ClassDef | ast.FunctionDef) -> set[str]:
+    """Return the parameters of a function, or what a class and its objects have."""
+    if isinstance(node, ast.FunctionDef):
+        every = node.args
+        return {
+            one.arg for one in (*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg) if one
+        }
+    targets = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    own = {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)}
+    return targets | own | {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+
+
+def test_docstrings_explain_what_is_there() -> None:
+    gone = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                head = "Attributes" if isinstance(node, ast.ClassDef) else "Args"
+                names = _section(ast.get_docstring(node) or "", head)
+                gone += [
+                    f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has no {name}"
+                    for name in names
+                    if name not in _parts(node)
+                ]
+    assert not gone

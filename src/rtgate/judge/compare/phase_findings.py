@@ -48,7 +48,7 @@ class Compared:
         same: whether both kernels are one image, from the same source and configuration.
         outside: what else they are, where one image may be two kernels: what differs is not in it; empty if not.
         once: whether both kernels are one image that was booted once for both.
-        strange: what the boots were measured with that placebos were not; empty if nothing.
+        mismatch: what the boots were measured with that placebos were not; empty if nothing.
         not_looked_at: what no case of the run looks at.
         baseline, candidate: the valid boots of each kernel.
         placebos: what harmless kernels moved, by figure.
