@@ -22,6 +22,8 @@ from rtgate.target import qemu
 # image has the word "slow" in it is late with every seed.
 QEMU = """\
 #!{python}
+import signal
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # QEMU ends by it without a word
 import gzip, io, os, pathlib, re, sys, tarfile
 sys.path.insert(0, {source!r})
 from rtgate.console.frames import encode
