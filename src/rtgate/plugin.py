@@ -16,31 +16,28 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import allure
 import pytest
 
-from rtgate.board.boot import ArmName, TimeBase
+from rtgate.board.boot import ArmName
 from rtgate.cli import suite_options
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
-from rtgate.kernel import artefacts
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import Profile, profile
 from rtgate.measure.run import BootPool, Run, stored
 from rtgate.records import planned
 from rtgate.records.record import Record, read_all
-from rtgate.report.notices import say
 from rtgate.report.progress import Progress
 from rtgate.report.text import plain
 from rtgate.tools import Tool, registry
 from rtgate.tools.registry import TOOLS
-from rtgate.workflow.judging import Judging
-from rtgate.workflow.placebo_notice import Compared, notices
-from rtgate.workflow.placebos import compiler_of
-from rtgate.workflow.verdicts import harmless, planned_in
+
+if TYPE_CHECKING:
+    from rtgate.workflow.judging import Judging
 
 Measure = Callable[[], None]
 
@@ -86,7 +83,7 @@ class Session:
         self.run: Run | None = None
         self._beside: BootPool | None = None
         self.compared: tuple[Verdict, ...] = ()
-        self.judging = None if config.getoption("--no-judge") else Judging(suite_options.criteria(config))
+        self.judging = None if config.getoption("--no-judge") else _judging(config)
         board, replay = config.getoption("--board"), config.getoption("--replay")
         self.board = board
         if replay:
@@ -167,6 +164,8 @@ class Session:
         """Return the boots that left no record: of this run, or of those that were planned when they were measured."""
         if self.run is not None:
             return self.run.missing(case, records)
+        from rtgate.workflow.verdicts import planned_in  # noqa: PLC0415 - as `_judging`
+
         return planned_in(self.records, case.name)(board, arm, records)
 
     def _arms(self, case: Case, records: tuple[Record, ...]) -> dict[str, set[str]]:
@@ -179,6 +178,12 @@ class Session:
             found.setdefault(arm.board.name, set()).add(arm.name)
         measured = {record.board for record in records} | self.boards.get(case.name, found.keys())
         return {board: arms for board, arms in found.items() if board in measured}
+
+
+def _judging(config: pytest.Config) -> Judging:
+    from rtgate.workflow.judging import Judging  # noqa: PLC0415 - half a second to load; a gate judges by itself
+
+    return Judging(suite_options.criteria(config))
 
 
 _SESSION = pytest.StashKey[Session]()
@@ -235,13 +240,10 @@ def _tell_placebos(config: pytest.Config, run: Run, cases: Collection[Case]) -> 
     """Say which placebos the comparisons will use, and what they do without."""
     remedy = config.getoption("--tell-placebos")
     baseline = suite_options.kernels(config).get(ArmName.BASELINE)
-    if not remedy or baseline is None:
-        return
-    compiler = compiler_of(artefacts.load(baseline).toolchain or "")
-    for arm in run.arms:
-        if (arm.name, arm.time) == (ArmName.BASELINE, TimeBase.VIRTUAL):
-            for sentence in notices(Compared(arm=arm, cases=cases, compiler=compiler, remedy=remedy), harmless()):
-                say(sentence)
+    if remedy and baseline is not None:
+        from rtgate.workflow.placebo_notice import tell  # noqa: PLC0415 - as `_judging`
+
+        tell(run.arms, cases, baseline, remedy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from selftests.unit.history.conftest import origin, record
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import queries, schema
-from rtgate.history.database import VARIABLE, History, chosen
+from rtgate.history.database import History
 from rtgate.history.queries import Wanted
 from rtgate.history.store import add
+from rtgate.history.url import VARIABLE, chosen
 
 
 def test_reading_makes_no_file(url: str, tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from rich.text import Text
 
 from rtgate.cli import command_options
 from rtgate.history.baselines import KernelOnBoard, Promotion, kernels_on_boards, short
-from rtgate.history.database import History, chosen
+from rtgate.history.database import History
+from rtgate.history.url import chosen
 from rtgate.report.notices import say
 from rtgate.report.text import plain
 from rtgate.workflow import baselines

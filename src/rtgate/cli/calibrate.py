@@ -16,8 +16,9 @@ from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import pairing, queries
 from rtgate.history import screens as screening
-from rtgate.history.database import History, chosen
+from rtgate.history.database import History
 from rtgate.history.queries import Boot
+from rtgate.history.url import chosen
 from rtgate.judge.learn.proposing import Ask, Decision, GoodBoot, Proposed, propose_limits, ratchet
 from rtgate.judge.learn.screening import ScreenProposal, propose_screen
 from rtgate.judge.thresholds import LimitKind, Threshold

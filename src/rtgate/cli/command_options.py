@@ -9,14 +9,17 @@ from __future__ import annotations
 import argparse
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rtgate import durations
 from rtgate.board.boards import FLAVOURS
 from rtgate.cli import shared_options
-from rtgate.history.database import VARIABLE
-from rtgate.history.queries import Wanted
+from rtgate.history.url import VARIABLE
 from rtgate.kernel.build_limits import TIME_S, BuildLimits
 from rtgate.measure.profiles import DEFAULT
+
+if TYPE_CHECKING:
+    from rtgate.history.queries import Wanted
 
 
 def board(options: argparse._ActionsContainer) -> None:
@@ -83,6 +86,8 @@ def stored(options: argparse._ActionsContainer) -> None:
 
 def wanted(arguments: argparse.Namespace) -> Wanted:
     """Return which boots of the history the options of `stored` name."""
+    from rtgate.history.queries import Wanted  # noqa: PLC0415 - SQLAlchemy takes a third of a second to load
+
     return Wanted(board=arguments.board, device=arguments.device, flavour=arguments.flavour, case=arguments.case)
 
 

@@ -14,7 +14,7 @@ from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.cli import command_options, requests
 from rtgate.errors import ConfigError
-from rtgate.workflow.archive import history_url
+from rtgate.history.url import history_url
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate

@@ -18,8 +18,9 @@ from rich.text import Text
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.history import queries
-from rtgate.history.database import VARIABLE, History, chosen
+from rtgate.history.database import History
 from rtgate.history.queries import Line, Wanted
+from rtgate.history.url import VARIABLE, chosen
 from rtgate.measure.raw_output import read_verified
 from rtgate.report.text import plain
 from rtgate.workflow import archive

@@ -21,6 +21,7 @@ from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.pairing import borrow
 from rtgate.history.queries import Wanted
+from rtgate.history.url import history_url
 from rtgate.judge import distributions
 from rtgate.judge.compare.paired import Prior
 from rtgate.judge.learn.planning import Change, ShareLimit, pairs_needed, plan_share, smallest_found, span, spreads
@@ -28,7 +29,6 @@ from rtgate.measure.raw_output import read_verified
 from rtgate.records.record import Record
 from rtgate.report.notices import say
 from rtgate.units import Quantity, Unit
-from rtgate.workflow.archive import history_url
 
 _DESCRIPTION = """\
 Say how many samples, minutes and boots it takes on a board to prove that a share is within a limit (--share), or to

@@ -22,9 +22,10 @@ from rtgate.board.boot import TimeBase
 from rtgate.cli import command_options, shared_options
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import queries
-from rtgate.history.database import History, chosen
+from rtgate.history.database import History
 from rtgate.history.qualifying import examine, keep
 from rtgate.history.queries import Boot
+from rtgate.history.url import chosen
 from rtgate.judge.learn.proposing import Ask, GoodBoot, propose_limits
 from rtgate.judge.learn.qualification import CaseStanding
 from rtgate.measure.raw_output import read_verified

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import argparse
 
+from rtgate.history.url import history_url
 from rtgate.measure.profiles import DEFAULT
-from rtgate.workflow.archive import history_url
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.suite_process import SuiteOptions
 

@@ -15,8 +15,8 @@ from rtgate.forge.github import GitHub
 from rtgate.forge.gitlab import GitLab
 from rtgate.forge.mail import Mail
 from rtgate.forge.merge_request import Answer, Forge, MergeRequest
+from rtgate.history.url import history_url
 from rtgate.report.notices import say, step
-from rtgate.workflow.archive import history_url
 from rtgate.workflow.kernels import BUILDS
 from rtgate.workflow.refusal import refusal
 from rtgate.workflow.report_directory import check_ours

@@ -11,8 +11,8 @@ from typing import Any
 from rtgate import durations, files
 from rtgate.cli import command_options, job_options, requests
 from rtgate.errors import ConfigError
+from rtgate.history.url import history_url
 from rtgate.records.schedule import Steps
-from rtgate.workflow.archive import history_url
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.job_series import run_jobs
 from rtgate.workflow.job_watch import JobWatch

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,7 +17,9 @@ from rtgate.measure.run import Run
 from rtgate.records import schedule
 from rtgate.target.boot_cache import BootCache
 from rtgate.workflow.arms import ArmRequest, make_arms
-from rtgate.workflow.judging import Criteria
+
+if TYPE_CHECKING:
+    from rtgate.workflow.judging import Criteria
 
 PROFILE = "mr"
 _MOST_BOOTS = 10_000
@@ -59,6 +62,8 @@ def add(parser: pytest.Parser) -> None:
 
 def criteria(config: pytest.Config) -> Criteria:
     """Return what records are judged by, as the command line says; a history only if it names one."""
+    from rtgate.workflow.judging import Criteria  # noqa: PLC0415 - half a second to load; a gate judges by itself
+
     thresholds = config.getoption("--thresholds")
     return Criteria(thresholds=Path(thresholds) if thresholds else None, history=config.getoption("--history"))
 

@@ -21,8 +21,9 @@ from rtgate.board import boards
 from rtgate.cli import command_options, drift
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import queries
-from rtgate.history.database import History, chosen
+from rtgate.history.database import History
 from rtgate.history.queries import Boot
+from rtgate.history.url import chosen
 from rtgate.judge.compare.summaries import levels, summaries
 from rtgate.judge.learn.change_points import Change, change_points
 from rtgate.report import plots

@@ -7,7 +7,6 @@ queue up instead of failing half way. PostgreSQL's writers need no such help; on
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +20,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import schema
+from rtgate.history.url import EXAMPLES
 
-VARIABLE = "RTGATE_HISTORY"
-_EXAMPLES = "sqlite:////var/lib/rtgate/history.db, postgresql+psycopg://user@host/database"
 _BUSY_S = 60.0  # how long a writer waits for others; a transaction takes milliseconds
 _STEP_LOCK = 0x72746761  # any number that other programs on the same PostgreSQL server are unlikely to lock
 _CONNECT_S = 10
@@ -126,31 +124,23 @@ class History:
             raise ConfigError(f"{self.name} is a database of something else (tables: {', '.join(others[:5])})")
 
 
-def chosen(option: str | None) -> str:
-    """Return the URL of an option, or of the environment. Raises ConfigError when there is neither."""
-    url = option or os.environ.get(VARIABLE, "")
-    if not url:
-        raise ConfigError(f"which history? Name it with --history URL or ${VARIABLE} (for example {_EXAMPLES})")
-    return url
-
-
 def _parsed(url: str) -> URL:
     if "://" not in url:
-        raise ConfigError(f"{url!r} is no URL of a history: for a file write sqlite:///{url} (allowed: {_EXAMPLES})")
+        raise ConfigError(f"{url!r} is no URL of a history: for a file write sqlite:///{url} (allowed: {EXAMPLES})")
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise ConfigError(f"this is no URL of a history: {error} (allowed: {_EXAMPLES})") from error
+        raise ConfigError(f"this is no URL of a history: {error} (allowed: {EXAMPLES})") from error
     if parsed.drivername in {"postgresql", "postgres"}:
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.drivername not in {"sqlite", "sqlite+pysqlite", "postgresql+psycopg"}:
-        raise ConfigError(f"a history cannot be kept in {parsed.drivername!r} (allowed: {_EXAMPLES})")
+        raise ConfigError(f"a history cannot be kept in {parsed.drivername!r} (allowed: {EXAMPLES})")
     return parsed
 
 
 def _check_file(url: URL, name: str, *, create: bool) -> None:
     if not url.database or url.database == ":memory:":
-        raise ConfigError(f"{name} names no file, and a history must outlive this command (allowed: {_EXAMPLES})")
+        raise ConfigError(f"{name} names no file, and a history must outlive this command (allowed: {EXAMPLES})")
     path = Path(url.database)
     if path.is_dir():
         raise ConfigError(f"{path} is a directory: a history is a file in it, for example {path / 'history.db'}")

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""Keeping what was measured in the history: which database, and what a run is called there."""
+"""What a run has to do with the history: its records are kept there, and kernels that were revoked are known.
+
+The modules that know SQLAlchemy are imported by whoever has a history: they take a third of a second to load.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rtgate import site
 from rtgate.board import boards
 from rtgate.errors import RtgateError
-from rtgate.history.database import VARIABLE
-from rtgate.history.store import Origin, Stored, store
+from rtgate.history.encoding import kernel
 from rtgate.measure.raw_output import read_verified
 from rtgate.records.record import Record
 from rtgate.report.notices import say
 from rtgate.report.text import plain
 from rtgate.validity import registry
 
-
-def history_url(option: str | None) -> str | None:
-    """Return the URL of an option, or of the environment; None for no history."""
-    return option or os.environ.get(VARIABLE) or None
+if TYPE_CHECKING:
+    from rtgate.history.store import Stored
 
 
 def keep(url: str | None, directory: Path) -> str:
@@ -34,15 +34,37 @@ def keep(url: str | None, directory: Path) -> str:
         return ""
     try:
         records = read_verified(directory)
-        stored = store_now(url, records, run_name(directory, records)) if records else Stored()
+        stored = store_now(url, records, run_name(directory, records)) if records else None
     except RtgateError as error:
         return f"not stored in the history: {plain(str(error))}"
-    say(f"history: {stored.new} records stored, {stored.known} were there already")
+    new, known = (stored.new, stored.known) if stored else (0, 0)
+    say(f"history: {new} records stored, {known} were there already")
     return ""
+
+
+def revoked_kernels(url: str | None, records: Iterable[Record]) -> tuple[str, ...]:
+    """Return sentences about measured kernels that were revoked; none without a history.
+
+    A history that does not answer says nothing here: storing the records in it reports that.
+    """
+    arms: dict[str, str] = {kernel(record): record.arm for record in records}
+    if not url or not arms:
+        return ()
+    from rtgate.history import baselines  # noqa: PLC0415
+    from rtgate.history.database import History  # noqa: PLC0415
+
+    try:
+        with History.open(url, create=True) as history:
+            found = baselines.revocations_of(history, arms)
+    except RtgateError:
+        return ()
+    return tuple(f"the {arms[one.kernel]}'s kernel is known to be bad: {one.sentence}" for one in found)
 
 
 def store_now(url: str, records: Sequence[Record], run_name: str) -> Stored:
     """Store records with the time of now and what their boards declare. Raises as `history.store.store`."""
+    from rtgate.history.store import Origin, store  # noqa: PLC0415
+
     known = set(site.names("boards"))
     not_applicable = {
         name: registry.not_applicable(boards.board(name)) for name in {one.board for one in records} & known

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rtgate.board.boot import ArmName
-from rtgate.errors import ChangedError, ConfigError, RtgateError
+from rtgate.errors import ChangedError, ConfigError
 from rtgate.history import baselines, queries
 from rtgate.history.baselines import Promotion, Revocation, RevocationEffect
 from rtgate.history.database import History
@@ -188,22 +188,6 @@ def revoke(history: History, name: str, reason: str) -> RevocationEffect:
         raise ConfigError("--reason: say why, for those who find the kernel missing")
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return baselines.revoke(history, name, Revocation(kernel="", revoked_at=now, revoked_by=_who(), reason=reason))
-
-
-def revoked_kernels(url: str | None, records: Iterable[Record]) -> tuple[str, ...]:
-    """Return sentences about measured kernels that were revoked; none without a history.
-
-    A history that does not answer says nothing here: storing the records in it reports that.
-    """
-    arms: dict[str, str] = {kernel(record): record.arm for record in records}
-    if not url or not arms:
-        return ()
-    try:
-        with History.open(url, create=True) as history:
-            found = baselines.revocations_of(history, arms)
-    except RtgateError:
-        return ()
-    return tuple(f"the {arms[one.kernel]}'s kernel is known to be bad: {one.sentence}" for one in found)
 
 
 def _who() -> str:

@@ -18,8 +18,7 @@ from rtgate.report import allure, html, junit, terminal
 from rtgate.report import page as page_of
 from rtgate.report.cases import cases
 from rtgate.report.notices import say, step
-from rtgate.workflow.archive import keep
-from rtgate.workflow.baselines import revoked_kernels
+from rtgate.workflow.archive import keep, revoked_kernels
 from rtgate.workflow.judging import JudgingRequest, judge_run
 from rtgate.workflow.report_directory import SUMMARY
 from rtgate.workflow.verdicts import ended, lab_verdict

@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.judge.compare.placebos import Placebos
+from rtgate.kernel import artefacts
 from rtgate.measure.case import Arm, Case, setting
+from rtgate.report.notices import say
 from rtgate.target.qemu import version
+from rtgate.workflow.placebos import compiler_of
+from rtgate.workflow.verdicts import harmless
 
 _ALONE = "these comparisons end without PASS, and only limits are judged"
 _OTHERS = "these comparisons find regressions, and end without PASS"
@@ -29,6 +35,19 @@ class Compared:
     cases: Iterable[Case]
     compiler: str
     remedy: str
+
+
+def tell(arms: Iterable[Arm], cases: Collection[Case], baseline: Path, remedy: str) -> None:
+    """Say it of the baseline that is measured on virtual time; `baseline` is its build directory. Raises as `notices`.
+
+    Raises:
+        ConfigError: placebos.yaml or the build directory is wrong.
+    """
+    compiler = compiler_of(artefacts.load(baseline).toolchain or "")
+    for arm in arms:
+        if (arm.name, arm.time) == (ArmName.BASELINE, TimeBase.VIRTUAL):
+            for sentence in notices(Compared(arm=arm, cases=cases, compiler=compiler, remedy=remedy), harmless()):
+                say(sentence)
 
 
 def notices(compared: Compared, placebos: Placebos) -> Iterator[str]:

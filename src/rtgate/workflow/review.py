@@ -31,7 +31,7 @@ from rtgate.report.note import About, note
 from rtgate.report.note_markdown import as_markdown
 from rtgate.report.note_text import as_text
 from rtgate.report.notices import say
-from rtgate.workflow.baselines import revoked_kernels
+from rtgate.workflow.archive import revoked_kernels
 from rtgate.workflow.bisect import bisect
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish

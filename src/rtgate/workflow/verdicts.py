@@ -13,8 +13,6 @@ from rtgate import site
 from rtgate.board import boards
 from rtgate.board.boot import ArmName
 from rtgate.errors import InfrastructureError
-from rtgate.history.database import History
-from rtgate.history.prior import HistoryPrior
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.compare.placebos import Placebos, load_placebos
@@ -82,6 +80,10 @@ def grounds(history: str | None) -> Iterator[ComparisonInputs]:
     if history is None:
         yield ComparisonInputs(placebos=placebos)
         return
+    # SQLAlchemy takes a third of a second to load, and most runs have no history.
+    from rtgate.history.database import History  # noqa: PLC0415
+    from rtgate.history.prior import HistoryPrior  # noqa: PLC0415
+
     with History.open(history, create=True) as opened:
         yield ComparisonInputs(placebos=placebos, past=HistoryPrior(opened))
 
