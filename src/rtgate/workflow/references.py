@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -224,9 +225,10 @@ def extension(found: Extension) -> None:
 def limits(path: Path) -> None:
     """Check the boards, cases, tunings, CPU classes and measurements that limits name. Raises ConfigError."""
     load_thresholds([path], {name: _virtual(name) for name in site.names("boards")})
+    board_of = cache(boards.board)
     for name, case, entry in _cases(path):
-        _tuning(name, case, entry.key)
-        classes = boards.board(name).cpu_classes
+        _tuning(board_of(name), case, entry.key)
+        classes = board_of(name).cpu_classes
         for item in entry.value.items():
             keys = item.entries()
             if "class" in keys and keys["class"].value.text() not in classes:
@@ -236,13 +238,14 @@ def limits(path: Path) -> None:
 
 def placebos(path: Path) -> None:
     """Check the boards, cases, tunings and figures that harmless changes were measured in. Raises ConfigError."""
-    # Not above: it loads scipy, which takes a second, and most references are others.
+    # Not above: it loads NumPy, and most references are others.
     from rtgate.judge.compare.placebos import load_placebos  # noqa: PLC0415
 
     load_placebos([path], site.names("boards"))
+    board_of = cache(boards.board)
     for name, case, entry in _cases(path):
         known_case(case, entry.key)
-        _tuning(name, case, entry.key)
+        _tuning(board_of(name), case, entry.key)
         known = _figures(case)
         entries = [item.entries()["figures"].value.entries() for item in entry.value.items()]
         for figure in chain.from_iterable(one.values() for one in entries):
@@ -265,10 +268,10 @@ def _cases(path: Path) -> Iterator[tuple[str, str, Entry]]:
                 yield name, case, entry
 
 
-def _tuning(name: str, case: str, key: Value) -> None:
-    case_name, known = CaseName.parse(case), boards.board(name).tunings
+def _tuning(board: Board, case: str, key: Value) -> None:
+    case_name, known = CaseName.parse(case), board.tunings
     if case_name != case_name.untuned and case_name.tuning not in known:
-        key.fail(f"{name} has no tuning {case_name.tuning!r} (allowed: {', '.join(sorted(known))})")
+        key.fail(f"{board.name} has no tuning {case_name.tuning!r} (allowed: {', '.join(sorted(known))})")
 
 
 def _virtual(name: str) -> bool:
