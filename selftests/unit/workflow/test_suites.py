@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,25 @@ def test_a_directory_in_which_rtgate_is_called_brings_no_module_of_its_own(
     (tmp_path / "pytest.py").write_text("raise SystemExit('hostile')\n")
     monkeypatch.chdir(tmp_path)
     assert suites.cases(("latency",), "quick", "default")
+
+
+def test_a_package_that_is_installed_has_no_say_in_a_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest loads plugins of all packages that are there, and one of them may order or repeat tests."""
+    (tmp_path / "shuffle.py").write_text("raise SystemExit('loaded')\n")
+    package = tmp_path / "shuffle-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: shuffle\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[pytest11]\nshuffle = shuffle\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert suites.cases(("latency",), "quick", "default")
+
+
+def test_suites_that_only_measure_load_nothing_that_judges() -> None:
+    """A gate starts them in a process of their own, each time it measures."""
+    heavy = {"rtgate.workflow.judging", "matplotlib", "numpy", "scipy", "sqlalchemy"}
+    program = f"import sys, rtgate.plugin; print(*sorted({heavy!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
 
 
 def test_what_lies_beside_a_policy_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

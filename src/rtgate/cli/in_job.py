@@ -137,7 +137,7 @@ class _Job:
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **_told(self.arguments)},
+                env={**suites.environment(), **_told(self.arguments)},
                 start_new_session=True,
             )
             try:

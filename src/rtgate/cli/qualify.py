@@ -104,7 +104,8 @@ def _measured(arguments: argparse.Namespace) -> Path:
     options += ["-k", arguments.select] if arguments.select else []
     print(f"rtgate: measuring {arguments.boots} boots of each case into {output}", file=sys.stderr)
     argv = die_with_parent(suites.command([], options), "TERM")
-    code = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False).returncode
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False, env=suites.environment())
+    code = done.returncode
     if code not in {0, 1}:  # 1: a boot failed, which the records tell
         raise InfrastructureError(f"the suites ended with pytest's exit code {code}; what they measured is in {output}")
     return output

@@ -206,7 +206,11 @@ def pytest(select: str, options: Sequence[str], log: Path) -> int:
     """
     argv = suites.command([], [*(["-k", select] if select else []), *options])
     child = subprocess.Popen(
-        die_with_parent(argv, "TERM"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+        die_with_parent(argv, "TERM"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env=suites.environment(),
     )
     assert child.stdout is not None
     keeping = threading.Thread(target=keep, args=(child.stdout, log), daemon=True)

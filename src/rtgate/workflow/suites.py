@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,14 @@ def command(suites: Sequence[str], options: Sequence[str]) -> list[str]:
     return [sys.executable, "-P", "-m", "pytest", *directories(suites), *how, *options]
 
 
+def environment() -> dict[str, str]:
+    """Return the environment that suites run in.
+
+    pytest loads no plugin there only because a package has it: it could change a gate, and takes its time to load.
+    """
+    return {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
 def cases(suites: Sequence[str], profile: str, tuning: str, select: str = "", board: str = "") -> tuple[Case, ...]:
     """Return the cases of suites, as pytest collects them: of a board those that the profile has there.
 
@@ -57,7 +66,13 @@ def cases(suites: Sequence[str], profile: str, tuning: str, select: str = "", bo
         try:
             with spoken("listing the cases of the suites"):
                 done = subprocess.run(
-                    argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COLLECT_S, check=False
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    timeout=_COLLECT_S,
+                    check=False,
+                    env=environment(),
                 )
         except subprocess.TimeoutExpired as error:
             busy = f"pytest did not list the cases of the suites within {_COLLECT_S:.0f} s"
