@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from selftests.fake_target import files
 
+from rtgate.report import latency
+from rtgate.report.plots import Picture
 from rtgate.rootfs import cpio, images, recipe
 from rtgate.rootfs.packing import MANIFEST_FORMAT
 from rtgate.target import qemu
@@ -114,6 +116,13 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.chdir(tmp_path)
     qemu.version.cache_clear()
     return Lab(kernel=kernel, fake=fake)
+
+
+@pytest.fixture(autouse=True)
+def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw no latencies: half of a gate's time here. `report/` has what plots show, and integration tests draw them."""
+    for name in ("histogram_plot", "boots_plot"):
+        monkeypatch.setattr(latency, name, lambda *_: Picture(svg=b"<svg/>", png=b"PNG"))
 
 
 @pytest.fixture(autouse=True)
