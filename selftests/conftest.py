@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from selftests.examples import USUAL
 
 from rtgate.report import notices
 
@@ -25,7 +26,7 @@ notices.SILENCE_S = 3600.0
 # No deadline: another program on the machine must not fail a test. In CI the same examples every time: a merge request
 # is not to blame for what chance finds. `make test-all` looks further than `make test` does, and `deep` further still.
 _SAME = "RTGATE_CI_RUN" in os.environ
-settings.register_profile("rtgate", deadline=None, derandomize=_SAME, max_examples=25)
+settings.register_profile("rtgate", deadline=None, derandomize=_SAME, max_examples=USUAL)
 settings.register_profile("thorough", deadline=None, derandomize=_SAME, max_examples=100)
 settings.register_profile("deep", deadline=None, max_examples=3000)
 settings.load_profile("rtgate")

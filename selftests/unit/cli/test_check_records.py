@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.cli.main import main
@@ -93,7 +94,7 @@ def test_any_changed_byte_of_any_file_is_told(tmp_path_factory: pytest.TempPathF
     directory = tmp_path_factory.mktemp("sealed")
     files = [*_sealed(directory), directory / "records.sha256", directory / "verdict.json"]
 
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(st.sampled_from(files), st.integers(0, 1 << 20), st.integers(1, 255))
     def told(path: Path, place: int, flip: int) -> None:
         before = path.read_bytes()

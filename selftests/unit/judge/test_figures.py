@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, maximum, number, record, without
 
 from rtgate.judge.figures import figure_status
@@ -20,7 +21,7 @@ def judged(measured: Record, limits: tuple[Threshold, ...]) -> tuple[Verdict, ..
     return judge(subject, Thresholds(limits))
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.floats(31, 1000), min_size=1, max_size=4), st.floats(31, 1000))
 def test_a_figure_says_what_its_case_says(values: list[float], most: float) -> None:
     """One figure for each CPU: those over the limit fail, and if one does the case does."""

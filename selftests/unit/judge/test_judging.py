@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 from selftests.unit.judge.conftest import (
     BOARD,
     CASE,
@@ -632,7 +633,7 @@ LIMITS = st.lists(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(boots(), LIMITS, boots())
 def test_exit_code_zero_means_measured_valid_and_judged(
     records: list[Record], limits: list[Threshold], baseline: list[Record]
@@ -649,7 +650,7 @@ def test_exit_code_zero_means_measured_valid_and_judged(
     assert all(names <= {one.name for one in made.measurements} for made in records)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(boots(), LIMITS)
 def test_a_maximum_over_its_limit_in_a_sound_boot_always_fails(records: list[Record], limits: list[Threshold]) -> None:
     over = [
@@ -667,7 +668,7 @@ def test_a_maximum_over_its_limit_in_a_sound_boot_always_fails(records: list[Rec
         assert exit_code(_judge(records, [*limits, maximum("50 virtual us")])) == 1
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(boots(), LIMITS, st.randoms(use_true_random=False))
 def test_the_order_of_boots_changes_no_status(records: list[Record], limits: list[Threshold], chance: object) -> None:
     mixed = list(records)
@@ -676,7 +677,7 @@ def test_the_order_of_boots_changes_no_status(records: list[Record], limits: lis
     assert worst(_judge(mixed, limits)) is worst(_judge(records, limits))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(boots(), LIMITS)
 def test_every_verdict_has_a_sentence_and_names_the_case(records: list[Record], limits: list[Threshold]) -> None:
     for one in _judge(records, limits):

@@ -5,9 +5,10 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
+from selftests.examples import examples
 from selftests.unit.judge.conftest import maximum, number, record, share, without
 
 from rtgate.board.boot import TimeBase
@@ -53,7 +54,7 @@ def test_samples_that_bound_a_published_share_without_an_event(share_: float, ne
     assert samples_needed(share_, 0.95) == pytest.approx(needed, rel=0.002)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.floats(1e-8, 0.5), st.floats(0.5, 0.9999))
 def test_the_samples_needed_suffice_and_one_fewer_does_not(limit: float, confidence: float) -> None:
     needed = samples_needed(limit, confidence)
@@ -61,7 +62,7 @@ def test_the_samples_needed_suffice_and_one_fewer_does_not(limit: float, confide
     assert needed == 1 or interval(0, needed - 1, confidence)[1] > limit * (1 - 1e-9)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_the_bounds_enclose_the_share_and_widen_with_confidence(data: st.DataObject) -> None:
     samples = data.draw(st.integers(1, 10_000))
@@ -255,7 +256,7 @@ COUNTS = st.dictionaries(st.integers(0, 199_999), st.integers(1, 5000), min_size
 BOOTS = st.lists(COUNTS, min_size=1, max_size=4)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(BOOTS, st.integers(0, 200_000), st.integers(0, 200_000))
 def test_a_maximum_is_monotone_in_the_limit(boots: list[dict[int, int]], one: int, other: int) -> None:
     records = [record(counts, seed=seed) for seed, counts in enumerate(boots, 1)]
@@ -265,7 +266,7 @@ def test_a_maximum_is_monotone_in_the_limit(boots: list[dict[int, int]], one: in
     assert (low is Status.FAIL) == (worst > min(one, other))
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(BOOTS, st.floats(1e-9, 0.999), st.floats(1e-9, 0.999), st.integers(0, 199_999))
 def test_a_share_is_monotone_in_the_limit(boots: list[dict[int, int]], one: float, other: float, level: int) -> None:
     records = [record(counts, seed=seed) for seed, counts in enumerate(boots, 1)]
@@ -273,7 +274,7 @@ def test_a_share_is_monotone_in_the_limit(boots: list[dict[int, int]], one: floa
     assert RANKED[low] <= RANKED[high]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(BOOTS, st.integers(0, 199_999), st.integers(0, 199_999))
 def test_a_share_is_monotone_in_the_level(boots: list[dict[int, int]], one: int, other: int) -> None:
     records = [record(counts, seed=seed) for seed, counts in enumerate(boots, 1)]
@@ -281,7 +282,7 @@ def test_a_share_is_monotone_in_the_level(boots: list[dict[int, int]], one: int,
     assert RANKED[low] <= RANKED[high]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(BOOTS, st.randoms(use_true_random=False), st.integers(0, 4))
 @example([{30_000: 1}, {30_000: 1}], random.Random(1), 1)
 def test_the_order_of_records_and_of_measurements_does_not_matter(
@@ -298,7 +299,7 @@ def test_the_order_of_records_and_of_measurements_does_not_matter(
         assert apply(limit, mixed).value == apply(limit, records).value
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     st.lists(st.tuples(COUNTS, st.booleans(), st.integers(0, 3)), min_size=1, max_size=4),
     st.integers(0, 250_000),

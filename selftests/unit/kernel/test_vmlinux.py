@@ -4,8 +4,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ConfigError
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
@@ -59,7 +60,7 @@ def test_a_missing_or_stripped_file_is_refused(tmp_path: Path) -> None:
         Vmlinux(tmp_path / "text")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused(data: st.DataObject, tmp_path: Path) -> None:
     good = (

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 from selftests.fake_target import (
     CAPTURE,
     CLOCK,
@@ -894,7 +895,7 @@ def test_flavours_by_uname(version: str, expected: str) -> None:
     assert uname_flavour(version) == expected
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     name=st.sampled_from(sorted(files())),
     start=st.integers(0, 600),

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 from selftests.fake_target import FakeTarget, arm, measured
 from selftests.unit.measure.test_case import CASE
 
@@ -146,7 +147,7 @@ def test_any_single_figure_that_changes_is_told(tmp_path_factory: pytest.TempPat
     before = (written / "record.json").read_text()
     figures = [number for number, one in enumerate(json.loads(before)["measurements"]) if "value" in one]
 
-    @settings(max_examples=40, deadline=None)
+    @examples(40)
     @given(st.sampled_from(figures), st.floats(-1e6, 1e6).filter(bool))
     def told(number: int, more: float) -> None:
         data = json.loads(before)

@@ -11,8 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from selftests.examples import examples
 from selftests.unit.report.conftest import OOPS, Boot, make
 
 from rtgate import files
@@ -129,7 +130,7 @@ MEASUREMENTS = st.lists(
 )
 
 
-@settings(max_examples=40, suppress_health_check=SHARED)
+@examples(40, suppress_health_check=SHARED)
 @given(measurements=MEASUREMENTS, message=TEXT)
 def test_any_measurements_survive_the_file(tmp_path: Path, measurements: list[Measurement], message: str) -> None:
     made = replace(SMALL, measurements=tuple(measurements), message=message)
@@ -429,7 +430,7 @@ def test_evidence_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -
         records.read(directory)
 
 
-@settings(max_examples=40, suppress_health_check=SHARED)
+@examples(40, suppress_health_check=SHARED)
 @given(start=st.integers(0, 4000), length=st.integers(0, 200), new=st.binary(max_size=4))
 def test_a_damaged_file_is_read_or_refused(tmp_path: Path, start: int, length: int, new: bytes) -> None:
     text = json.dumps(records.as_json(SMALL)).encode()

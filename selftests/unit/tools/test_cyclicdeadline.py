@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting
@@ -177,14 +178,14 @@ def _clean_or_refused(data: bytes | str, tool: Cyclicdeadline = TOOL) -> None:
             assert one.quantity.value >= 0
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(end=st.integers(0, len(GOOD.rstrip()) - 1))
 def test_a_truncated_file_is_refused(end: int) -> None:
     with pytest.raises(ParseError):
         _parse(GOOD[:end], VIRTUAL)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(edits=st.lists(st.tuples(st.integers(0, len(GOOD)), st.integers(0, 6), st.binary(max_size=6)), max_size=4))
 def test_damaged_bytes_are_read_or_refused(edits: list[tuple[int, int, bytes]]) -> None:
     data = GOOD.encode()
@@ -197,7 +198,7 @@ def test_damaged_bytes_are_read_or_refused(edits: list[tuple[int, int, bytes]]) 
 ANYTHING = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.lists(st.integers())
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     key=st.sampled_from(["histogram", "cycles", "min", "max", "avg"]),
     value=ANYTHING | st.dictionaries(st.text("0123456789-x", max_size=4), ANYTHING, max_size=2),
@@ -208,7 +209,7 @@ def test_a_value_of_any_kind_anywhere_is_read_or_refused(key: str, value: object
     _clean_or_refused(json.dumps(document))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     counts=st.dictionaries(st.integers(0, 999), st.integers(1, 10**6), min_size=1, max_size=20),
     late=st.lists(st.integers(1000, 10**6), max_size=5),

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Expected, Output, Setting
@@ -235,7 +236,7 @@ def _clean_or_refused(data: bytes | str, setting: Setting = REAL) -> None:
             assert math.isfinite(one.quantity.value)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(end=st.integers(0, len(GOOD)))
 def test_a_truncated_file_is_refused_or_whole(end: int) -> None:
     if end >= len(GOOD.rstrip()):
@@ -245,7 +246,7 @@ def test_a_truncated_file_is_refused_or_whole(end: int) -> None:
             _parse(GOOD[:end], VIRTUAL)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     edits=st.lists(
         st.tuples(st.integers(0, len(SMALL)), st.integers(0, 6), st.binary(max_size=6) | st.just(b"\n[    1.2] x")),
@@ -273,7 +274,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     path=st.sampled_from(
         [
@@ -297,7 +298,7 @@ def test_a_value_of_any_kind_anywhere_is_read_or_refused(path: tuple[str, ...], 
     _clean_or_refused(json.dumps(document))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     counts=st.dictionaries(st.integers(0, 999), st.integers(1, 10**9), max_size=30),
     overflow=st.integers(0, 1000),

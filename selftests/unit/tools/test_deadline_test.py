@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
@@ -118,14 +119,14 @@ def test_a_run_that_could_not_be_set_up_says_what_it_printed(file: str) -> None:
         TOOL.parse(Output(files={file: said}, exit_code=255, setting=REAL))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(end=st.integers(0, len(GOOD.rstrip()) - 6))
 def test_truncated_text_is_refused(end: int) -> None:
     with pytest.raises(ParseError):
         _parse(GOOD[:end])
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     edits=st.lists(
         st.tuples(st.integers(0, len(MISSED)), st.integers(0, 30), st.text(max_size=6) | st.text("0123456789")),
@@ -147,7 +148,7 @@ def test_damaged_text_is_read_or_refused(edits: list[tuple[int, int, str]]) -> N
         assert deadlines + missed < periods
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_the_numbers_of_any_run_come_out_as_they_went_in(data: st.DataObject) -> None:
     threads = data.draw(st.integers(2, 8))

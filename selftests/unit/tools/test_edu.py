@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
@@ -242,7 +243,7 @@ def test_any_text_is_a_parse_error(tool: EduDma | EduMsi, text: str) -> None:
         _parse(tool, text)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.data())
 def test_any_value_is_a_result_or_a_parse_error(data: st.DataObject) -> None:
     cases: list[tuple[EduDma | EduMsi, dict[str, Any]]] = [(DMA, MOVED), (MSI, HANDLED)]

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Setting
@@ -112,7 +113,7 @@ def test_any_time_comes_out_as_it_was_printed(milliseconds: int) -> None:
     assert found.quantity.value == milliseconds * 1000
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     edits=st.lists(st.tuples(st.integers(0, len(GOOD)), st.integers(0, 6), st.text(max_size=6)), min_size=1, max_size=3)
 )

@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Setting
@@ -144,7 +145,7 @@ def test_two_reports_are_one_too_many() -> None:
         _parse(QUIET + report[0], setting=VIRTUAL)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(end=st.integers(0, len(FOUND) - 1))
 def test_a_truncated_output_is_refused_or_whole(end: int) -> None:
     if end >= len(FOUND.rstrip()):
@@ -154,7 +155,7 @@ def test_a_truncated_output_is_refused_or_whole(end: int) -> None:
             _parse(FOUND[:end])
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     edits=st.lists(st.tuples(st.integers(0, len(FOUND)), st.integers(0, 8), st.text("0123456789 :,u\nx", max_size=6)))
 )
@@ -170,7 +171,7 @@ def test_damaged_text_is_read_or_refused(edits: list[tuple[int, int, str]]) -> N
     assert numbers["latency.max"][0] > 0
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(samples=st.lists(st.tuples(st.integers(11, 10**6), st.integers(0, 10**6), st.integers(1, 100)), max_size=6))
 def test_what_is_listed_is_what_is_reported(samples: list[tuple[int, int, int]]) -> None:
     lines = [f"ts: 1.5, inner:{inner}, outer:{outer}, cpu:0, count:{count}" for inner, outer, count in samples]

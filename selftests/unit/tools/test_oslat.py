@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Setting
@@ -183,7 +184,7 @@ def test_with_overflow_the_maximum_is_anything_from_the_last_bucket_on(high: int
         _parse(json.dumps(document), BOTH, DEFAULT_BUCKETS)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     times=st.lists(st.integers(0, 2_000_000), min_size=1, max_size=30),
     rounded_up=st.booleans(),
@@ -223,7 +224,7 @@ def _clean_or_refused(data: str) -> None:
             assert 0 <= one.quantity.value < math.inf
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     edits=st.lists(st.tuples(st.integers(0, len(GOOD)), st.integers(0, 6), st.text(max_size=6)), max_size=4),
 )
@@ -234,7 +235,7 @@ def test_damaged_json_is_read_or_refused(edits: list[tuple[int, int, str]]) -> N
     _clean_or_refused(data)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     key=st.sampled_from(["cpu", "freq", "min", "avg", "max", "duration", "histogram"]),
     value=st.none()

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Output, Reports, Setting, Tool
@@ -227,7 +228,7 @@ def _clean_or_refused(data: bytes | str) -> None:
     assert max(value for (name, _), value in numbers.items() if name == "samples") >= 2000
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(end=st.integers(0, len(GOOD)))
 def test_a_truncated_file_is_refused_or_whole(end: int) -> None:
     if end >= len(GOOD.rstrip()):
@@ -237,7 +238,7 @@ def test_a_truncated_file_is_refused_or_whole(end: int) -> None:
             _parse(GOOD[:end])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     edits=st.lists(
         st.tuples(st.integers(0, len(GOOD)), st.integers(0, 6), st.binary(max_size=6) | st.just(b"\n[    1.2] x")),
@@ -261,7 +262,7 @@ ANYTHING = (
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     path=st.sampled_from(
         [
@@ -284,7 +285,7 @@ def test_a_value_of_any_kind_anywhere_is_read_or_refused(path: tuple[str, ...], 
     _clean_or_refused(json.dumps(made))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rows=st.lists(st.tuples(*[st.integers(0, 899_999)] * 3, st.integers(1000, 10**6)), min_size=1, max_size=8))
 def test_what_goes_in_comes_out(rows: list[tuple[int, int, int, int]]) -> None:
     threads: dict[str, Any] = {}

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
@@ -187,7 +188,7 @@ _VALUES: st.SearchStrategy[Any] = (
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.integers(0, 17), st.sampled_from(["operation", "threads", "bytes", "ns", "wrong"]), _VALUES)
 def test_any_value_is_a_result_or_a_parse_error(number: int, key: str, value: Any) -> None:
     document = _document()

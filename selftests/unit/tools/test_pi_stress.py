@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
@@ -150,7 +151,7 @@ def _clean_or_refused(files: Mapping[str, bytes], code: int) -> None:
         assert set(numbers) == {"failures"}
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     edits=st.lists(st.tuples(st.integers(0, 600), st.integers(0, 6), st.binary(max_size=6)), max_size=3),
     name=st.sampled_from([JSON, "tool.out"]),
@@ -163,7 +164,7 @@ def test_damaged_bytes_are_read_or_refused(edits: list[tuple[int, int, bytes]], 
     _clean_or_refused({**GOOD, name: data}, code)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     value=st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.just(10**400),
     key=st.sampled_from(["inversion", "return_code"]),
@@ -174,7 +175,7 @@ def test_a_value_of_any_kind_is_read_or_refused(value: object, key: str) -> None
     _clean_or_refused({**GOOD, JSON: json.dumps(made).encode()}, 0)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     out=st.binary(max_size=40) | st.just(GOOD["tool.out"]),
     err=st.binary(max_size=40) | st.just(b"") | st.just(WATCHDOG),
@@ -185,7 +186,7 @@ def test_garbage_is_read_or_refused(out: bytes, err: bytes, stopped: bytes, code
     _clean_or_refused({JSON: GOOD[JSON], "tool.out": out, "tool.err": err, "tool.deadline": stopped}, code)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(inversions=st.integers(1, 10**18 - 1))
 def test_every_number_of_inversions_comes_out_as_it_went_in(inversions: int) -> None:
     document = json.dumps({"return_code": 0, "inversion": inversions}).encode()

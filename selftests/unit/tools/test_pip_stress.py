@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Setting
@@ -103,7 +104,7 @@ def test_the_need_tells_versions_with_the_option(tmp_path: Path, help_text: str,
     assert (done.stdout == "") is met
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     out=st.sampled_from([GOOD, NOT_TESTED, b"", GOOD + GOOD]) | st.binary(max_size=80),
     err=st.just(b"") | st.binary(max_size=20),

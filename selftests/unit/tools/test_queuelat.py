@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.rootfs import programs
@@ -203,7 +204,7 @@ def test_the_printing_of_these_tests_is_that_of_the_tool() -> None:
     assert GOOD.endswith("nr_packets_drain_per_block=2772\n" + _printed(buckets))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     runs=st.lists(st.tuples(st.integers(0, 700), st.integers(1, 40), st.integers(0, 10**9)), min_size=1, max_size=12)
 )
@@ -220,7 +221,7 @@ def test_any_histogram_comes_out_as_it_was_printed(runs: list[tuple[int, int, in
     assert dict(histogram.counts) == {number * 100: samples for number, samples in enumerate(buckets[:700]) if samples}
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     edits=st.lists(
         st.tuples(

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
@@ -161,7 +162,7 @@ def test_a_clock_that_was_set_back_is_no_latency() -> None:
         _parse((json.dumps(document), PASSED[1]))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(tasks=st.lists(st.lists(st.integers(0, 10**9), min_size=5, max_size=5), min_size=3, max_size=3))
 def test_the_tool_s_own_numbers_are_always_read(tasks: list[list[int]]) -> None:
     """The tool adds nanoseconds and prints the sum, and its fifth, in whole microseconds."""
@@ -193,7 +194,7 @@ def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
     return text
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(of_json=EDITS, of_text=EDITS, code=st.sampled_from([0, 255]))
 def test_damaged_output_is_read_or_refused(
     of_json: list[tuple[int, int, str]], of_text: list[tuple[int, int, str]], code: int
@@ -201,7 +202,7 @@ def test_damaged_output_is_read_or_refused(
     _clean_or_refused((_edited(PASSED[0], of_json), _edited(PASSED[1], of_text)), code)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     task=st.sampled_from(["0", "2", "7"]),
     key=st.sampled_from(["prio", "min", "avg", "max", "total"]),

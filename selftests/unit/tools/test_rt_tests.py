@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Output, Setting
@@ -218,7 +219,7 @@ def test_a_damaged_histogram(value: object, reason: str) -> None:
     assert str(caught.value) == f"stub's {reason}"
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.dictionaries(st.text("0123456789", min_size=1, max_size=3), st.integers(0, 9), max_size=6))
 def test_no_sample_of_a_histogram_is_lost(buckets: dict[str, int]) -> None:
     try:
@@ -230,7 +231,7 @@ def test_no_sample_of_a_histogram_is_lost(buckets: dict[str, int]) -> None:
         assert len(found) == len(buckets)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.text(max_size=40) | st.text('{}[]",:0123456789eE.-+nan avgcmdline\n', max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -247,7 +248,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(ANYTHING, st.sampled_from(["object", "numbered", "counts", "integer", "number"]))
 def test_any_value_is_read_or_refused(value: object, read: str) -> None:
     try:

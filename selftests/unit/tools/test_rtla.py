@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting, Tool
@@ -287,7 +288,7 @@ def _clean_or_refused(tool: Tool, text: str, setting: Setting) -> None:
             assert one.quantity.value >= 0
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(end=st.integers(0, len(SMALL)))
 def test_a_truncated_histogram_is_refused_or_whole(end: int) -> None:
     if end >= SMALL.index("ALL:") - 2:  # the last number is there; behind it is a blank
@@ -313,14 +314,14 @@ def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
     return text
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(edits=EDITS)
 def test_damaged_text_is_read_or_refused(edits: list[tuple[int, int, str]]) -> None:
     _clean_or_refused(SMALL_TOOL, _edited(SMALL, edits), VIRTUAL)
     _clean_or_refused(RtlaOsnoise(), _edited(NOISE, edits), HOST)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(text=st.text())
 def test_any_text_is_refused(text: str) -> None:
     for tool in (SMALL_TOOL, RtlaOsnoise()):
@@ -328,7 +329,7 @@ def test_any_text_is_refused(text: str) -> None:
             _parse(tool, text)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     samples=st.lists(
         st.tuples(

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
@@ -128,14 +129,14 @@ def _clean_or_refused(data: bytes | str) -> None:
     assert min(values[("samples", "0")], values[("samples", "1")]) > 0
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(end=st.integers(0, len(GOOD.rstrip()) - 1))
 def test_a_truncated_file_is_refused(end: int) -> None:
     with pytest.raises(ParseError):
         _parse(GOOD[:end])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(edits=st.lists(st.tuples(st.integers(0, len(GOOD)), st.integers(0, 6), st.binary(max_size=6)), max_size=4))
 def test_damaged_bytes_are_read_or_refused(edits: list[tuple[int, int, bytes]]) -> None:
     data = GOOD.encode()
@@ -144,7 +145,7 @@ def test_damaged_bytes_are_read_or_refused(edits: list[tuple[int, int, bytes]]) 
     _clean_or_refused(data)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     path=st.sampled_from(
         [("thread",), ("thread", "0"), ("thread", "9"), *(("thread", "0", key) for key in ("cycles", "min", "avg"))]

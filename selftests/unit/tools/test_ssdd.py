@@ -4,8 +4,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError, UnfinishedError
 from rtgate.tools import Expected, Output, Setting
@@ -129,14 +130,14 @@ def test_a_run_that_never_ended_is_refused() -> None:
         _parse(GOOD.read_text(), GOOD_JSON.read_bytes(), code=0, tool=Ssdd(), deadline=b"after 20 s\n")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(end=st.integers(0, len(BAD) - 2), code=st.integers(0, 1))
 def test_truncated_text_is_refused(end: int, code: int) -> None:
     with pytest.raises(ParseError):
         _parse(BAD[:end], code=code)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     edits=st.lists(
         st.tuples(st.integers(0, len(BAD)), st.integers(0, 40), st.text(max_size=6) | st.just("\n[    1.2] x")),

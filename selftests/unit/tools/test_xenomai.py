@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting, Tool
@@ -178,13 +179,13 @@ class TestLatency:
             counts=(Count(measurement="wakeups", least=9500),),
         )
 
-    @settings(max_examples=100)
+    @examples(100)
     @given(end=st.integers(0, len(LATENCY) - 2))
     def test_a_truncated_output_is_refused(self, end: int) -> None:
         with pytest.raises(ParseError):
             _parse(XenomaiLatency(), LATENCY[:end])
 
-    @settings(max_examples=100)
+    @examples(100)
     @given(
         cells=st.dictionaries(st.integers(0, 1000), st.integers(1, 10**7), min_size=1, max_size=20),
         low=st.floats(-50, 0),
@@ -418,7 +419,7 @@ class TestCyclictest:
             interval_us=1000,
         )
 
-    @settings(max_examples=50)
+    @examples(50)
     @given(threads=st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=30), min_size=1, max_size=3))
     def test_samples_come_out_as_they_went_in(self, threads: list[list[int]]) -> None:
         setting = Setting(cpus=len(threads), duration_s=1, virtual_time=False)
@@ -458,7 +459,7 @@ def test_reports_are_what_limits_may_name(tool: Tool, text: str) -> None:
     assert {one.name for one in _parse(tool, text)} == set(tool.reports)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     which=st.sampled_from(ALL),
     edits=st.lists(
@@ -484,7 +485,7 @@ def test_damaged_text_is_read_or_refused(which: tuple[Tool, str], edits: list[tu
             assert math.isfinite(one.quantity.value)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(text=st.text(), which=st.sampled_from(ALL))
 def test_any_text_is_refused(text: str, which: tuple[Tool, str]) -> None:
     with pytest.raises(ParseError):

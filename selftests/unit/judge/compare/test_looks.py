@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 from selftests.unit.judge.compare.test_paired import counted
 
 from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare, cost_minutes, holm, once
@@ -124,7 +125,7 @@ DIFFERENCES = st.lists(st.floats(-1.5, 1.5), min_size=0, max_size=13)
 PRIORS = st.builds(Prior, st.floats(1e-4, 1), st.integers(0, 40))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(DIFFERENCES, PRIORS, st.floats(0, 1.5), st.sampled_from([RELEASE, CONFIRM]))
 def test_a_worse_candidate_never_gets_a_better_verdict(
     values: list[float], prior: Prior, shift: float, looks: Looks
@@ -136,14 +137,14 @@ def test_a_worse_candidate_never_gets_a_better_verdict(
     assert BADNESS[after.outcome] >= BADNESS[before.outcome]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(DIFFERENCES, min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_the_order_of_cases_does_not_matter(values: list[list[float]], random: object) -> None:
     family: list[Evidence] = [series(f"case {n}", *found) for n, found in enumerate(values)]
     assert compare(family) == compare(list(reversed(family)))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(DIFFERENCES, PRIORS)
 def test_few_data_are_never_good_news(values: list[float], prior: Prior) -> None:
     found = one([series("a", *values, prior=prior)])

@@ -5,9 +5,10 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from selftests.examples import examples
 
 from rtgate.judge.compare.margins import Margin, margin
 from rtgate.judge.compare.paired import BoardPairs, Estimate, Prior, Series, SpikeSeries, estimate, pooled
@@ -38,7 +39,7 @@ def known(found: Estimate | None) -> Estimate:
 # --- the moderated t
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(DIFFERENCES)
 def test_without_a_history_it_is_the_paired_t(values: list[float]) -> None:
     if max(values) - min(values) < 1e-3:
@@ -74,7 +75,7 @@ def test_equal_differences_prove_no_more_than_their_signs() -> None:
     assert known(estimate([0.0] * 5, Prior())).p == 1
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(DIFFERENCES, PRIORS, st.floats(0, 2))
 def test_a_worse_candidate_looks_worse(values: list[float], prior: Prior, shift: float) -> None:
     before = series(*values, prior=prior).at(len(values))
@@ -84,7 +85,7 @@ def test_a_worse_candidate_looks_worse(values: list[float], prior: Prior, shift:
     assert after.small <= before.small
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(DIFFERENCES, PRIORS)
 def test_the_arms_are_alike(values: list[float], prior: Prior) -> None:
     there, back = (
@@ -100,7 +101,7 @@ def test_the_arms_are_alike(values: list[float], prior: Prior) -> None:
         assert there.p + back.p == pytest.approx(1)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(DIFFERENCES, PRIORS, st.randoms(use_true_random=False))
 def test_the_order_of_pairs_does_not_matter(values: list[float], prior: Prior, random: object) -> None:
     mixed = sorted(values)
@@ -188,7 +189,7 @@ def test_bursts_of_the_baseline_make_counts_count_less() -> None:
     assert counted(candidate, [1] * 5, steady).at(5).p < counted(candidate, [1] * 5, bursty).at(5).p / 5
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(st.integers(0, 8), min_size=3, max_size=8),
     st.lists(st.integers(0, 8), min_size=8, max_size=20),

@@ -5,8 +5,9 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 from selftests.unit.judge.conftest import asking, record
 
 from rtgate.judge.compare.summaries import Levels, Spikes, levels, percentile, spikes, summaries
@@ -178,7 +179,7 @@ def test_a_boot_without_an_event_has_the_level_of_its_tail_s_start() -> None:
     assert math.exp(found["hour level"]) == pytest.approx(level.tail + 0.5 * math.log(30))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 399), st.integers(1, 150_000))
 def test_the_body_never_falls_when_a_sample_gets_later(which: int, later: int) -> None:
     counts = exponential()

@@ -5,8 +5,9 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from selftests.examples import examples
 
 from rtgate.judge.learn.change_points import FEWEST, change_points
 
@@ -43,7 +44,7 @@ def test_a_quarter_more_is_found_within_five_runs() -> None:
     assert change_points(series((40, 3.0), (5, 3.25)))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.lists(st.floats(-1e6, 1e6), max_size=25), st.integers(0, 9))
 def test_parts_are_long_enough_and_the_answer_repeats(values: list[float], seed: int) -> None:
     found = change_points(values, seed=seed)

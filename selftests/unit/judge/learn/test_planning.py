@@ -5,9 +5,10 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from selftests.examples import examples
 from selftests.unit.judge.compare.test_summaries import exponential, long
 
 from rtgate.judge.compare.paired import Prior
@@ -31,7 +32,7 @@ def test_events_that_fail_a_worse_kernel_as_worked_out_before(factor: float, eve
     assert planning.events_to_fail(factor, 0.99) == pytest.approx(events, rel=0.1)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.sampled_from([2, 3, 5, 10]), st.sampled_from([0.9, 0.95, 0.99]), st.sampled_from([1e-3, 1e-5]))
 def test_a_planned_run_decides_as_promised(factor: int, confidence: float, share: float) -> None:
     samples = planning.plan_share(ShareLimit(share, confidence)).likely[factor]
@@ -83,7 +84,7 @@ def test_pairs_have_the_power_that_was_asked_for() -> None:
     assert 0.77 < hits / 2000 < 0.92
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.floats(0.01, 0.5), st.integers(0, 30), st.floats(1.05, 3), st.floats(0.5, 0.95))
 def test_fewer_pairs_find_larger_changes(sd: float, degrees: int, ratio: float, power: float) -> None:
     known = Prior(2 * sd**2, degrees)
