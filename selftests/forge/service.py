@@ -31,12 +31,17 @@ WAIT_S = 90.0
 
 @dataclass
 class Service:
-    """The service in a process of its own, for the changes of one branch."""
+    """The service in a process of its own, for the changes of one branch.
+
+    Attributes:
+        series_s: how long it waits for more changes of a series, before each review; who pushes one has the usual time.
+    """
 
     gerrit: GerritServer
     directory: Path
     branch: str
     query: str = ""
+    series_s: float = 1.0
     _child: subprocess.Popen[bytes] | None = None
     pids: list[int] = field(default_factory=list)
 
@@ -56,6 +61,7 @@ class Service:
             "project": "rt/kernel",
             "branch": self.branch,
             "query": self.query,
+            "series_s": self.series_s,
             "output": str(self.output),
             "control": str(self.control),
         }
@@ -142,6 +148,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # as the command line does
         signal.signal(number, command._stop)
     gerrit_service._SETTLE_S = 3.0
+    gerrit_service._SERIES_S = settings["series_s"]
     found = access(os.environ)
     stand_in = (sys.executable, "-m", "selftests.forge.stand_in_review", settings["control"])
     GerritService(

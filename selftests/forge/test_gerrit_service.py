@@ -13,6 +13,10 @@ import pytest
 from selftests.forge.gerrit_server import NO_LABEL, PASSWORDS, PROJECT, Author, GerritServer
 from selftests.forge.service import Service
 
+from rtgate.workflow import gerrit_service
+
+_OTHER_SIGNAL = pytest.mark.long("the same with another signal; SIGTERM is in make test, and SIGKILL in another test")
+
 
 @pytest.fixture
 def branch(gerrit: GerritServer) -> str:
@@ -34,6 +38,13 @@ def service(gerrit: GerritServer, tmp_path: Path, branch: str) -> Iterator[Servi
         yield made
     finally:
         made.close()
+
+
+@pytest.fixture
+def patient(service: Service) -> Service:
+    """Return a service that waits for the changes of a series as long as any."""
+    service.series_s = gerrit_service._SERIES_S
+    return service
 
 
 def test_each_patch_set_is_reviewed_once(gerrit: GerritServer, author: Author, service: Service) -> None:
@@ -144,6 +155,9 @@ def test_a_search_says_whose_changes_are_reviewed(gerrit: GerritServer, author: 
         service.let(f"{number}-1", 0)
 
 
+@pytest.mark.long(
+    "the server starts twice more, a minute; that the service is killed, and what it missed, is in make test"
+)
 def test_a_server_that_is_killed_costs_nothing(gerrit: GerritServer, author: Author, service: Service) -> None:
     """The service is stopped while changes are pushed, so that it hears of none of them by an event."""
     service.start()
@@ -181,7 +195,9 @@ def test_a_server_that_is_killed_costs_nothing(gerrit: GerritServer, author: Aut
     assert service.end() == 130
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, *(pytest.param(one, marks=_OTHER_SIGNAL) for one in (signal.SIGINT, signal.SIGKILL))]
+)
 def test_a_service_that_ends_leaves_nothing_behind(
     gerrit: GerritServer, author: Author, service: Service, number: signal.Signals
 ) -> None:
@@ -236,8 +252,9 @@ def _begun(service: Service) -> list[str]:
 
 
 def test_a_relation_chain_is_reviewed_once_and_the_guilty_change_is_voted_down(
-    gerrit: GerritServer, author: Author, service: Service
+    gerrit: GerritServer, author: Author, patient: Service
 ) -> None:
+    service = patient
     service.start()
     service.until_log("following")
     for title in ("first", "second is late", "third", "fourth"):
@@ -269,8 +286,9 @@ def test_a_relation_chain_is_reviewed_once_and_the_guilty_change_is_voted_down(
 
 
 def test_a_chain_whose_tip_is_abandoned_is_reviewed_without_it(
-    gerrit: GerritServer, author: Author, service: Service
+    gerrit: GerritServer, author: Author, patient: Service
 ) -> None:
+    service = patient
     service.start()
     service.until_log("following")
     author.commit("stays")

@@ -10,6 +10,9 @@ import pytest
 from selftests.concurrency import KINDS, World
 
 
+@pytest.mark.long(
+    "five gates with a fake QEMU; unit tests have one that is interrupted, and two that want the same build or report"
+)
 def test_a_gate_that_is_killed_leaves_nothing_to_those_beside_it(tmp_path: Path) -> None:
     world = World.made(tmp_path / "world")
     world.learn(KINDS[:2])
