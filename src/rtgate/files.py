@@ -43,7 +43,7 @@ def read_bytes(path: Path, limit: int) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ConfigError(f"{path}: cannot be read: not a regular file: put a file there, or remove it")
+            raise ConfigError(_irregular(path))
         with os.fdopen(descriptor, "rb", closefd=False) as stream:
             data = stream.read(limit + 1)
     finally:
@@ -53,9 +53,19 @@ def read_bytes(path: Path, limit: int) -> bytes:
     return data
 
 
+def require_regular(path: Path) -> None:
+    """Check what another program is going to read. A link to a regular file is one. Raises ConfigError."""
+    if not path.is_file():
+        raise ConfigError(_irregular(path))
+
+
 def read_text(path: Path, limit: int) -> str:
     """Return what a file holds as text. Raises as `read_bytes`, and UnicodeDecodeError: it is not UTF-8."""
     return read_bytes(path, limit).decode("utf-8")
+
+
+def _irregular(path: Path) -> str:
+    return f"{path}: cannot be read: not a regular file: put a file there, or remove it"
 
 
 def damage(error: Exception) -> str:

@@ -6,9 +6,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 import pytest
 from selftests.fake_target import files
@@ -59,6 +64,9 @@ lines = ["rtgate: plan started", "rtgate: measured", *encode(gzip.compress(archi
 with console.open("ab") as stream:
     stream.write("\\r\\n".join(lines).encode())
 """
+
+
+_LONGEST_S = 60.0  # that reading a file may take on a busy machine
 
 
 @dataclass(frozen=True)
@@ -128,3 +136,20 @@ def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _forget_qemu() -> None:
     qemu.version.cache_clear()
+
+
+@pytest.fixture
+def impatient() -> Iterator[None]:
+    """Fail a test whose main thread waits for a file; nothing else would end it."""
+
+    def waited(_signal: int, _frame: FrameType | None) -> NoReturn:
+        raise AssertionError(f"waited for {_LONGEST_S:g} s")
+
+    former = signal.signal(signal.SIGUSR1, waited)
+    main_thread = threading.get_ident()
+    timer = threading.Timer(_LONGEST_S, lambda: signal.pthread_kill(main_thread, signal.SIGUSR1))
+    timer.start()
+    yield
+    timer.cancel()
+    timer.join()
+    signal.signal(signal.SIGUSR1, former)

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from rtgate import files
 from rtgate.cli import lava_tool_auth
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.lava.client.access import access
@@ -86,7 +87,7 @@ def _lava(server: str) -> Lava:
 
 def _submit(arguments: argparse.Namespace) -> int:
     try:
-        definition = arguments.file.read_text(encoding="utf-8")
+        definition = files.read_text(arguments.file, files.YAML_LIMIT)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{arguments.file}: cannot be read: {error}") from error
     lava = _lava(arguments.server)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rtgate import files
 from rtgate.errors import ConfigError
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -42,7 +43,7 @@ def read_event(path: Path) -> PullRequest:
         ConfigError: the file cannot be read, or has no pull request.
     """
     try:
-        event = json.loads(path.read_text(encoding="utf-8"))
+        event = json.loads(files.read_text(path, files.JSON_LIMIT))
     except OSError as error:
         raise ConfigError(f"GITHUB_EVENT_PATH: {path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError):

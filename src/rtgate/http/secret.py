@@ -11,6 +11,7 @@ import stat
 from collections.abc import MutableMapping
 from pathlib import Path
 
+from rtgate import files
 from rtgate.errors import ConfigError
 
 _ALLOWED = re.compile(r"[\x21-\x7e]{8,512}")
@@ -47,12 +48,12 @@ def read_token(path: Path, *, private: bool = True) -> Token:
         private: refuse it where others may read it. A CI system that writes the file itself decides about its mode.
 
     Raises:
-        ConfigError: it is missing, holds no token, or others may read it.
+        ConfigError: it is missing, no regular file, holds no token, or others may read it.
     """
     try:
         if private and stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise ConfigError(f"{path} holds a token and others may read it: chmod 600 {path}")
-        return Token(path.read_text(encoding="ascii").strip(), str(path))
+        return Token(files.read_bytes(path, files.YAML_LIMIT).decode("ascii").strip(), str(path))
     except UnicodeDecodeError:
         raise ConfigError(f"{path} holds no token") from None
     except OSError as error:

@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from rtgate import site
+from rtgate import files, site
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.report import allure
 from rtgate.report.categories import CATEGORIES
@@ -55,13 +55,16 @@ def generate(results: Path, output: Path, history: Path | None = None) -> Path:
     Raises:
         NoAllureError: the Allure command is not installed.
         InfrastructureError: it failed, or the page cannot be written.
+        ConfigError: what is remembered is no file.
     """
+    remembered = (history or output / "history.jsonl").absolute()
+    if os.path.lexists(remembered):
+        files.require_regular(remembered)  # Allure would wait for it, or read it for ever
     command = _command()
     try:
         output.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="rtgate-allure-") as scratch:
             work = Path(scratch)
-            remembered = (history or output / "history.jsonl").absolute()
             (work / "allurerc.json").write_text(json.dumps(_configuration(results, remembered)), encoding="utf-8")
             _run([*command, "generate", "--config", "allurerc.json", "-o", "page", str(results.absolute())], work)
             made = work / "page" / "index.html"

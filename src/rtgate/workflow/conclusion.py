@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from rtgate import files
-from rtgate.errors import InfrastructureError
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.verdict import Status, Verdict, exit_code
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
@@ -171,7 +171,7 @@ def _page(output: Path) -> tuple[Path | None, str]:
     except html.NoAllureError as error:
         say(f"no report page: {error}. Then: rtgate report {output / 'records'} -o {output}")
         return None, ""
-    except InfrastructureError as error:
+    except (ConfigError, InfrastructureError) as error:
         return None, f"no report page: {error}"
 
 
