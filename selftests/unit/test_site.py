@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,17 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RTGATE_TREE", str(tmp_path / "linux"))
     return write(tmp_path / "linux" / ".rtgate", "boards/two.yaml", "boards/four.yaml", "thresholds.yaml")
+
+
+def test_what_a_site_cannot_read_hides_the_shipped_one_all_the_same(share: Path, lab: Path) -> None:
+    """A lab's limits that are a link to nowhere must be told, and not silently be those of rtgate."""
+    for name in ("boards/one.yaml", "profiles.yaml"):
+        (lab / name).unlink(missing_ok=True)
+        (lab / name).symlink_to("nowhere")
+    os.mkfifo(lab / "thresholds.yaml")
+    assert site.find("boards", "one.yaml") == lab / "boards" / "one.yaml"
+    assert site.files("profiles.yaml") == (lab / "profiles.yaml", share / "profiles.yaml")
+    assert site.files("thresholds.yaml") == (lab / "thresholds.yaml",)
 
 
 def test_the_clone_is_what_is_shipped() -> None:

@@ -83,10 +83,9 @@ def _candidates(directory: Path) -> tuple[Path, ...]:
 
 
 def matches(kind: str, name: str) -> tuple[tuple[Layer, Path], ...]:
-    """Return every file or directory that has this name, the winner first."""
-    return tuple(
-        (layer, layer.directory / kind / name) for layer in layers() if (layer.directory / kind / name).exists()
-    )
+    """Return every file or directory that has this name, the winner first; it is there although nobody can read it."""
+    places = ((layer, layer.directory / kind / name) for layer in layers())
+    return tuple((layer, path) for layer, path in places if os.path.lexists(path))
 
 
 def find(kind: str, name: str) -> Path:
@@ -120,9 +119,11 @@ def names(kind: str, suffix: str = ".yaml") -> tuple[str, ...]:
 def files(name: str) -> tuple[Path, ...]:
     """Return every file of this name at the top of a layer (`thresholds.yaml`, `profiles.yaml`), the winner first.
 
-    Their top-level entries are names too: an entry of the site hides the shipped one of the same name.
+    Their top-level entries are names too: an entry of the site hides the shipped one of the same name. A file that
+    nobody can read, as a link to nowhere, is one of them: whoever reads it says so.
     """
-    return tuple(layer.directory / name for layer in layers() if (layer.directory / name).is_file())
+    paths = (layer.directory / name for layer in layers())
+    return tuple(path for path in paths if os.path.lexists(path))
 
 
 def cache() -> Path:

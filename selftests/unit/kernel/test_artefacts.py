@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,18 @@ def test_no_kernel(tmp_path: Path) -> None:
         artefacts.load(tmp_path)
     with pytest.raises(ConfigError, match="holds no kernel build"):
         artefacts.load(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("name", ["build.json", "config", "vmlinux"])
+def test_a_file_that_is_there_and_cannot_be_read_is_not_left_out(tmp_path: Path, name: str) -> None:
+    (tmp_path / "Image").write_bytes(ARM64)
+    (tmp_path / name).symlink_to("nowhere")
+    with pytest.raises(ConfigError, match=rf"/{name}: "):
+        artefacts.load(tmp_path)
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ConfigError, match=rf"/{name}: .*not a regular file"):
+        artefacts.load(tmp_path)
 
 
 def test_two_kernels(tmp_path: Path) -> None:

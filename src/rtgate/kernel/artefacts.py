@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -58,9 +59,9 @@ def load(directory: Path) -> KernelBuild:
     """Read a build directory, and check that its files are what `build.json` says.
 
     Raises:
-        ConfigError: there is no kernel in it, or a file is missing or has changed.
+        ConfigError: there is no kernel in it, or a file is missing, no file, or has changed.
     """
-    if (directory / "build.json").is_file():
+    if os.path.lexists(directory / "build.json"):
         return _load_ours(directory)
     return _load_unknown(directory)
 
@@ -93,7 +94,11 @@ def _load_unknown(directory: Path) -> KernelBuild:
         raise ConfigError(f"{image} is no kernel image: neither arm64's nor x86's magic number is in its header")
 
     def present(name: str) -> Path | None:
-        return directory / name if (directory / name).is_file() else None
+        path = directory / name
+        if not os.path.lexists(path):
+            return None
+        regular_file.require_regular(path)
+        return path
 
     return KernelBuild(
         directory=directory,

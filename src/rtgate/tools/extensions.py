@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from rtgate import site
+from rtgate import files, site
 from rtgate.errors import ConfigError, Location
 
 # Names stand in cases, `SUITE/TOOL:LOAD+TUNING`, and in file names.
@@ -131,7 +131,7 @@ class _FromSource(SourceFileLoader):
 def _module(path: Path) -> ModuleType:
     """Import a file, once as long as it stays the same. Raises ConfigError with the line that failed."""
     try:
-        digest = hashlib.sha256(f"{path}\0".encode() + path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(f"{path}\0".encode() + files.read_bytes(path, files.YAML_LIMIT)).hexdigest()
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     name = f"rtgate_site_{digest[:16]}"
