@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from pathlib import Path
 
@@ -19,6 +20,23 @@ cpus: 1
 memory: 1 GiB
 console: {device: ttyS2, baud: 1500000}
 build: virt-arm64-generic
+"""
+
+
+WAIVER = """\
+- board: virt-arm64
+  case: latency/cyclictest:idle
+  largest: 1 virtual us
+  owner: somebody
+  reason: it is late
+  link: https://example.org/1
+  expires: 2027-03-31
+"""
+POLICY = """\
+boards:
+  - board: rk3568-evb1
+    build: virt-arm64-preempt_rt
+    suites: [latency]
 """
 
 
@@ -74,6 +92,10 @@ def test_a_sites_own_files_are_checked(lab: Path, capsys: pytest.CaptureFixture[
         ("thresholds.yaml", "no-board: {}\n", "1:1", "unknown board 'no-board' (allowed: "),
         ("thresholds.yaml", "virt-arm64: {rt: {}}\n", "1:14", "unknown flavour 'rt' (allowed: preempt_rt, "),
         ("thresholds.yaml", "", "1:1", "the file is empty"),
+        ("waivers.yaml", WAIVER.replace("idle", "idle+fast"), "2:9", "virt-arm64 has no tuning 'fast' (allowed: defau"),
+        ("waivers.yaml", WAIVER.replace("virt-arm64", "virt-arm46"), "1:10", "unknown value 'virt-arm46' (allowed: "),
+        ("policy.yaml", POLICY.replace("latency", "latancy"), "4:14", "unknown value 'latancy' (allowed: latency, "),
+        ("policy.yaml", POLICY.replace("rk3568-evb1", "rk3568"), "2:12", "unknown value 'rk3568' (allowed: "),
     ],
 )
 def test_a_mistake_is_told_with_its_place_and_the_others_are_still_checked(
@@ -128,6 +150,33 @@ def test_errors_are_last_with_their_count(lab: Path, capsys: pytest.CaptureFixtu
     assert code == 2
     assert not [line for line in lines[-3:] if line.endswith(": ok")]
     assert lines[-1] == "2 errors in 2 files"
+
+
+PLACES = (
+    *("thresholds.yaml", "profiles.yaml", "placebos.yaml", "waivers.yaml", "policy.yaml", "boards/virt-arm64.yaml"),
+    *("kernel-configs/b.yaml", "kernel-configs/fragments/b.config", "kernel-configs/patches/b/series"),
+    *("target/rootfs/b.yaml", "lava-jobs/b.yaml", "lava-jobs/device-types/b.jinja2", "lava-jobs/health-checks/b.yaml"),
+    *("tools/b.py", "loads/b.py"),
+)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("kind", ["a pipe", "an endless device", "a link to nowhere"])
+def test_what_is_no_file_is_told_in_every_place(lab: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    for place in PLACES:
+        (lab / place).parent.mkdir(parents=True, exist_ok=True)
+        if kind == "a pipe":
+            os.mkfifo(lab / place)
+        else:
+            (lab / place).symlink_to("/dev/zero" if kind == "an endless device" else "nowhere")
+    code, lines = said(capsys)
+    assert code == 2
+    # A series is found by its file; where that leads nowhere, whoever names its directory is told.
+    wanted = [place for place in PLACES if kind != "a link to nowhere" or not place.endswith("series")]
+    wrong = [line for line in lines if not line.endswith(": ok")]
+    untold = [place for place in wanted if not any(line.startswith(str((lab / place).parent)) for line in wrong)]
+    assert untold == []
+    assert [line for line in lines if line.endswith(": ok") and line.startswith(f"{lab}/")] == []
 
 
 def test_every_mistake_is_told(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from selftests.unit.cli.test_check import BOARD
 
 from rtgate.errors import ConfigError
 from rtgate.kernel.build_limits import BuildLimits
@@ -68,6 +69,11 @@ def test_boards_of_the_lab_have_a_budget_and_measure_what_is_asked(written: Path
         ("boards: [{board: rk3588-evb1, build: virt-x86_64-preempt_rt}]", "1:38: "),
         ("boards: [{board: rk3588-evb1, build: virt-arm64-preempt_rt, budget: long}]", "1:69: "),
         ("boards: [{board: rk3588-evb1, build: virt-arm64-preempt_rt, cases: some}]", "1:68: unknown value 'some'"),
+        (
+            "boards: [{board: rk3588-evb1, build: virt-arm64-preempt_rt, suites: [latancy]}]",
+            "1:70: unknown value 'latancy' (allowed: latency, ",
+        ),
+        ("boards: [{board: mine, build: virt-arm64-preempt_rt}]", "1:18: mine is in no lab: its file has no `lava`"),
         ("screen: []", "1:9: names no board"),
         ("screen: [{board: nobody}]", "1:18: unknown value 'nobody'"),
         ("screen: [{board: rk3588-evb1}]", "1:18: rk3588-evb1 is not a virtual board"),
@@ -80,6 +86,8 @@ def test_boards_of_the_lab_have_a_budget_and_measure_what_is_asked(written: Path
     ],
 )
 def test_a_mistake_is_said_with_its_place(written: Path, text: str, message: str) -> None:
+    (written.parent / "boards").mkdir()
+    (written.parent / "boards" / "mine.yaml").write_text(BOARD)
     written.write_text(text)
     with pytest.raises(ConfigError) as raised:
         read(written)

@@ -36,7 +36,7 @@ _AT_THE_TOP: Mapping[str, Callable[[Path], object]] = {
     "thresholds.yaml": references.limits,
     "placebos.yaml": references.placebos,
     policy.FILE: policy.read,
-    waivers.FILE: waivers.read,
+    waivers.FILE: references.waiver_file,
 }
 
 

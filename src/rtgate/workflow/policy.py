@@ -17,6 +17,7 @@ from rtgate.kernel.build_limits import DISK, GIB, MIB, TIME_S, BuildLimits
 from rtgate.measure.profiles import profiles
 from rtgate.strict_yaml import Mapping, Value, load
 from rtgate.tools.registry import TOOLS
+from rtgate.workflow import references
 from rtgate.workflow.budget import DEFAULT, minutes
 from rtgate.workflow.kernels import Sources
 
@@ -130,11 +131,16 @@ def _lab_board(value: Value) -> LabBoard:
         board=_board(data, virtual=False),
         build=_build(data),
         profile=data.text("profile", "mr", profiles(TOOLS)),
-        suites=data.texts("suites") if "suites" in data else ("latency",),
+        suites=_suites(data["suites"]) if "suites" in data else ("latency",),
         budget=_minutes(data["budget"]) if "budget" in data else minutes(DEFAULT),
         tags=data.texts("tags"),
         all_cases=data.text("cases", "asked", ("asked", "all")) == "all",
     )
+
+
+def _suites(value: Value) -> tuple[str, ...]:
+    known = references.suites()
+    return tuple(item.text(known) for item in value.items())
 
 
 def _board(data: Mapping, *, virtual: bool) -> str:
@@ -142,6 +148,8 @@ def _board(data: Mapping, *, virtual: bool) -> str:
     if boards.board(name).virtual != virtual:
         kind = "not a virtual board: only those can screen" if virtual else "a virtual board: `screen` is for those"
         data["board"].fail(f"{name} is {kind}")
+    if not virtual and boards.board(name).lava is None:
+        data["board"].fail(f"{name} is in no lab: its file has no `lava`")
     return name
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from rtgate import site, strict_yaml
+from rtgate import files, site, strict_yaml
 from rtgate.board import boards, tuning
 from rtgate.board.boards import Board
 from rtgate.errors import ConfigError
@@ -30,6 +30,7 @@ from rtgate.tools.case_name import CaseName
 from rtgate.tools.extensions import Extension, Kind
 from rtgate.tools.registry import COMPANIONS, TOOLS, reports
 from rtgate.validity import registry
+from rtgate.workflow import waivers
 
 DEVICE_TYPES = f"{template.KIND}/device-types"
 
@@ -236,6 +237,14 @@ def limits(path: Path) -> None:
                 value.fail(f"{name} has no CPU class {value.text()!r} (allowed: its `cpu_classes`, {known})")
 
 
+def waiver_file(path: Path) -> None:
+    """Check the boards, cases, tunings and measurements that waivers name. Raises ConfigError."""
+    waivers.read(path)
+    for item in strict_yaml.load(path).items():
+        data = item.entries()
+        _tuning(data["board"].value.text(), data["case"].value.text(), data["case"].value)
+
+
 def placebos(path: Path) -> None:
     """Check the boards, cases, tunings and figures that harmless changes were measured in. Raises ConfigError."""
     # Not above: it loads NumPy, and most references are others.
@@ -279,4 +288,8 @@ def _virtual(name: str) -> bool:
     try:
         return boards.board(name).virtual
     except ConfigError:
-        return "qemu:" in site.find("boards", f"{name}.yaml").read_text(encoding="utf-8", errors="replace")
+        pass
+    try:
+        return b"qemu:" in files.read_bytes(site.find("boards", f"{name}.yaml"), files.YAML_LIMIT)
+    except (OSError, ConfigError):
+        return False
