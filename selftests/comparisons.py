@@ -215,7 +215,7 @@ def vouched(record: Record) -> Record:
     )
     return replace(
         record,
-        sources={"raw/tool.rc": "0" * 64, **record.sources},
+        sources={"raw/tool.rc": "0" * 64, "console.log": "0" * 64, **record.sources},
         machine={"image_sha256": record.kernel.image_sha256, "qemu_sha256": emulator, **record.machine},
         evidence=replace(record.evidence, threads=threads, suspends=record.evidence.suspends or ()),
     )

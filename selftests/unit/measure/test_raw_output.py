@@ -124,6 +124,12 @@ def test_raw_output_that_was_changed_or_lost_is_named(tmp_path: Path) -> None:
     assert _problems(_replayed(tmp_path))["record"].startswith("raw/cyclictest.json is missing")
 
 
+def test_a_console_that_nobody_answers_for_is_an_error(tmp_path: Path) -> None:
+    """Who removes its digest could write any log of the kernel beside the figures."""
+    _changed(_written(tmp_path), lambda data: data["sources"].pop("console.log"))
+    assert "`sources` has no console.log" in _problems(_replayed(tmp_path))["record"]
+
+
 @pytest.mark.parametrize("entry", ["../record.json", "/etc/passwd", "raw/../../x", "raw/a/b"])
 def test_a_source_outside_the_record_is_not_read(entry: str, tmp_path: Path) -> None:
     _changed(_written(tmp_path), lambda data: data["sources"].update({entry: "0"}))

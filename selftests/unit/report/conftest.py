@@ -206,7 +206,7 @@ def make(boot: Boot) -> Record:
         line={"received": 12_345, "damaged": 0, "repeated": 0},
         seconds={"boot": 0.912, "measure": 2.51, "total": 3.6},
         machine=_machine(boot, image),
-        sources={"raw/tool.rc": "7" * 64} if measured else {},
+        sources={"raw/tool.rc": "7" * 64, "console.log": "7" * 64} if measured else {},
     )
 
 

@@ -6,13 +6,16 @@ from __future__ import annotations
 from rtgate.records.record import Record
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
 
-_EXIT_CODE = "raw/tool.rc"  # every plan that measured leaves it
+# Every plan that measured leaves an exit code, and every boot says something.
+_SOURCES = ("raw/tool.rc", "console.log")
 
 
 def _judge(record: Record) -> Answer:
     problems = list(record.discrepancies)
-    if _EXIT_CODE not in record.sources and not problems:
-        problems = [f"record.json does not name the raw output that it was made from (`sources` has no {_EXIT_CODE})"]
+    missing = [name for name in _SOURCES if name not in record.sources]
+    if missing and not problems:
+        unnamed = ", ".join(missing)
+        problems = [f"record.json does not name the raw output that it was made from (`sources` has no {unnamed})"]
     return judged("; ".join(problems), "the files say the same")
 
 

@@ -43,6 +43,14 @@ def test_what_lies_beyond_the_range_is_at_least_its_end() -> None:
     assert found["latency mean"].value == pytest.approx(0.99 * 28_000 + 0.01 * 200_000)
 
 
+def test_a_distribution_without_a_maximum_beside_it_ends_where_its_samples_do() -> None:
+    """As of a record from which somebody removed `latency.max`: it is told, and must not end in a traceback."""
+    whole = record({28_000: 9900, 52_000: 100})
+    without = replace(whole, measurements=tuple(one for one in whole.measurements if one.name != "latency.max"))
+    assert len(without.measurements) < len(whole.measurements)
+    assert boot_figures(without)["latency maximum"].value == 52_000
+
+
 def test_numbers_that_the_distribution_holds_are_not_compared_twice() -> None:
     assert not any(name.startswith("latency.") for name in boot_figures(record()))
 

@@ -88,7 +88,7 @@ def _of_histogram(name: str, parts: Sequence[Histogram], largest: Sequence[float
         if (1 - share) * whole.total >= _EVENTS:
             quantile = whole.quantile(share)
             figures[label] = (whole.limit if quantile is None else quantile.value, part)
-    figures["maximum"] = (max(float(max(seen)), *largest), Part.EXTREME)
+    figures["maximum"] = (max([float(max(seen)), *largest]), Part.EXTREME)
     return [
         BootFigure(name=f"{name} {label}", part=part, value=float(value), unit=whole.unit)
         for label, (value, part) in figures.items()
