@@ -10,8 +10,9 @@ import pytest
 from kcidb_io.schema import V5_3
 
 from rtgate.cli import report
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ChangedError, ConfigError, InfrastructureError
 from rtgate.judge.verdict import Verdict
+from rtgate.workflow.verdicts import write_verdicts
 
 if TYPE_CHECKING:
     from selftests.unit.report.conftest import World
@@ -39,6 +40,21 @@ def test_a_report_without_html(world: World, tmp_path: Path, capsys: pytest.Capt
     told = capsys.readouterr().out
     assert "FAIL latency/cyclictest:idle candidate virt-arm64: limit: " in told
     assert "exit code 1" in told
+
+
+@pytest.mark.parametrize("words", [(), ("--export", "markdown=note.md")])
+def test_verdicts_that_were_edited_are_shown_nowhere(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    world.stored(world.boot(), tmp_path / "records")
+    write_verdicts([world.over_limit()], tmp_path / "verdict.json", records=tmp_path / "records")
+    edited = (tmp_path / "verdict.json").read_text().replace('"FAIL"', '"PASS"')
+    (tmp_path / "verdict.json").write_text(edited)
+    with pytest.raises(ChangedError, match=r"verdict\.json was changed after it was written: judge the records again"):
+        _run(tmp_path / "records", *words)
+    assert not list(tmp_path.glob("report/*.html"))
+    assert not (tmp_path / "note.md").exists()
 
 
 def test_records_that_were_not_judged(world: World, tmp_path: Path) -> None:

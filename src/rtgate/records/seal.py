@@ -68,6 +68,19 @@ def write_sealed(text: str, verdict: Path) -> None:
     files.write_text(verdict.with_name(VERDICT_DIGEST), digest)
 
 
+def is_changed(verdict: Path) -> bool:
+    """Return whether a verdict.json is not as it was written; False where no digest beside it is about it.
+
+    Raises ConfigError, OSError or UnicodeDecodeError: a file cannot be read.
+    """
+    try:
+        match = _LINE.fullmatch(files.read_text(verdict.with_name(VERDICT_DIGEST), files.YAML_LIMIT).removesuffix("\n"))
+    except FileNotFoundError:
+        return False
+    text = files.read_bytes(verdict, files.JSON_LIMIT)
+    return match is not None and match[2] == verdict.name and hashlib.sha256(text).hexdigest() != match[1]
+
+
 def check(directory: Path) -> Difference:
     """Return what changed since `seal`. Raises ConfigError: there is no sealed run, or its files are damaged."""
     unsealed = _verdict(directory)

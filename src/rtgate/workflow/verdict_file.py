@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 
 from rtgate import files
-from rtgate.errors import ConfigError
+from rtgate.errors import ChangedError, ConfigError
 from rtgate.judge.verdict import Verdict
 from rtgate.records.codec import check_known
+from rtgate.records.seal import is_changed
 
 FORMAT = 1
 _FIELDS = ("format", "outcome", "exit_code", "verdicts", "explained", "seal", "whole")
@@ -20,12 +21,17 @@ def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
 
     Raises:
         ConfigError: it is missing, damaged, or of another format.
+        ChangedError: it is not as it was written.
     """
     try:
         data = json.loads(files.read_text(path, files.JSON_LIMIT))
         if data["format"] != FORMAT:
             raise ConfigError(f"{path}: verdict format {data['format']}, this rtgate reads {FORMAT}")
         check_known(data, _FIELDS)
+        if is_changed(path):
+            raise ChangedError(
+                f"{path} was changed after it was written: judge the records again: rtgate judge {records}"
+            )
         return [Verdict.from_json(entry) for entry in data["verdicts"]], int(data["exit_code"])
     except FileNotFoundError:
         raise ConfigError(f"{path}: not there: judge the records first: rtgate judge {records}") from None
