@@ -4,6 +4,9 @@
 BOARD ?= virt-arm64
 OUT ?= report
 SECONDS ?= 30
+MODULE ?=
+MUTANTS ?= 100
+SEED ?= 1
 
 run := .venv/bin/rtgate
 # Make itself ends with 2 whatever failed, so say what rtgate said; `rtgate --help` explains the codes.
@@ -11,7 +14,7 @@ tell := || { code=$$?; echo "rtgate ended with exit code $$code"; exit $$code; }
 # Not every shell expands ~ in TREE=~/linux.
 option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
 
-.PHONY: help gate demo test test-all check docs fuzz bench bench-kernels bench-concurrency lab lab-down lab-status clean bootstrap bootstrap-dev
+.PHONY: help gate demo test test-all coverage mutants check docs fuzz bench bench-kernels bench-concurrency lab lab-down lab-status clean bootstrap bootstrap-dev
 
 help: ## list these targets
 	@echo 'make gate [TREE=DIR [BASE=REF] [CANDIDATE=REF]] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
@@ -30,6 +33,12 @@ test: bootstrap-dev ## rtgate's own tests, some of each kind: units, faults, rea
 
 test-all: bootstrap-dev ## every test of rtgate's own: before an issue is called resolved
 	@ci/test all
+
+coverage: bootstrap-dev ## the unit tests, and which share of lines and branches they run
+	@.venv/bin/python ci/coverage
+
+mutants: bootstrap-dev ## small changes of the judging code that tests must notice; MODULE=rtgate.judge MUTANTS=100 SEED=1
+	@.venv/bin/python ci/mutants --mutants "$(MUTANTS)" --seed "$(SEED)" $(MODULE)
 
 check: bootstrap-dev ## linters, types, layers, YAML files, shell scripts, documentation, project rules
 	@ci/check
