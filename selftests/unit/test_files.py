@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,22 @@ def test_a_missing_field_is_named(tmp_path: Path) -> None:
     (tmp_path / "planned.json").write_text('{"seeds": []}')
     with pytest.raises(ConfigError, match=r"planned\.json: damaged: field `boots` is missing: measure"):
         planned.read_in(tmp_path)
+
+
+def test_a_file_is_read_whole_whatever_it_says_of_its_size(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert files.read_bytes(tmp_path / "empty", 10) == b""
+    # /proc tells a size of 0 of files that hold something.
+    assert files.read_bytes(Path("/proc/self/status"), 1 << 20).startswith(b"Name:")
+    with pytest.raises(ConfigError, match="larger than"):
+        files.read_bytes(Path("/proc/self/status"), 10)
+
+
+def test_reading_a_small_file_takes_no_memory_of_its_limit(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"x")
+    tracemalloc.start()
+    try:
+        files.read_bytes(tmp_path / "small", files.RAW_LIMIT)
+        assert tracemalloc.get_traced_memory()[1] < files.MIB
+    finally:
+        tracemalloc.stop()

@@ -42,10 +42,10 @@ def read_bytes(path: Path, limit: int) -> bytes:
     # O_NONBLOCK: opening a FIFO waits for a writer. Regular files ignore it.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise ConfigError(_irregular(path))
-        with os.fdopen(descriptor, "rb", closefd=False) as stream:
-            data = stream.read(limit + 1)
+        data = _read(descriptor, status.st_size, limit + 1)
     finally:
         os.close(descriptor)
     if len(data) > limit:
@@ -57,6 +57,16 @@ def require_regular(path: Path) -> None:
     """Check what another program is going to read. A link to a regular file is one. Raises ConfigError."""
     if not path.is_file():
         raise ConfigError(_irregular(path))
+
+
+def _read(descriptor: int, size: int, most: int) -> bytes:
+    """Return what is left of a file, at most so much. To ask at once for what a file may hold costs its memory."""
+    parts: list[bytes] = []
+    while part := os.read(descriptor, min(size + 1, most)):
+        parts.append(part)
+        most -= len(part)
+        size = 1 << 16  # it grows, or does not say what it holds, as below /proc
+    return b"".join(parts)
 
 
 def read_text(path: Path, limit: int) -> str:

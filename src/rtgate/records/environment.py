@@ -80,7 +80,7 @@ class Environment:
 
     def as_mapping(self) -> dict[str, str]:
         """Return all fields by name."""
-        return {field.name: str(getattr(self, field.name)) for field in fields(self)}
+        return {name: str(getattr(self, name)) for name in _NAMES}
 
     def compared(self, other: Environment) -> frozenset[str]:
         """Return the fields in which the two may differ and be compared all the same.
@@ -94,7 +94,7 @@ class Environment:
 
     def incomparable(self, other: Environment) -> tuple[str, ...]:
         """Return the differences that forbid a comparison, as sentences; empty when the two may be compared."""
-        return self._differing(other, frozenset(self.as_mapping()) - self.compared(other))
+        return self._differing(other, frozenset(_NAMES) - self.compared(other))
 
     def configured(self, other: Environment) -> tuple[str, ...]:
         """Return the differences that two configurations may have made, as sentences: a comparison reports them."""
@@ -107,3 +107,6 @@ class Environment:
             for name in mine
             if name in names and mine[name] != theirs[name]
         )
+
+
+_NAMES = tuple(field.name for field in fields(Environment))

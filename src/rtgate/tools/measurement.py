@@ -65,12 +65,19 @@ class Histogram:
 
     def quantile(self, share: float) -> Quantity | None:
         """Return the smallest value that at least `share` of all samples do not exceed; None beyond the range."""
+        return self.quantiles((share,))[0]
+
+    def quantiles(self, shares: Iterable[float]) -> list[Quantity | None]:
+        """Return the quantile of each share, as `quantile` does; the samples are put in order once."""
         total, values = self.total, sorted(self.counts)
         seen = list(accumulate(map(self.counts.__getitem__, values)))
-        place = bisect_left(seen, share * total)
-        while place and seen[place - 1] / total >= share:  # 0.07 * 100 is more than 7
-            place -= 1
-        return Quantity(values[place], self.unit) if place < len(values) else None
+        found: list[Quantity | None] = []
+        for share in shares:
+            place = bisect_left(seen, share * total)
+            while place and seen[place - 1] / total >= share:  # 0.07 * 100 is more than 7
+                place -= 1
+            found.append(Quantity(values[place], self.unit) if place < len(values) else None)
+        return found
 
     @classmethod
     def merged(cls, parts: Iterable[Histogram]) -> Histogram:

@@ -69,7 +69,8 @@ def _cleaned(text: str) -> str:
 
 def _decimal(keys: Collection[str]) -> bool:
     """Return whether all are decimal numbers; one test for all of them, because a day-long run has 80 000."""
-    return "".join(keys).isascii() and all(map(str.isdecimal, keys)) and max(map(len, keys), default=0) <= _DIGITS
+    digits = "".join(keys)
+    return not keys or (digits.isascii() and digits.isdecimal() and all(keys) and max(map(len, keys)) <= _DIGITS)
 
 
 class Document:
@@ -104,14 +105,16 @@ class Document:
         return {int(key): Document(self.tool, found[key]) for key in sorted(found, key=int)}
 
     def counts(self, name: str) -> dict[int, int]:
-        """Return the histogram of this name: samples by value; empty if there is none. Raises ParseError."""
+        """Return the histogram of this name: samples by value, in order; empty if there is none. Raises ParseError."""
         found = self.data.get(name, {})
         if not isinstance(found, dict) or not _decimal(found):
             raise ParseError(f"{self.tool}'s {name} is damaged: its buckets are no numbers")
-        if set(map(type, found.values())) - {int} or max(map(abs, found.values()), default=0) >= _LARGEST:
+        whole = not set(map(type, found.values())) - {int}
+        least, most = (min(found.values(), default=0), max(found.values(), default=0)) if whole else (0, 0)
+        if not whole or not -_LARGEST < least <= most < _LARGEST:
             wrong = next(key for key, value in found.items() if type(value) is not int or abs(value) >= _LARGEST)
             Document(self.tool, found).integer(wrong)
-        if min(found.values(), default=0) < 0:
+        if least < 0:
             raise ParseError(f"{self.tool}'s {name} is damaged: it holds counts below zero")
         counts = dict(zip(map(int, found), found.values(), strict=True))
         if len(counts) < len(found):
@@ -129,7 +132,7 @@ class Document:
         total = sum(counts.values())
         if total > cycles:
             raise ParseError(f"{self.tool}'s histogram holds {total} samples of {cycles} cycles")
-        top = max((value for value, samples in counts.items() if samples), default=None)
+        top = next((value for value in reversed(counts) if counts[value]), None)
         if top is not None and top >= limit:
             raise ParseError(f"{self.tool}'s histogram holds a sample of {top}, and its range ends at {limit}")
         if top is not None and (top > high or (top < high and total == cycles)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from operator import mul
 
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Better, Histogram, Measurement
@@ -79,15 +80,15 @@ def _of_histogram(name: str, parts: Sequence[Histogram], largest: Sequence[float
         whole = Histogram.merged(parts)
     except ValueError:
         return []
-    if not whole.total:
+    total = whole.total
+    if not total:
         return []
     counts = {**whole.counts, whole.limit: whole.counts.get(whole.limit, 0) + whole.overflow}
     seen = [value for value, count in counts.items() if count]
-    figures = {"mean": (sum(value * count for value, count in counts.items()) / whole.total, Part.BODY)}
-    for label, share, part in _QUANTILES:
-        if (1 - share) * whole.total >= _EVENTS:
-            quantile = whole.quantile(share)
-            figures[label] = (whole.limit if quantile is None else quantile.value, part)
+    figures = {"mean": (sum(map(mul, counts.keys(), counts.values())) / total, Part.BODY)}
+    known = [(label, share, part) for label, share, part in _QUANTILES if (1 - share) * total >= _EVENTS]
+    for (label, _, part), quantile in zip(known, whole.quantiles(share for _, share, _ in known), strict=True):
+        figures[label] = (whole.limit if quantile is None else quantile.value, part)
     figures["maximum"] = (max([float(max(seen)), *largest]), Part.EXTREME)
     return [
         BootFigure(name=f"{name} {label}", part=part, value=float(value), unit=whole.unit)
