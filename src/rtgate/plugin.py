@@ -375,7 +375,7 @@ def _write_allure(config: pytest.Config, ours: Session, verdicts: Sequence[Verdi
     directory = config.getoption("allure_report_dir", None)
     if not directory:
         return
-    from rtgate.report import allure as results  # noqa: PLC0415 - plots take a second to load
+    from rtgate.report import allure as results  # noqa: PLC0415 - only with that option
 
     chosen = {case.name for case in ours.cases.values()}
     records = [one for one in read_all(ours.records) if one.case in chosen and ours.board in (None, "", one.board)]

@@ -51,3 +51,10 @@ def test_an_interruption_in_a_dataclass_that_is_made_ends_with_130(tmp_path: Pat
         [sys.executable, "-m", "program"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "the last words of a library\n", "")
+
+
+@pytest.mark.parametrize("command", ["judge", "gate"])
+def test_a_command_loads_the_library_of_plots_only_to_draw(command: str) -> None:
+    program = f"import sys, rtgate.cli.{command}; print([name for name in sys.modules if name == 'matplotlib'])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
 import pytest
+from matplotlib.figure import Figure
 
 from rtgate.report.cases import figures
 from rtgate.report.plots import (
     BootPoint,
     LimitLine,
+    Picture,
     Series,
     TrendLine,
     binned,
@@ -149,3 +152,11 @@ def test_a_trend_has_its_unit_the_runs_and_where_the_level_changed() -> None:
     assert {*runs, "maximum", "virtual us", "level changed at run 4", "idle"} <= set(found)
     with pytest.raises(ValueError, match="at least one line"):
         trend_plot("idle", [])
+
+
+def test_each_format_is_drawn_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[str] = []
+    draw = Figure.draw
+    monkeypatch.setattr(Figure, "draw", lambda *words: (drawn.append("drawn"), draw(*words)))
+    histogram_plot("a title", series(world.record(world.boot())), [])
+    assert len(drawn) == len(fields(Picture))

@@ -11,15 +11,15 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-
-from matplotlib import rc_context, rcdefaults, rcParams
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from rtgate.report.text import plain
 from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity, Unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which colour-blind people can tell apart, without the yellow that white paper swallows.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
@@ -109,8 +109,7 @@ def histogram_plot(title: str, series: Sequence[Series], limits: Sequence[LimitL
         raise ValueError("a histogram plot needs at least one series")
     unit = _microseconds(series[0].histogram.unit)
     edge = _edge(series, limits, unit)
-    with _style():
-        figure = Figure(figsize=(9.0, 5.2), layout="constrained")
+    with _figure(9.0, 5.2) as figure:
         axes = figure.subplots()
         tallest = max(_draw_series(axes, number, one) for number, one in enumerate(series))
         tallest = max([tallest, *(one.histogram.overflow for one in series)])  # or its mark stands above the plot
@@ -142,8 +141,7 @@ def boots_plot(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLin
     if first is None:
         raise ValueError("no boot has a maximum")
     unit = _microseconds(first.unit)
-    with _style():
-        figure = Figure(figsize=(9.0, 3.6), layout="constrained")
+    with _figure(9.0, 3.6) as figure:
         axes = figure.subplots()
         _dots(axes, [(x, boot.high.to(unit).value) for x, boot in enumerate(boots) if boot.high], "maximum", "o")
         _dots(axes, [(x, boot.mean.to(unit).value) for x, boot in enumerate(boots) if boot.mean], "average", "_")
@@ -172,8 +170,7 @@ def trend_plot(title: str, lines: Sequence[TrendLine]) -> Picture:
     """
     if not lines:
         raise ValueError("a trend needs at least one line")
-    with _style():
-        figure = Figure(figsize=(9.0, 0.8 + 1.8 * len(lines)), layout="constrained")
+    with _figure(9.0, 0.8 + 1.8 * len(lines)) as figure:
         panels = figure.subplots(len(lines), 1, squeeze=False)[:, 0]
         for number, (axes, line) in enumerate(zip(panels, lines, strict=True)):
             axes.plot(line.values, marker="o", markersize=4, color=_COLOURS[0], linewidth=1.0, gid=f"trend-{number}")
@@ -194,12 +191,16 @@ def trend_plot(title: str, lines: Sequence[TrendLine]) -> Picture:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
-    """Draw with these settings alone: a user's matplotlibrc would change the bytes."""
+def _figure(width: float, height: float) -> Iterator[Figure]:
+    """Yield a figure of a size in inches. It is drawn with these settings alone: a matplotlibrc would change bytes."""
+    # Not above: it takes longer to load than all else of a command that draws nothing.
+    from matplotlib import rc_context, rcdefaults, rcParams  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
     with rc_context():
         rcdefaults()
         rcParams.update(_STYLE)
-        yield
+        yield Figure(figsize=(width, height), layout="constrained")
 
 
 def _microseconds(unit: Unit) -> Unit:
@@ -210,7 +211,7 @@ def _picture(figure: Figure) -> Picture:
     engine = figure.get_layout_engine()
     if engine is not None:  # once for both formats: it takes longer than drawing
         engine.execute(figure)
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)  # with "none" every picture would be drawn twice
     return Picture(
         svg=_saved(figure, "svg", {"Date": None, "Creator": None}), png=_saved(figure, "png", {"Software": None})
     )
