@@ -35,7 +35,7 @@ from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare
 from rtgate.judge.compare.paired import BoardPairs, Evidence, Prior, Series, SpikeSeries
 from rtgate.judge.compare.pairing import BoardRecords, Known, evidence, finding
-from rtgate.judge.compare.procedures import Done, MergeRequestState, Screening, SessionHistory, next_step, suspicions
+from rtgate.judge.compare.procedures import ComparisonState, Done, Screening, SessionHistory, next_step, suspicions
 from rtgate.judge.compare.summaries import BODY, HOUR_LEVEL, TAIL_RATE, Spikes, levels
 from rtgate.records import evidence as evidence_module
 from rtgate.records import record as records_file
@@ -383,7 +383,7 @@ def screened(request: Sequence[Case], looks: Looks = CONFIRM) -> Found:
     """Judge by procedure B."""
     screens = [Screening(case=str(n), boots=SCREEN, suspicion=case.suspicion) for n, case in enumerate(request)]
     confirm = [one for case in request for one in case.evidence]
-    done = next_step(MergeRequestState(screens=screens, confirm=confirm, looks=looks))
+    done = next_step(ComparisonState(screens=screens, pairs=confirm, looks=looks))
     assert isinstance(done, Done)
     return _found(done.comparisons, SCREEN * (CASES * MINUTES + BOOT_MINUTES))
 
@@ -518,7 +518,7 @@ def alone(name: str, count: int, seed: int = 23) -> str:
 def _confirmed(case: Case) -> frozenset[str]:
     screens = [Screening(case="0", boots=SCREEN, suspicion=case.suspicion)]
     looks = Looks(((5, 0.4), (10, 0.6)), alpha=0.03)
-    done = next_step(MergeRequestState(screens=screens, confirm=case.evidence, looks=looks, level=0.12))
+    done = next_step(ComparisonState(screens=screens, pairs=case.evidence, looks=looks, level=0.12))
     assert isinstance(done, Done)
     return _found(done.comparisons, 0).failed
 

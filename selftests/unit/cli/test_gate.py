@@ -369,10 +369,6 @@ def test_an_unknown_tuning_shows_before_anything_runs(
     assert steps.asked == []
 
 
-HISTORY = ("--procedure", "screened", "--history", "sqlite:///history.db")
-PAIRS = ("--procedure", "screened", "--kernel", "kernel", "--baseline", "kernel")
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -388,12 +384,6 @@ PAIRS = ("--procedure", "screened", "--kernel", "kernel", "--baseline", "kernel"
         (("--thresholds", "none.yaml"), "none.yaml: no such file"),
         (("--kernel", "kernel", "--console", "telepathy:"), "telepathy"),
         (("--kernel", "kernel", "-o", "limits.yaml"), "is not a directory: name another one with -o"),
-        ((*PAIRS, *HISTORY), "a --console on a clock"),
-        ((*PAIRS, *HISTORY, "--console", "virtual"), "a --console on a clock"),
-        ((*PAIRS, *HISTORY, "--console", "host", "--boots", "3"), "no --boots"),
-        ((*PAIRS, "--console", "host"), "--history URL"),
-        ((*HISTORY, "--kernel", "kernel", "--console", "host"), "--procedure screened needs two kernels"),
-        ((*HISTORY, "--baseline", "kernel", "--console", "serial:/dev/x:1"), "--procedure screened needs two kernels"),
     ],
 )
 def test_a_mistake_shows_before_anything_runs_and_harms_no_older_report(

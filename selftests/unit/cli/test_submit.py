@@ -457,19 +457,7 @@ def test_the_budget_of_the_board_allows_no_further_job(
     assert "board-minutes more; " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("--budget", "soon"), "not a duration"),
-        (
-            ("--baseline", "kernel", "--procedure", "screened"),
-            "needs --baseline, --wait, --history URL, and no --boots",
-        ),
-    ],
-)
-def test_looks_that_cannot_be_are_refused(
-    server: LavaServer, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], told: str
-) -> None:
-    assert main.main([*WAIT, *options]) == 2
-    assert told in capsys.readouterr().err
+def test_a_budget_that_is_not_a_duration_is_refused(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main([*WAIT, "--budget", "soon"]) == 2
+    assert "not a duration" in capsys.readouterr().err
     assert server.jobs == {}

@@ -65,7 +65,7 @@ def test_both_kernels_are_submitted_in_looks(asked: list[Any], tmp_path: Path) -
     done = measure_on_boards(_request(tmp_path), [])
     (submission,) = asked
     assert set(submission.kernels) == {"baseline", "candidate"}
-    assert submission.looks
+    assert submission.in_looks
     assert submission.options.metadata == ()
     assert submission.criteria.history == "sqlite:///history.db"
     assert done.cases == {"lab-virt-arm64": ["latency/cyclictest:idle"]}

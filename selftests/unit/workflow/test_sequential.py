@@ -19,6 +19,7 @@ from selftests.unit.report.conftest import read_figure
 
 from rtgate.errors import ConfigError
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
+from rtgate.judge.compare.procedures import INTERLEAVED, SCREENED, Procedure
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.lava.job.request import MeasurementRequest, in_turns, metadata
 from rtgate.measure import run
@@ -35,7 +36,8 @@ from rtgate.workflow.job_planner import JobPlanner
 from rtgate.workflow.job_results import Carried
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.judging import Criteria, Judging
-from rtgate.workflow.sequential import ComparisonOptions, Stored, looks_of, run_comparison
+from rtgate.workflow.procedure import Choice
+from rtgate.workflow.sequential import ComparisonOptions, Stored, run_comparison
 from rtgate.workflow.suite_process import Batch, SuiteOptions, Suites
 
 BOARD = "bench"
@@ -141,21 +143,43 @@ def test_the_budget_ends_it_and_says_what_going_on_costs(
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"), [({"extend": False}, ["1-3"]), ({"procedure": "screened"}, ["1-3", "1-6"])]
-)
-def test_the_screen_needs_no_baseline_and_pairs_are_fresh(
-    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], expected: list[str]
+def test_a_comparison_that_is_not_extended_ends_at_the_first_look(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(records, slower=1.05, wander=0.3)
-    run_comparison(suites(tmp_path, monkeypatch, bench), within(1000, **options))
-    assert boots(bench) == expected
-    screened = options.get("procedure") == "screened"
+    run_comparison(suites(tmp_path, monkeypatch, bench), within(1000, extend=False))
+    assert boots(bench) == ["1-3"]
+
+
+def test_the_screen_needs_no_baseline_and_pairs_are_fresh(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sequential, "choose", lambda *_: Choice(SCREENED, "screened against 42 boots"))
+    bench = Bench(records, slower=1.05, wander=0.3)
+    run_comparison(suites(tmp_path, monkeypatch, bench), within(1000))
+    assert boots(bench) == ["1-3", "1-6"]
+    assert [words["--looks"] for words in bench.batches] == ["6:0.3,12:0.7"] * 2
     assert {one.arm for one in records_file.read_all(records)} == {"baseline", "candidate"}
-    assert sum(one.screening for one in records_file.read_all(records)) == (3 if screened else 0)
-    assert planned.read(Place(records=records, board=BOARD, arm="baseline", case=CASE)).schedule.steps == (
-        looks_of(options.get("procedure", "interleaved"))
-    )
+    assert sum(one.screening for one in records_file.read_all(records)) == 3
+    schedule = planned.read(Place(records=records, board=BOARD, arm="baseline", case=CASE)).schedule
+    assert schedule.steps == CONFIRM.steps
+    assert "screened against 42 boots" in capsys.readouterr().err
+
+
+def test_the_history_decides_the_procedure_before_anything_is_measured(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{tmp_path}/history.db"
+    listed: list[object] = []
+    cases = (Case(suite="latency", tool=Cyclictest(), load="idle"),)
+    monkeypatch.setattr(sequential, "list_cases", lambda *named: listed.append(named) or cases)
+    bench = Bench(records, slower=2.0, wander=0.001)
+    measured = replace(suites(tmp_path, monkeypatch, bench, select="idle"), criteria=Criteria(history=url))
+    run_comparison(measured, within(1000))
+    said = capsys.readouterr().err
+    assert f"interleaved: the history {url} has 0 of the 10 sessions that a screen of {CASE} on {BOARD} needs" in said
+    assert listed == [((), "mr", "default", "idle", BOARD)]
+    assert boots(bench) == ["1-3"]
 
 
 def test_a_number_of_boots_is_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,9 +330,12 @@ def order(**changes: Any) -> MeasurementRequest:
     return replace(whole, **changes)
 
 
-def further(records: Path, whole: MeasurementRequest, budget: float = 1000) -> JobPlanner:
+def further(
+    records: Path, whole: MeasurementRequest, budget: float = 1000, procedure: Procedure = INTERLEAVED
+) -> JobPlanner:
     stored = Stored(records=records, board=BOARD)
-    return JobPlanner(whole=whole, stored=stored, budget=Budget(budget), watch=JobWatch(verbose=False))
+    watch = JobWatch(verbose=False)
+    return JobPlanner(whole=whole, stored=stored, budget=Budget(budget), watch=watch, procedure=procedure)
 
 
 def filled(records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,7 +369,7 @@ def test_a_job_that_the_budget_does_not_reach_is_said(
 
 
 def test_a_screen_boots_the_candidate_alone(records: Path) -> None:
-    first = further(records, order(looks=CONFIRM.steps)).first()
+    first = further(records, order(looks=CONFIRM.steps), procedure=SCREENED).first()
     assert (first.boots, first.screen, set(first.kernels)) == (("candidate",) * 3, True, {"candidate"})
     assert first.mark(2) == {"stage": "screen"}
 

@@ -36,7 +36,7 @@ kernel image, because seeds show phases of one kernel and not what a harmless ch
 (fewer than 10 sessions, or a share that may be more than twice the target) is printed as a comment and must not gate.
 
 For lab boards it also says at which level a screen against the history flags at most a tenth of the good sessions; one
-that is proven is stored in the history, and `--procedure screened` of gate and submit uses it from then on.
+that is proven is stored in the history, and gate and submit use it from then on when they screen a candidate.
 
 Limits do not get looser by themselves: where thresholds.yaml has a tighter one, it stays, unless you name the runs that
 need a looser one with --looser-because.

@@ -20,7 +20,7 @@ from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate
 from rtgate.workflow.kernels import Sources, baseline_of, candidate_of
 from rtgate.workflow.report_directory import check_ours, locked, replacing
-from rtgate.workflow.sequential import PROCEDURES, ComparisonOptions, Measured
+from rtgate.workflow.sequential import ComparisonOptions, Measured
 from rtgate.workflow.suite_process import SuiteOptions, Suites, prepared
 from rtgate.workflow.verdicts import grounds, limits
 
@@ -57,13 +57,6 @@ def add_parser(commands: Any) -> None:
     how.add_argument(
         "--budget", default=DEFAULT, metavar="TIME", help="of a board on a clock: 45 min, 2 h (default: %(default)s)"
     )
-    how.add_argument(
-        "--procedure",
-        default=PROCEDURES[0],
-        choices=PROCEDURES,
-        help="on a clock: pairs of boots of both kernels, or first a screen of the candidate against the history "
-        "(default: %(default)s)",
-    )
     how.add_argument("--no-explain", action="store_true", help="do not trace which changes ran, and what they took")
     command_options.select(how)
     command_options.judging(how)
@@ -88,9 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _comparison_options(arguments: argparse.Namespace) -> ComparisonOptions:
-    return ComparisonOptions(
-        procedure=arguments.procedure, extend=not arguments.no_extend, budget=Budget(minutes(arguments.budget))
-    )
+    return ComparisonOptions(extend=not arguments.no_extend, budget=Budget(minutes(arguments.budget)))
 
 
 def _remedy(arguments: argparse.Namespace) -> str:
@@ -110,22 +101,9 @@ def _check_words(arguments: argparse.Namespace, options: SuiteOptions) -> None:
     """Find mistakes on the command line and in the limits now, not after an hour of building and measuring."""
     options.check(boards.board(options.board))
     minutes(arguments.budget)
-    if arguments.procedure == "screened" and not (_may_screen(arguments) and history_url(arguments.history)):
-        raise ConfigError(
-            "--procedure screened needs two kernels (--baseline or --base), a --console on a clock, --history URL, and "
-            "no --boots"
-        )
     with grounds(history_url(arguments.history)):
         pass
     limits(arguments.thresholds)
-
-
-def _may_screen(arguments: argparse.Namespace) -> bool:
-    """Return whether pairs of boots of two kernels are measured in looks, which a screen can come before."""
-    asked = arguments
-    if asked.boots or asked.console in {None, "virtual"} or not (asked.base or asked.baseline):
-        return False
-    return bool(asked.console in _OURS or asked.tree or asked.kernel)  # a live console runs a kernel of its own
 
 
 _OURS = frozenset({"virtual", "host"})  # consoles of boards that boot what they are given

@@ -13,7 +13,6 @@ from rtgate.errors import ConfigError
 from rtgate.lava.job import cases as cases_file
 from rtgate.lava.job.definition import PRIORITIES, TRANSPORTS
 from rtgate.measure.case import Case
-from rtgate.records.schedule import Steps
 from rtgate.workflow import suites
 from rtgate.workflow.job_files import Named
 from rtgate.workflow.job_writer import JobOptions
@@ -75,7 +74,6 @@ def submission(
     arguments: argparse.Namespace,
     *,
     criteria: Criteria,
-    looks: Steps = (),
     queue_s: float = 0.0,
     retries: int = 0,
 ) -> Submission:
@@ -84,7 +82,6 @@ def submission(
     Args:
         arguments: those of the functions above, and the server's.
         criteria: what decides about limits.
-        looks: when somebody looks at pairs of boots.
         queue_s: how long a job may wait for a board, in seconds.
         retries: how often a job is submitted again.
 
@@ -103,7 +100,6 @@ def submission(
         tuning=arguments.tuning,
         flavour=arguments.flavour,
         boots=arguments.boots,
-        looks=looks,
         transport=arguments.transport,
         options=JobOptions(
             queue_s=queue_s,

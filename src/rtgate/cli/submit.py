@@ -10,14 +10,10 @@ from typing import Any
 
 from rtgate import durations, files
 from rtgate.cli import command_options, job_options, requests
-from rtgate.errors import ConfigError
-from rtgate.history.url import history_url
-from rtgate.records.schedule import Steps
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.job_series import run_jobs
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.report_directory import check_ours, locked, replacing
-from rtgate.workflow.sequential import PROCEDURES, looks_of
 from rtgate.workflow.submission import Submission, prepared
 
 _DESCRIPTION = """\
@@ -49,7 +45,7 @@ def add_parser(commands: Any) -> None:
     _add_ways(booted)
     measured = parser.add_argument_group("what is measured")
     job_options.add_measuring(measured, "default: the profile's; in looks for two kernels")
-    _add_procedure(measured)
+    _add_looks(measured)
     job_options.add_job(parser.add_argument_group("the job"))
     _add_ending(parser.add_argument_group("afterwards"))
 
@@ -67,14 +63,7 @@ def _add_ways(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _add_procedure(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--procedure",
-        default=PROCEDURES[0],
-        choices=PROCEDURES,
-        help="two kernels: pairs of boots of both, or first a screen of the candidate against the history "
-        "(default: %(default)s)",
-    )
+def _add_looks(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--budget",
         default=DEFAULT,
@@ -116,13 +105,13 @@ def _submission(arguments: argparse.Namespace) -> Submission:
     made = job_options.submission(
         arguments,
         criteria=requests.criteria(arguments),
-        looks=_looks(arguments),
         queue_s=durations.option("--queue-timeout", arguments.queue_timeout),
         retries=arguments.retries,
     )
     return replace(
         made,
         budget=budget,
+        in_looks=_in_looks(arguments),
         extend=not arguments.no_extend,
         serve=arguments.serve,
         put=arguments.put,
@@ -130,12 +119,10 @@ def _submission(arguments: argparse.Namespace) -> Submission:
     )
 
 
-def _looks(arguments: argparse.Namespace) -> Steps:
-    """Return the looks at pairs of boots: they need two kernels, and somebody who waits for the first job.
+def _in_looks(arguments: argparse.Namespace) -> bool:
+    """Return whether pairs of boots are looked at while they are measured.
 
-    Who names a number of boots wants one look at all of them.
+    That needs two kernels, and somebody who waits for the first job. Who names a number of boots wants one look at all
+    of them.
     """
-    in_looks = arguments.baseline and arguments.wait and not arguments.boots
-    if arguments.procedure == "screened" and not (in_looks and history_url(arguments.history)):
-        raise ConfigError("--procedure screened needs --baseline, --wait, --history URL, and no --boots")
-    return looks_of(arguments.procedure) if in_looks else ()
+    return bool(arguments.baseline and arguments.wait and not arguments.boots)

@@ -90,6 +90,7 @@ class Wanted:
     device: str | None = None
     flavour: str | None = None
     case: str | None = None
+    profile: str | None = None
     arm: str | None = None
     image: str | None = None
     comparable: str | None = None
@@ -128,7 +129,7 @@ def find(history: History, wanted: Wanted) -> tuple[Boot, ...]:
 
 def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
-    for name in ("board", "device", "flavour", "case", "arm", "image", "comparable"):
+    for name in ("board", "device", "flavour", "case", "profile", "arm", "image", "comparable"):
         value = getattr(wanted, name)
         if value is not None:
             found.append(_column(name) == value)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""At which level a comparison's screen flags a metric on a device: stored by calibration, asked by comparisons."""
+"""What the history has for the screen of a comparison: sessions of good kernels, and a level that was calibrated."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlalchemy import select
@@ -12,10 +13,54 @@ from sqlalchemy import select
 from rtgate.history import encoding
 from rtgate.history.baselines import revocations_of
 from rtgate.history.database import History
-from rtgate.history.queries import Boot
+from rtgate.history.pairing import newest, pairs
+from rtgate.history.queries import NEWEST, Boot, Wanted, find
 from rtgate.history.schema import screens
 from rtgate.judge.learn.screening import ScreenProposal
 from rtgate.records.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screenable:
+    """What is to be screened, as far as it is known before it is measured; `profile` is its name."""
+
+    board: str
+    device: str
+    flavour: str
+    case: str
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenBoots:
+    """How many boots there are to screen against, and of how many sessions."""
+
+    boots: int = 0
+    sessions: int = 0
+
+
+def boots_to_screen(history: History, wanted: Screenable) -> ScreenBoots:
+    """Return what a screen would find: boots of good kernels, in the environment of the newest one.
+
+    They are those that `pairing.borrow` takes. Whether the environment is still that one shows only when a boot was
+    measured; a screen that finds no sessions then finds everything suspicious. Raises InfrastructureError.
+    """
+    like = Wanted(
+        board=wanted.board,
+        device=wanted.device,
+        flavour=wanted.flavour,
+        case=wanted.case,
+        profile=wanted.profile,
+        good=True,
+        trusted=True,
+        newest=1,
+    )
+    last = find(history, like)
+    if not last:
+        return ScreenBoots()
+    same = Wanted(comparable=last[0].comparable, flavour=wanted.flavour, good=True, trusted=True, newest=NEWEST)
+    found = newest(pairs(find(history, same)))
+    return ScreenBoots(boots=2 * len(found), sessions=len({first.run for first, _ in found}))
 
 
 def keep(history: History, boots: Sequence[Boot], like: Record, found: ScreenProposal, now: datetime) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from rtgate.judge.compare.procedures import SCREEN_BOOTS, Measure
+from rtgate.judge.compare.procedures import Measure, Procedure, Screen
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.workflow.budget import Budget
 from rtgate.workflow.job_results import Carried
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.sequential import CONFIRMED, Stored
+from rtgate.workflow.sequential import Stored
 
 _BOOT_S = 90.0  # power, boot loader, kernel, LAVA's own steps
 
@@ -24,20 +24,23 @@ class JobPlanner:
     Attributes:
         whole: what was asked for: all cases, both kernels, the boots of the first look.
         stored: where the records of its jobs lie.
+        procedure: of pairs of boots; None where nobody looks before all are measured.
     """
 
     whole: MeasurementRequest
     stored: Stored
     budget: Budget
     watch: JobWatch
+    procedure: Procedure | None = None
     _last: Measure | None = None
 
     def first(self) -> MeasurementRequest:
-        """Return the first job: the pairs of the first look, or boots of the candidate for the screen."""
-        if self.whole.looks != CONFIRMED:
+        """Return the first job: what was asked for, or boots of the candidate for the screen."""
+        first = self.procedure.first() if self.procedure else None
+        if not isinstance(first, Screen):
             return self.whole
         kernels = {"candidate": self.whole.kernels["candidate"]}
-        return replace(self.whole, kernels=kernels, boots=in_turns(("candidate",), SCREEN_BOOTS), screen=True)
+        return replace(self.whole, kernels=kernels, boots=in_turns(("candidate",), first.boots), screen=True)
 
     def order(self) -> MeasurementRequest | None:
         """Return what is to be measured next; None if all is clear, nothing helps, or the budget is spent.
@@ -57,7 +60,7 @@ class JobPlanner:
             boots=in_turns(tuple(self.whole.kernels), wanted.pairs),
             before=max(self.stored.numbered(case.name) for case in cases),
         )
-        what = wanted.told
+        what = wanted.sentence
         refused = self.budget.refusal(_minutes(order), what)
         self.watch.say(refused or f"measuring on: {what}")
         return None if refused else order

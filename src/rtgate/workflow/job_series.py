@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rtgate.board.boards import Board
 from rtgate.board.boot import TimeBase
+from rtgate.judge.compare.procedures import Procedure
 from rtgate.lava.client import devices
 from rtgate.lava.client.devices import Lab
 from rtgate.lava.client.follow import Waits
@@ -38,6 +39,7 @@ class Series:
         extend: whether further jobs measure what stays open.
         tags: of devices; the first attempt pins the device for those that follow.
         writer: writes their definitions.
+        procedure: of pairs of boots; None where nobody looks before all are measured.
         kept: whether the tags keep all further jobs on the device that the last one ran on.
     """
 
@@ -52,6 +54,7 @@ class Series:
     tags: tuple[str, ...]
     writer: JobWriter
     watch: JobWatch
+    procedure: Procedure | None = None
     kept: bool = False
 
     def submission(self, order: MeasurementRequest) -> Submission:
@@ -88,6 +91,7 @@ def carry_out(series: Series, output: Path) -> list[Carried]:
         stored=Stored(records=output / "records", board=series.board.name, criteria=series.criteria),
         budget=series.budget,
         watch=series.watch,
+        procedure=series.procedure,
     )
     done: list[Carried] = []
     order: MeasurementRequest | None = further.first()
@@ -97,7 +101,7 @@ def carry_out(series: Series, output: Path) -> list[Carried]:
         if not all(one.whole for one in jobs):
             break
         further.spend(jobs)
-        if not series.extend or not series.order.looks:
+        if not series.extend or not series.procedure:
             break
         job_results.look(done, output)
         order = further.order()

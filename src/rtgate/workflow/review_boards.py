@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rtgate.board import boards
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.judge.compare.procedures import INTERLEAVED
 from rtgate.judge.compare.triage import fatal_verdicts
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel.merge import Commits
@@ -30,11 +31,10 @@ from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.lab_jobs import REVIEW, cancel_former
 from rtgate.workflow.policy import FILE, LabBoard
 from rtgate.workflow.review_builds import build_both
-from rtgate.workflow.sequential import looks_of
 from rtgate.workflow.submission import Submission, prepared
 from rtgate.workflow.verdicts import lab_verdict
 
-_LOOKS = looks_of("interleaved")
+_PAIRS = INTERLEAVED.looks.steps[0][0]
 _QUEUE_S = 4 * 3600.0  # for a free board
 _ARMS = ("baseline", "candidate")
 
@@ -127,7 +127,7 @@ def measure_on_boards(request: BoardsRequest, screened: Sequence[Verdict]) -> On
 
 
 def _wish(entry: LabBoard) -> Wish:
-    return Wish(profile=entry.profile, suites=entry.suites, pairs=_LOOKS[0][0], budget=entry.budget)
+    return Wish(profile=entry.profile, suites=entry.suites, pairs=_PAIRS, budget=entry.budget)
 
 
 def _cases(entry: LabBoard, screened: Sequence[Verdict]) -> tuple[Case, ...]:
@@ -149,7 +149,7 @@ def _measured(
         kernels={arm: Named(kernel=str(directory)) for arm, directory in both.items()},
         cases=cases,
         profile=entry.profile,
-        looks=_LOOKS,
+        in_looks=True,
         options=JobOptions(queue_s=_QUEUE_S, retries=2, some_cases=True, metadata=origin),
         budget=Budget(entry.budget),
         criteria=request.criteria,

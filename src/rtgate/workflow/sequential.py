@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate import files
+from rtgate.board.boot import ArmName
 from rtgate.errors import InfrastructureError
 from rtgate.judge.compare.comparing import comparable_on_boards
-from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.judge.compare.on_boards import following
-from rtgate.judge.compare.procedures import SCREEN_BOOTS, Measure
+from rtgate.judge.compare.procedures import Measure, Procedure, Screen
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measure import run
 from rtgate.records import planned
@@ -26,16 +26,10 @@ from rtgate.records.schedule import Steps
 from rtgate.report.notices import say, step
 from rtgate.workflow.budget import Budget
 from rtgate.workflow.judging import Criteria, Judging, JudgingRequest, judge_cases
+from rtgate.workflow.procedure import Comparison, choose
 from rtgate.workflow.suite_process import Batch, Suites
+from rtgate.workflow.suites import cases as list_cases
 from rtgate.workflow.verdicts import grounds
-
-PROCEDURES = ("interleaved", "screened")
-CONFIRMED = CONFIRM.steps  # those of a screened comparison
-
-
-def looks_of(procedure: str) -> Steps:
-    """Return the looks of a procedure."""
-    return (CONFIRM if procedure == "screened" else RELEASE).steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +95,11 @@ class ComparisonOptions:
     """How far a comparison is measured.
 
     Attributes:
-        procedure: one of `PROCEDURES`.
         extend: whether more boots are measured where it stays open.
         budget: what it may take of a board on a clock.
     """
 
     budget: Budget
-    procedure: str = PROCEDURES[0]
     extend: bool = True
 
 
@@ -144,15 +136,17 @@ def _judged(suites: Suites) -> Judging:
 
 def _pairs(suites: Suites, options: ComparisonOptions) -> Measured:
     """Measure pairs look after look."""
-    budget, looks = options.budget, looks_of(options.procedure)
+    procedure = _procedure(suites)
+    budget, looks = options.budget, procedure.looks.steps
     stored = Stored(records=suites.records, board=suites.options.board, criteria=suites.criteria)
-    if options.procedure == "screened":
-        first, name = Batch(boots=f"1-{SCREEN_BOOTS}", screen=True, looks=looks), "screening against the history"
+    first = procedure.first()
+    if isinstance(first, Screen):
+        batch, name = Batch(boots=f"1-{first.boots}", screen=True, looks=looks), "screening against the history"
     else:
-        first, name = Batch(boots=f"1-{looks[0][0]}", looks=looks), f"measuring {looks[0][0]} pairs of boots"
+        batch, name = Batch(boots=f"1-{first.pairs}", looks=looks), f"measuring {first.pairs} pairs of boots"
     began = time.monotonic()
     with step(name):
-        whole = suites.measure(first, "measure.log")
+        whole = suites.measure(batch, "measure.log")
     budget.spent += (time.monotonic() - began) / 60
     before: Measure | None = None
     while True:
@@ -160,16 +154,31 @@ def _pairs(suites: Suites, options: ComparisonOptions) -> Measured:
         wanted = stored.wanted() if options.extend else None
         if wanted is None or wanted == before:
             return Measured(whole, judging)
-        refused = budget.refusal(wanted.pairs * stored.minutes(wanted.cases), wanted.told)
+        refused = budget.refusal(wanted.pairs * stored.minutes(wanted.cases), wanted.sentence)
         if refused:
             say(refused)
             return Measured(whole, judging)
         began = time.monotonic()
-        with step(wanted.told):
+        with step(wanted.sentence):
             for batch in _batches(wanted, stored, looks):
                 whole &= _measured_more(suites, batch)
         budget.spent += (time.monotonic() - began) / 60
         before = wanted
+
+
+def _procedure(suites: Suites) -> Procedure:
+    """Return how the kernels are compared, and say it; the cases are listed only where there is a history."""
+    options, history = suites.options, suites.criteria.history
+    named = list_cases((), options.profile, options.tuning, options.select, options.board) if history else ()
+    comparison = Comparison(
+        board=options.board,
+        flavour=next((arm.kernel.flavour for arm in suites.arms if arm.name is ArmName.CANDIDATE), ""),
+        cases=[case.name for case in named],
+        profile=options.profile,
+    )
+    choice = choose(history, comparison)
+    say(choice.sentence)
+    return choice.procedure
 
 
 def _batches(wanted: Measure, stored: Stored, looks: Steps) -> Iterable[Batch]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rtgate.board.boards import Board
 from rtgate.errors import ConfigError
+from rtgate.judge.compare.procedures import Procedure
 from rtgate.lava.client import devices
 from rtgate.lava.client.access import TOKEN_FILE, access
 from rtgate.lava.client.devices import Lab
@@ -18,7 +19,6 @@ from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.lava.lab.check import TESTED
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
-from rtgate.records.schedule import Steps
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.job_files import Named, Source, Way, check_files, publish, source, store
@@ -26,6 +26,7 @@ from rtgate.workflow.job_series import Series
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.job_writer import JobOptions, JobWriter
 from rtgate.workflow.judging import Criteria
+from rtgate.workflow.procedure import Choice, Comparison, choose
 from rtgate.workflow.verdicts import limits
 
 
@@ -37,7 +38,7 @@ class Submission:
         kernels: what each arm boots.
         flavour: what a kernel of unknown provenance should be; None for nobody knows.
         boots: of each kernel; None for the profile's, or those of the first look.
-        looks: when somebody is going to look at pairs of boots; empty for once, at the end.
+        in_looks: whether somebody looks at pairs of boots while they are measured, or once, at the end.
         options: of the jobs.
         budget: what a comparison may take of the board.
         extend: whether further jobs measure what stays open.
@@ -55,7 +56,7 @@ class Submission:
     tuning: str = "default"
     flavour: str | None = None
     boots: int | None = None
-    looks: Steps = ()
+    in_looks: bool = False
     transport: str = "docker"
     criteria: Criteria = field(default_factory=Criteria)
     extend: bool = True
@@ -78,6 +79,10 @@ def prepared(submission: Submission, watch: JobWatch, stack: ExitStack) -> Serie
         raise ConfigError("files of this machine are served as long as this command runs: --wait, or --put URL")
     lava, lab = look_at_lab(submission, watch)
     way = Way(serve=submission.serve, put=submission.put, server=lava.access.url)
+    choice = _procedure(submission, order, lab) if submission.in_looks else None
+    if choice is not None:
+        watch.say(choice.sentence)
+        order = in_looks(order, choice.procedure)
     files = publish(sources, store(way, stack) if any(one.local for one in sources.values()) else None)
     check_files(files)
     return Series(
@@ -92,7 +97,27 @@ def prepared(submission: Submission, watch: JobWatch, stack: ExitStack) -> Serie
         tags=pinned_tags(submission, lab),
         writer=writer(submission, order, files, sources, lab),
         watch=watch,
+        procedure=choice.procedure if choice else None,
     )
+
+
+def _procedure(submission: Submission, order: MeasurementRequest, lab: Lab) -> Choice:
+    """Return how two kernels are compared on any device that may get the job. Raises as `choose`."""
+    tags = set(pinned_tags(submission, lab))
+    comparison = Comparison(
+        board=order.board,
+        devices=[one.name for one in lab.devices if tags <= set(one.tags)],
+        flavour=order.kernels["candidate"].flavour,
+        cases=[case.name for case in order.cases],
+        profile=order.profile,
+    )
+    return choose(submission.criteria.history, comparison)
+
+
+def in_looks(order: MeasurementRequest, procedure: Procedure) -> MeasurementRequest:
+    """Return the order with the pairs of the first look."""
+    looks = procedure.looks.steps
+    return replace(order, boots=in_turns(tuple(order.kernels), looks[0][0]), looks=looks)
 
 
 def plan_job(submission: Submission, stack: ExitStack) -> tuple[MeasurementRequest, dict[str, Source]]:
@@ -169,7 +194,7 @@ def _order(submission: Submission, sources: Mapping[str, Source]) -> Measurement
     submission.board.tuning(submission.tuning)
     chosen, cases = profile(submission.profile, TOOLS), submission.cases
     usual = max(chosen.of(case.tool.name, case.suite, case.load).boots for case in cases)
-    count = submission.looks[0][0] if submission.looks else submission.boots or usual
+    count = submission.boots or usual
     return MeasurementRequest(
         board=submission.board.name,
         kernels={arm: one.kernel for arm, one in sources.items()},
@@ -179,5 +204,4 @@ def _order(submission: Submission, sources: Mapping[str, Source]) -> Measurement
         profile=submission.profile,
         tuning=submission.tuning,
         transport=submission.transport,
-        looks=submission.looks,
     )

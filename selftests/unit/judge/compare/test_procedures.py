@@ -2,19 +2,22 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from scipy import stats
 from selftests.unit.judge.compare.test_looks import series
 from selftests.unit.judge.compare.test_paired import counted
 
-from rtgate.judge.compare.looks import Outcome
-from rtgate.judge.compare.paired import Prior
+from rtgate.judge.compare.looks import CONFIRM, RELEASE, Outcome
+from rtgate.judge.compare.paired import Evidence, Prior
 from rtgate.judge.compare.procedures import (
+    INTERLEAVED,
+    SCREENED,
+    ComparisonState,
     Done,
     Measure,
-    MergeRequestState,
-    ReleaseState,
     Screen,
     Screening,
     SessionHistory,
@@ -34,41 +37,56 @@ def sessions(count: int = 10, between: float = 0.02, within: float = 0.1) -> lis
     return [(centre + source.gauss(0, within), centre + source.gauss(0, within)) for centre in centres]
 
 
-# --- a release
+def interleaved(pairs: Sequence[Evidence]) -> ComparisonState:
+    return ComparisonState(pairs=pairs, always=frozenset(one.case for one in pairs), looks=RELEASE)
 
 
-def test_a_release_goes_on_with_the_open_cases_only() -> None:
-    first = next_step(ReleaseState(family=[series("a"), series("b")]))
+def screened(
+    screens: Sequence[Screening], pairs: Sequence[Evidence] = (), always: frozenset[str] = frozenset(), **changes: Any
+) -> ComparisonState:
+    return ComparisonState(screens=screens, pairs=pairs, always=always, looks=CONFIRM, **changes)
+
+
+def test_a_procedure_begins_with_its_screen_or_with_the_pairs_of_the_first_look() -> None:
+    assert INTERLEAVED.first(["a"]) == Measure(("a",), 3)
+    assert SCREENED.first(["a", "b"]) == Screen(("a", "b"), 3)
+
+
+# --- interleaved
+
+
+def test_an_interleaved_comparison_goes_on_with_the_open_cases_only() -> None:
+    first = next_step(interleaved([series("a"), series("b")]))
     assert first == Measure(("a", "b"), 3)
-    second = next_step(ReleaseState(family=[series("a", *[0.0] * 3), series("b", 0.3, 0.5, 0.4, prior=WIDE)]))
+    second = next_step(interleaved([series("a", *[0.0] * 3), series("b", 0.3, 0.5, 0.4, prior=WIDE)]))
     assert second == Measure(("b",), 3)
-    third = next_step(ReleaseState(family=[series("a", *[0.0] * 3), series("b", *[0.4] * 6, prior=WIDE)]))
+    third = next_step(interleaved([series("a", *[0.0] * 3), series("b", *[0.4] * 6, prior=WIDE)]))
     assert third == Measure(("b",), 6)
-    last = next_step(ReleaseState(family=[series("a", *[0.0] * 3), series("b", *[0.4] * 12, prior=WIDE)]))
+    last = next_step(interleaved([series("a", *[0.0] * 3), series("b", *[0.4] * 12, prior=WIDE)]))
     assert isinstance(last, Done)
     assert [one.outcome for one in last.comparisons] == [Outcome.NO_WORSE, Outcome.INCONCLUSIVE]
 
 
 def test_cases_that_are_behind_come_first() -> None:
-    state = ReleaseState(family=[series("a", *[0.4] * 6, prior=WIDE), series("b", 0.0)])
+    state = interleaved([series("a", *[0.4] * 6, prior=WIDE), series("b", 0.0)])
     assert next_step(state) == Measure(("b",), 2)
 
 
-def test_a_release_of_nothing_is_done_with_nothing() -> None:
-    assert next_step(ReleaseState(family=[])) == Done(())
+def test_a_comparison_of_nothing_is_done_with_nothing() -> None:
+    assert next_step(interleaved([])) == Done(())
 
 
-# --- a merge request
+# --- screened
 
 
 def test_every_case_is_screened_first() -> None:
     screens = [Screening(case="a", boots=3, suspicion={"body": 0.5}), Screening(case="b", boots=1, suspicion={})]
-    assert next_step(MergeRequestState(screens=screens)) == Screen(("b",), 2)
+    assert next_step(screened(screens)) == Screen(("b",), 2)
 
 
 def test_what_is_not_suspicious_ends_there() -> None:
     screens = [Screening(case="a", boots=3, suspicion={"body": 0.5, "tail rate": 0.06})]
-    assert next_step(MergeRequestState(screens=screens)) == Done(())
+    assert next_step(screened(screens)) == Done(())
 
 
 def test_suspicious_metrics_alone_are_confirmed_on_fresh_pairs() -> None:
@@ -76,9 +94,9 @@ def test_suspicious_metrics_alone_are_confirmed_on_fresh_pairs() -> None:
         Screening(case="a", boots=3, suspicion={"body": 0.5, "tail rate": 0.01}),
         Screening(case="b", boots=3, suspicion={"body": 0.5}),
     ]
-    assert next_step(MergeRequestState(screens=screens)) == Measure(("a",), 6)
+    assert next_step(screened(screens)) == Measure(("a",), 6)
     confirm = [series("a", *[0.0] * 6), series("a", *[3.0] * 6, metric="body"), series("b", *[3.0] * 6)]
-    found = next_step(MergeRequestState(screens=screens, confirm=confirm))
+    found = next_step(screened(screens, confirm))
     assert isinstance(found, Done)
     assert [(one.case, one.outcome) for one in found.comparisons] == [("a", Outcome.NO_WORSE)]
     assert [result.metric for result in found.comparisons[0].results] == ["tail rate"]
@@ -86,17 +104,17 @@ def test_suspicious_metrics_alone_are_confirmed_on_fresh_pairs() -> None:
 
 def test_an_open_confirmation_is_extended_once() -> None:
     screens = [Screening(case="a", boots=3, suspicion={"tail rate": 0.01})]
-    six = MergeRequestState(screens=screens, confirm=[series("a", *[0.4] * 6, prior=WIDE)])
+    six = screened(screens, [series("a", *[0.4] * 6, prior=WIDE)])
     assert next_step(six) == Measure(("a",), 6)
-    twelve = MergeRequestState(screens=screens, confirm=[series("a", *[0.4] * 12, prior=WIDE)])
+    twelve = screened(screens, [series("a", *[0.4] * 12, prior=WIDE)])
     assert isinstance(next_step(twelve), Done)
 
 
 def test_some_cases_are_always_confirmed_with_all_their_metrics() -> None:
-    state = MergeRequestState(
-        screens=[Screening(case="a", boots=0, suspicion={})],
+    state = screened(
+        [Screening(case="a", boots=0, suspicion={})],
         always=frozenset({"a"}),
-        confirm=[series("a", *[0.0] * 6), series("a", *[0.0] * 6, metric="body")],
+        pairs=[series("a", *[0.0] * 6), series("a", *[0.0] * 6, metric="body")],
     )
     found = next_step(state)
     assert isinstance(found, Done)
@@ -104,9 +122,35 @@ def test_some_cases_are_always_confirmed_with_all_their_metrics() -> None:
 
 
 def test_a_case_in_which_nothing_could_be_screened_is_confirmed() -> None:
-    state = MergeRequestState(screens=[Screening(case="a", boots=3, suspicion={})])
+    state = screened([Screening(case="a", boots=3, suspicion={})])
     assert flagged(state) == {("a", "")}
     assert next_step(state) == Measure(("a",), 6)
+
+
+def test_harmless_changes_fail_no_more_often_than_promised_whatever_device_measures_them() -> None:
+    """Devices differ in noise and in the level that was proven for each, and the lab chooses one of them."""
+    source = random.Random(11)
+    failed, requests = 0, 1000
+    for _ in range(requests):
+        noise, level = source.choice([(0.05, 0.002), (0.1, 0.05), (0.3, 0.12), (0.3, 1.0)])  # 1.0: all is confirmed
+        screens, pairs = [], []
+        for case in "abc":
+            today = source.gauss(0, noise / 2)
+            boots = [today + source.gauss(0, noise) for _ in range(3)]
+            p = screen(boots, sessions_of(source, noise))
+            screens.append(Screening(case=case, boots=3, suspicion={"tail rate": p}))
+            apart = (source.gauss(0, noise * 2**0.5) for _ in range(12))
+            pairs.append(series(case, *apart, prior=Prior(2 * noise**2, 20)))
+        state = screened(screens, pairs, levels=dict.fromkeys("abc", level))
+        found = next_step(state)
+        assert isinstance(found, Done)
+        failed += any(one.outcome is Outcome.REGRESSION for one in found.comparisons)
+    assert failed <= stats.binom.ppf(0.999, requests, CONFIRM.alpha)
+
+
+def sessions_of(source: random.Random, noise: float) -> list[tuple[float, float]]:
+    centres = [source.gauss(0, noise / 2) for _ in range(10)]
+    return [(centre + source.gauss(0, noise), centre + source.gauss(0, noise)) for centre in centres]
 
 
 # --- the screen

@@ -17,13 +17,11 @@ from rtgate.judge.compare.inputs import HistoryProvider
 from rtgate.judge.compare.looks import Comparison, Looks
 from rtgate.judge.compare.pairing import BoardRecords
 from rtgate.judge.compare.procedures import (
+    ComparisonState,
     Done,
     Measure,
-    MergeRequestState,
-    ReleaseState,
     Screen,
     Screening,
-    State,
     comparisons,
     next_step,
     suspicions,
@@ -128,21 +126,21 @@ def _screening(subject: Subject, board: BoardRecords) -> Screening | None:
     )
 
 
-def _state(cases: Sequence[_Case], share: float) -> State:
+def _state(cases: Sequence[_Case], share: float) -> ComparisonState:
     """Return how far the comparison of a board has come. `share` is its part of the false alarms."""
     plan = _looks(cases, looks.RELEASE.alpha * share)
     first = plan.steps[0][0]
     found = tuple(one for case in cases for one in pairing.evidence(case.subject.case, [case.board], first))
     screens = [case.screening for case in cases if case.screening is not None]
-    if not screens:
-        return ReleaseState(family=found, looks=plan)
     known = {case.subject.case: case.board.known.screen for case in cases}
-    return MergeRequestState(
+    unscreened = frozenset(case.subject.case for case in cases if case.screening is None)
+    return ComparisonState(
         screens=screens,
-        confirm=found,
-        always=frozenset(case.subject.case for case in cases if case.screening is None),
+        pairs=found,
+        # Without a screen, pairs that nobody can use are not measured again: another look would not mend them.
+        always=unscreened if screens else unscreened & {one.case for one in found},
         looks=plan,
-        boots=min(screen.boots for screen in screens),
+        boots=min((screen.boots for screen in screens), default=0),
         levels={case: level for case, level in known.items() if level is not None},
     )
 
@@ -161,7 +159,7 @@ def _looks(cases: Sequence[_Case], alpha: float) -> Looks:
     return looks.unplanned([*(boots for boots in taken[:-1] if boots < count), count], alpha)
 
 
-def _judged(case: _Case, comparison: Comparison | None, state: State, past: HistoryProvider) -> Finding:
+def _judged(case: _Case, comparison: Comparison | None, state: ComparisonState, past: HistoryProvider) -> Finding:
     found = _found(case, comparison, state)
     why = past.unqualified(_telling(case.subject))
     if why:
@@ -173,7 +171,7 @@ def _judged(case: _Case, comparison: Comparison | None, state: State, past: Hist
     return found
 
 
-def _found(case: _Case, comparison: Comparison | None, state: State) -> Finding:
+def _found(case: _Case, comparison: Comparison | None, state: ComparisonState) -> Finding:
     told = _suspicion(case.screening, state)
     if comparison is not None:
         board = case.board
@@ -189,9 +187,8 @@ def _found(case: _Case, comparison: Comparison | None, state: State) -> Finding:
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
 
 
-def _flagged(screening: Screening, state: State) -> list[str]:
+def _flagged(screening: Screening, state: ComparisonState) -> list[str]:
     """Return the metrics that are suspicious, the worst first; `everything` where no figure is to be had."""
-    assert isinstance(state, MergeRequestState)
     if not screening.suspicion:
         return ["everything"]
     level = state.levels.get(screening.case, state.level)
@@ -201,7 +198,7 @@ def _flagged(screening: Screening, state: State) -> list[str]:
     )
 
 
-def _suspicion(screening: Screening | None, state: State) -> str:
+def _suspicion(screening: Screening | None, state: ComparisonState) -> str:
     """Return what the screen said, in words; empty if there was none."""
     if screening is None:
         return ""

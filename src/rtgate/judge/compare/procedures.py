@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What to measure next: the two procedures of a comparison on boards, as pure functions of what there is so far.
+"""What to measure next in a comparison on boards: one state machine, a pure function of what there is so far.
 
-*Release*: interleaved pairs of all cases, with looks. *Merge request*: a few boots of the candidate alone against the
-history, and fresh pairs of those metrics only that look suspicious. Because the pairs are fresh, a false alarm needs
-both, and the family of the second step is no larger than what was flagged. A re-run adds to the same pairs; it never
-replaces them.
+*Screened*: a few boots of the candidate alone against the history, and fresh pairs of those metrics only that look
+suspicious. *Interleaved*: pairs of all cases. They differ in where they begin and in when somebody looks. Because the
+pairs of a screened comparison are fresh, a false alarm needs both, and the family of its tests is no larger than what
+was flagged. A re-run adds to the same pairs; it never replaces them.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Screen:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Measure so many more pairs, baseline and candidate in turns, in an order that chance decides."""
+    """Measure so many more pairs, baseline and candidate alternately."""
 
     cases: tuple[str, ...]
     pairs: int
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """What is measured, in words."""
         return f"{self.pairs} more pair{'s' * (self.pairs != 1)} of {', '.join(self.cases)}"
 
@@ -79,68 +79,74 @@ class Screening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseState:
-    """A comparison of all cases on interleaved pairs."""
+class Procedure:
+    """Where a comparison begins, and when somebody looks at its pairs.
 
-    family: Sequence[Evidence]
-    looks: Looks = RELEASE
+    Attributes:
+        screen: boots of the candidate alone, against the history, before there are any pairs; 0 for none.
+    """
+
+    looks: Looks
+    screen: int = 0
+
+    def first(self, cases: Sequence[str] = ()) -> Screen | Measure:
+        """Return what is measured first, of these cases."""
+        if self.screen:
+            return Screen(tuple(cases), self.screen)
+        return Measure(tuple(cases), self.looks.steps[0][0])
+
+
+INTERLEAVED = Procedure(looks=RELEASE)
+SCREENED = Procedure(looks=CONFIRM, screen=SCREEN_BOOTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeRequestState:
-    """A screened comparison.
+class ComparisonState:
+    """How far a comparison has come.
 
     Attributes:
-        screens: every case of the merge request.
-        confirm: the fresh pairs so far, of any case and metric; those that were not flagged are passed over.
-        always: cases that are confirmed with all their metrics, whatever the screen says.
+        screens: the cases that were screened; none in an interleaved comparison.
+        pairs: the pairs so far, of any case and metric; what was screened and not flagged is passed over.
+        always: cases that are compared with all their metrics, whatever the screen says.
+        looks: when somebody looks at the pairs.
         boots, level: of the screen.
         levels: of cases for which one was calibrated, instead of `level`.
     """
 
-    screens: Sequence[Screening]
-    confirm: Sequence[Evidence] = ()
+    screens: Sequence[Screening] = ()
+    pairs: Sequence[Evidence] = ()
     always: frozenset[str] = frozenset()
-    looks: Looks = CONFIRM
+    looks: Looks
     boots: int = SCREEN_BOOTS
     level: float = SCREEN_LEVEL
     levels: Mapping[str, float] = field(default_factory=dict)
 
 
-State = ReleaseState | MergeRequestState
-
-
-def next_step(state: State) -> Done | Screen | Measure:
+def next_step(state: ComparisonState) -> Done | Screen | Measure:
     """Return what to measure next, or what was found."""
-    if isinstance(state, ReleaseState):
-        return _looked(state.family, state.looks)
     lacking = [screen for screen in state.screens if screen.boots < state.boots and screen.case not in state.always]
     if lacking:
         boots = max(state.boots - screen.boots for screen in lacking)
         return Screen(tuple(sorted(screen.case for screen in lacking)), boots)
-    chosen = flagged(state)
-    there = {one.case for one in state.confirm}
-    unmeasured = sorted({case for case, _ in chosen} - there)
+    unmeasured = sorted({case for case, _ in flagged(state)} - {one.case for one in state.pairs})
     if unmeasured:
         return Measure(tuple(unmeasured), state.looks.steps[0][0])
     return _looked(family(state), state.looks)
 
 
-def family(state: State) -> tuple[Evidence, ...]:
+def family(state: ComparisonState) -> tuple[Evidence, ...]:
     """Return the evidence that is judged together."""
-    if isinstance(state, ReleaseState):
-        return tuple(state.family)
     chosen = flagged(state)
-    return tuple(one for one in state.confirm if (one.case, one.metric) in chosen or (one.case, "") in chosen)
+    return tuple(one for one in state.pairs if (one.case, one.metric) in chosen or (one.case, "") in chosen)
 
 
-def comparisons(state: State) -> tuple[Comparison, ...]:
+def comparisons(state: ComparisonState) -> tuple[Comparison, ...]:
     """Return what was found so far."""
     return compare(family(state), state.looks)
 
 
-def flagged(state: MergeRequestState) -> set[tuple[str, str]]:
-    """Return the (case, metric) pairs to confirm; an empty metric stands for all of a case."""
+def flagged(state: ComparisonState) -> set[tuple[str, str]]:
+    """Return the (case, metric) pairs to compare; an empty metric stands for all of a case."""
     chosen = {(case, "") for case in state.always}
     for screen in state.screens:
         if not screen.suspicion:
