@@ -16,6 +16,7 @@ import pytest
 from _pytest.pytester import RunResult
 from selftests.fake_target import FakeTarget, arm, arms, measured, skipped, slow
 
+from rtgate import plugin
 from rtgate.cli import suite_options
 from rtgate.cli.main import main
 from rtgate.errors import InfrastructureError
@@ -28,7 +29,7 @@ from rtgate.report import allure as results_writer
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.tools.cyclictest import Cyclictest
-from rtgate.workflow import verdicts
+from rtgate.workflow import placebo_notice, verdicts
 from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
 
 pytest_plugins = ["pytester"]
@@ -45,6 +46,7 @@ LIMIT = '      - {measurement: latency.max, kind: max, limit: 90 virtual us, sou
 LIMITS = "virt-arm64:\n  preempt_rt:\n" + "".join(
     f"    latency/cyclictest:{load}:\n{LIMIT}" for load in ("idle", "hackbench")
 )
+ARMS = ("baseline", "candidate")
 IDLE, LOADED = "latency/cyclictest:idle", "latency/cyclictest:hackbench"
 
 
@@ -364,6 +366,29 @@ def test_on_a_board_the_profile_s_cases_of_it_are_measured(suite: Suite) -> None
     words = ("--board", "virt-x86_64", "--kernel", "k", "--profile", "own", "--no-judge")
     suite.pytest(*words).assert_outcomes(passed=1, deselected=1)
     assert {plan.case for plan in target.plans} == {IDLE}
+
+
+def test_the_placebos_of_every_board_are_told_before_the_first_is_measured(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placebo_notice, "version", lambda _: "QEMU emulator version 7.2.22 (Debian)")
+    said: list[str] = []
+    monkeypatch.setattr(plugin, "say", said.append)
+    site = suite.pytester.mkdir("site")
+    (site / "profiles.yaml").write_text(BESIDE)
+    suite.patch.setenv("RTGATE_SITE", str(site))
+    (suite.pytester.path / "k").mkdir()
+    (suite.pytester.path / "k" / "Image").write_bytes(bytes(56) + b"ARMd" + bytes(4))
+    target = FakeTarget()
+    monkeypatch.setattr(plugin, "notices", lambda *asked: [*placebo_notice.notices(*asked), len(target.plans)])
+    suite.fake(*(replace(arm(target, name), profile=profile("own").on("virt-arm64")) for name in ARMS))
+    both = ("--arm", "baseline=k", "--arm", "candidate=k", "--profile", "own", "--no-judge")
+    tell = ("--tell-placebos", "--tree linux", "--also-tell", "virt-x86_64")
+    suite.pytest("--board", "virt-arm64", *both, *tell).assert_outcomes(passed=1, deselected=1)
+    first, second, measured_before = said
+    assert first.startswith(f"placebos for {LOADED} on virt-arm64: none with this command")
+    assert second.startswith(f"placebos for {IDLE} on virt-x86_64: none with this command")
+    assert (measured_before, len(target.plans)) == (0, 4)
 
 
 def test_what_was_deselected_is_no_error(suite: Suite) -> None:

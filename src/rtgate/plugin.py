@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import allure
 import pytest
 
-from rtgate.board.boot import ArmName
+from rtgate.board.boot import ArmName, TimeBase
 from rtgate.cli import suite_options
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
@@ -212,6 +212,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     listed = config.getoption("--cases")
     if (config.option.collectonly and not listed) or not any(_asked(item) for item in items):
         return
+    every = list(items)
     try:
         session = None if config.option.collectonly else Session(config)
         boards = session.known_boards if session else (config.getoption("--board"),)
@@ -226,24 +227,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         cases_file.write(cases.values(), Path(listed))
     if session is None:
         return
+    config.stash[_SESSION], run = session, session.run
     session.cases = cases
     session.boards = {cases[item.nodeid].name: offers.boards(item) for item in items if item.nodeid in cases}
-    config.stash[_SESSION] = session
-    run = session.run
-    if run:
-        _tell_placebos(config, run, cases.values())
-    boots = sum(len(run.boots(case)) * len(run.arms) for case in session.cases.values()) if run else 0
+    if run and config.getoption("--tell-placebos"):
+        _tell_placebos(config, every, run, cases.values())
+    boots = sum(len(run.boots(case)) * len(run.arms) for case in cases.values()) if run else 0
     config.stash[_PROGRESS] = Progress(total=boots, workers=run.jobs if run else 1)
 
 
-def _tell_placebos(config: pytest.Config, run: Run, cases: Collection[Case]) -> None:
-    """Say which placebos the comparisons will use, and what they do without."""
-    remedy = config.getoption("--tell-placebos")
-    baseline = suite_options.kernels(config).get(ArmName.BASELINE)
-    if remedy and baseline is not None:
-        from rtgate.workflow.placebo_notice import tell  # noqa: PLC0415 - as `_judging`
+def _tell_placebos(config: pytest.Config, items: Sequence[pytest.Item], run: Run, cases: Collection[Case]) -> None:
+    """Say of every board that the gate measures which placebos its comparisons will use, and what they do without."""
+    baseline = next((arm for arm in run.arms if (arm.name, arm.time) == (ArmName.BASELINE, TimeBase.VIRTUAL)), None)
+    if baseline is None:
+        return
+    by_board: dict[str, Collection[Case]] = {baseline.board.name: cases}
+    for name in config.getoption("--also-tell"):
+        offers = _Offers.of(config, suite_options.PROFILE, (name,))
+        by_board[name] = _offered(items, offers, config.getoption("--tuning")).values()
+    from rtgate.workflow.placebo_notice import tell  # noqa: PLC0415 - as `_judging`
 
-        tell(run.arms, cases, baseline, remedy)
+    tell(baseline, by_board, suite_options.kernels(config)[ArmName.BASELINE], config.getoption("--tell-placebos"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,14 +272,18 @@ class _Offers:
         return frozenset(board for board, here in self.on.items() if here.has(*what, named=asked.named))
 
 
-def _selected(config: pytest.Config, items: list[pytest.Item], offers: _Offers) -> dict[str, Case]:
-    """Return what is measured, by test item; items that the profile leaves out are gone. Raises ConfigError."""
-    tuning = config.getoption("--tuning")
-    offered = {
+def _offered(items: Sequence[pytest.Item], offers: _Offers, tuning: str) -> dict[str, Case]:
+    """Return the cases that a profile offers, by test item."""
+    return {
         item.nodeid: Case(suite=suite, tool=offers.chosen.fitted(asked.tool, suite), load=asked.load, tuning=tuning)
         for item in items
         if (asked := _asked(item)) and (suite := item.path.parent.name) and offers.boards(item)
     }
+
+
+def _selected(config: pytest.Config, items: list[pytest.Item], offers: _Offers) -> dict[str, Case]:
+    """Return what is measured, by test item; items that the profile leaves out are gone. Raises ConfigError."""
+    offered = _offered(items, offers, config.getoption("--tuning"))
     wanted = set(config.getoption("--case"))
     unknown = wanted - {case.name for case in offered.values()}
     if unknown:

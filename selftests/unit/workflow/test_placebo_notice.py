@@ -35,7 +35,7 @@ def _arm(release: str) -> Arm:
 
 
 def _said(release: str, compiler: str = "", placebos: Placebos = SHIPPED) -> list[str]:
-    cases = (IDLE, LOADED, INVERSIONS)
+    cases = {"virt-arm64": (IDLE, LOADED, INVERSIONS)}
     compared = Compared(arm=_arm(release), cases=cases, compiler=compiler, remedy="--tree ~/linux")
     return list(notices(compared, placebos))
 
@@ -65,3 +65,12 @@ def test_another_compiler_is_told() -> None:
     )
     assert _said("6.12.1", "gcc 14", known)[0].endswith("; built with gcc 12, these kernels with gcc 14")
     assert _said("6.12.1", "gcc 12", known) == _said("6.12.1", "", known) == _said("6.12.1")
+
+
+def test_each_board_of_a_gate_is_told_by_its_own_placebos() -> None:
+    cases = {"virt-arm64": (IDLE,), "virt-arm64-smp2": (LOADED,)}
+    compared = Compared(arm=_arm("6.12.117"), cases=cases, compiler="", remedy="--tree ~/linux")
+    first, second = notices(compared, SHIPPED)
+    assert first.startswith("placebos for latency/cyclictest:idle on virt-arm64: 49 placebos")
+    assert second.startswith("placebos for latency/cyclictest:hackbench on virt-arm64-smp2: ")
+    assert second.endswith("rtgate placebos learn --board virt-arm64-smp2 --tree ~/linux")

@@ -271,6 +271,24 @@ def test_of_two_boards_the_one_with_the_open_case_gets_more_seeds(
     assert done == [("", (), ""), ("another", (signal,), "13-24")]
 
 
+def test_the_first_suites_of_a_gate_tell_the_placebos_of_all_boards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    two = replace(
+        suites(tmp_path, monkeypatch, Bench(tmp_path, slower=1)), beside=("second", "third"), remedy="--tree x"
+    )
+    monkeypatch.setattr(suite_process, "pytest", lambda _select, options, _log: asked.append(options) or 0)
+    two.measure(Batch(), "log")
+    assert [words[words.index("--board") + 1] for words in asked] == [BOARD, "second", "third"]
+    first, *others = asked
+    assert first[-6:] == ["--tell-placebos", "--tree x", "--also-tell", "second", "--also-tell", "third"]
+    assert not [word for words in others for word in words if "tell" in word]
+    asked.clear()
+    two.measure(Batch(cases=(CASE,)), "log")
+    assert not [word for words in asked for word in words if "tell" in word]
+
+
 def test_open_cases_of_different_length_get_their_own_seeds_and_one_further_judgement(
     tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,9 @@ def add(parser: pytest.Parser) -> None:
         metavar="OPTIONS",
         help="say which placebos the comparisons will use; OPTIONS: of `rtgate placebos learn` for this kernel",
     )
+    group.addoption(
+        "--also-tell", action="append", default=[], metavar="NAME", help="say it of this board, too, as of --board"
+    )
     group.addoption("--cases", metavar="FILE", help="write the cases to FILE; with --collect-only nothing else happens")
 
 

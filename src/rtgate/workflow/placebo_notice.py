@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rtgate.board.boot import ArmName, TimeBase
+from rtgate.board import boards
 from rtgate.judge.compare.placebos import Placebos
 from rtgate.kernel import artefacts
 from rtgate.measure.case import Arm, Case, setting
@@ -22,44 +22,54 @@ _OTHERS = "these comparisons find regressions, and end without PASS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """What a gate is about to compare on a virtual-time board.
+    """What a gate is about to compare on virtual-time boards.
 
     Attributes:
-        arm: the baseline.
-        cases: what is measured.
+        arm: the baseline, on one of them.
+        cases: what is measured, by board.
         compiler: that built it, as `placebos.yaml` names it; empty if nobody knows.
         remedy: options of `rtgate placebos learn` for this kernel line.
     """
 
     arm: Arm
-    cases: Iterable[Case]
+    cases: Mapping[str, Iterable[Case]]
     compiler: str
     remedy: str
 
 
-def tell(arms: Iterable[Arm], cases: Collection[Case], baseline: Path, remedy: str) -> None:
-    """Say it of the baseline that is measured on virtual time; `baseline` is its build directory. Raises as `notices`.
+def tell(arm: Arm, cases: Mapping[str, Collection[Case]], baseline: Path, remedy: str) -> None:
+    """Say it of a baseline, whose build directory is `baseline`; the rest is as `Compared` has it.
 
     Raises:
-        ConfigError: placebos.yaml or the build directory is wrong.
+        ConfigError: placebos.yaml, the build directory or a board is wrong.
+        InfrastructureError: QEMU is missing.
     """
     compiler = compiler_of(artefacts.load(baseline).toolchain or "")
-    for arm in arms:
-        if (arm.name, arm.time) == (ArmName.BASELINE, TimeBase.VIRTUAL):
-            for sentence in notices(Compared(arm=arm, cases=cases, compiler=compiler, remedy=remedy), harmless()):
-                say(sentence)
+    for sentence in notices(Compared(arm=arm, cases=cases, compiler=compiler, remedy=remedy), harmless()):
+        say(sentence)
 
 
 def notices(compared: Compared, placebos: Placebos) -> Iterator[str]:
-    """Yield a sentence for all cases of which the same is known. Raises InfrastructureError: QEMU is missing."""
-    cases: dict[str, list[str]] = {}
-    for case in compared.cases:
-        cases.setdefault(_known(compared.arm, case, placebos, compared.compiler), []).append(case.name)
-    board = compared.arm.board.name
-    for known, names in cases.items():
-        missing = known.endswith((_ALONE, _OTHERS))
-        learn = f"; to learn them: rtgate placebos learn --board {board} {compared.remedy}" if missing else ""
-        yield f"placebos for {', '.join(names)} on {board}: {known}{learn.rstrip()}"
+    """Yield, board after board, a sentence for all cases of which the same is known.
+
+    Raises:
+        ConfigError: there is no such board.
+        InfrastructureError: QEMU is missing.
+    """
+    for name, there in compared.cases.items():
+        arm, cases = _on_board(compared.arm, name), dict[str, list[str]]()
+        for case in there:
+            cases.setdefault(_known(arm, case, placebos, compared.compiler), []).append(case.name)
+        for known, names in cases.items():
+            missing = known.endswith((_ALONE, _OTHERS))
+            learn = f"; to learn them: rtgate placebos learn --board {name} {compared.remedy}" if missing else ""
+            yield f"placebos for {', '.join(names)} on {name}: {known}{learn.rstrip()}"
+
+
+def _on_board(arm: Arm, name: str) -> Arm:
+    """Return what an arm is on another board, as far as `_known` looks at it."""
+    board = boards.board(name)
+    return replace(arm, board=board, profile=arm.profile.on(name), tuning=board.tuning(arm.tuning.name))
 
 
 def _known(arm: Arm, case: Case, placebos: Placebos, compiler: str) -> str:

@@ -118,7 +118,11 @@ class Suites:
         """
         boards = (batch.board,) if batch.board else self.boards
         path = self.output / log
-        codes = [pytest(self.options.select, ["--board", board, *self._options(batch)], path) for board in boards]
+        told = self._notices(batch)
+        codes = []
+        for number, board in enumerate(boards):
+            options = ["--board", board, *self._options(batch), *(told if number == 0 else ())]
+            codes.append(pytest(self.options.select, options, path))
         if all(code == _NO_CASES for code in codes):
             raise _not_run(_NO_CASES, path)
         complete = all(code in {0, _NO_CASES} for code in codes)
@@ -141,9 +145,13 @@ class Suites:
         options += [word for case in batch.cases for word in ("--case", case)]
         options += ["--screen"] if batch.screen else []
         options += ["--looks", schedule.format_steps(batch.looks)] if batch.looks else []
-        if self.remedy and ArmName.BASELINE in self.kernels and not batch.cases:
-            options += ["--tell-placebos", self.remedy]
         return options
+
+    def _notices(self, batch: Batch) -> list[str]:
+        """Return what makes the first suites say what is known of placebos, of all boards before any is measured."""
+        if not self.remedy or ArmName.BASELINE not in self.kernels or batch.cases:
+            return []
+        return ["--tell-placebos", self.remedy, *(word for board in self.beside for word in ("--also-tell", board))]
 
     def _boots(self, batch: Batch) -> list[str]:
         for option in ("seeds", "boots"):
