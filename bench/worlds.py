@@ -36,7 +36,7 @@ from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, Outc
 from rtgate.judge.compare.paired import BoardPairs, Evidence, Prior, Series, SpikeSeries
 from rtgate.judge.compare.pairing import BoardRecords, Known, evidence, finding
 from rtgate.judge.compare.procedures import ComparisonState, Done, Screening, SessionHistory, next_step, suspicions
-from rtgate.judge.compare.summaries import BODY, HOUR_LEVEL, TAIL_RATE, Spikes, levels
+from rtgate.judge.compare.summaries import EXCEEDANCE_RATE, RETURN_LEVEL, WINSORISED_MEAN, Spikes, levels
 from rtgate.records import evidence as evidence_module
 from rtgate.records import record as records_file
 from rtgate.records.environment import Environment
@@ -60,7 +60,7 @@ ONSET_US, ONSET_SHARE, SCALE_US = 15.0, 1e-3, 6.0
 SPIKE_US, SPIKE_SD_US = 150.0, 8.0
 BODY_US, BODY_SD = 8.0, 0.25
 RANGE_US = 400
-METRICS = (BODY, HOUR_LEVEL, TAIL_RATE)
+METRICS = (WINSORISED_MEAN, RETURN_LEVEL, EXCEEDANCE_RATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +110,8 @@ CHANGES = {
     **{f"tail x{factor:g}": Change(scale=factor) for factor in (1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 2.0)},
     "probability x2": Change(probability=2.0),
     "probability x4": Change(probability=4.0),
-    "body +5 %": Change(body=1.05),
-    "body +10 %": Change(body=1.10),
+    "mean +5 %": Change(body=1.05),
+    "mean +10 %": Change(body=1.10),
     "spike per 5 min": Change(spikes_per_minute=0.2),
     "spike per min": Change(spikes_per_minute=1.0),
     "tail x0.8": Change(scale=0.8),
@@ -207,9 +207,9 @@ def draw(rng: np.random.Generator, world: World, drift: Array, change: Change, f
     shape = drift.shape
     return Boots(
         {
-            BODY: np.log(BODY_US * law.body),
-            HOUR_LEVEL: found.level.reshape(shape),
-            TAIL_RATE: found.rate.reshape(shape),
+            WINSORISED_MEAN: np.log(BODY_US * law.body),
+            RETURN_LEVEL: found.level.reshape(shape),
+            EXCEEDANCE_RATE: found.rate.reshape(shape),
         },
         (found.beyond + spikes).reshape(shape),
         np.where(spikes > 0, np.maximum(found.largest, spiked), found.largest).reshape(shape),

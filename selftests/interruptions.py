@@ -56,7 +56,7 @@ COMMANDS = {
     "modules": "modules fake --tree TREE -o modules",
     "placebos": "placebos learn --board virt-arm64 --build fake --tree TREE --profile smoke --work w --out new.yaml",
     "repeat": "repeat --board virt-arm64 --kernel KERNEL --profile smoke",
-    "screen": "screen --board rk3568-evb1 REPORT",
+    "select-cases": "select-cases --board rk3568-evb1 REPORT",
     "explain": "explain RECORD",
     "report": "report REPORT/records --verdict REPORT/verdict.json -o reported",
     "report served": "report --serve --listen 0 -o REPORT",

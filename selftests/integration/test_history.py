@@ -91,7 +91,7 @@ def test_it_keeps_what_it_is_given(url: str) -> None:
         assert add(history, made, origin("again")) == Stored(new=0, known=4)
         found = sorted(queries.comparable_boots(history, record(99)), key=lambda boot: boot.number)
         assert list(queries.records(history, found)) == made
-        assert priors(history, record(99), mean_level)["body"].degrees == 2
+        assert priors(history, record(99), mean_level)["winsorised mean"].degrees == 2
         (line,) = queries.contents(history, Wanted(board="bench"))
         assert (line.boots, line.good) == (4, 4)
 

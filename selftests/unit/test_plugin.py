@@ -386,8 +386,8 @@ def test_the_placebos_of_every_board_are_told_before_the_first_is_measured(
     tell = ("--tell-placebos", "--tree linux", "--also-tell", "virt-x86_64")
     suite.pytest("--board", "virt-arm64", *both, *tell).assert_outcomes(passed=1, deselected=1)
     first, second, measured_before = said
-    assert first.startswith(f"placebos for {LOADED} on virt-arm64: none with this command")
-    assert second.startswith(f"placebos for {IDLE} on virt-x86_64: none with this command")
+    assert first.startswith(f"harmless changes of {LOADED} on virt-arm64: none with this command")
+    assert second.startswith(f"harmless changes of {IDLE} on virt-x86_64: none with this command")
     assert (measured_before, len(target.plans)) == (0, 4)
 
 

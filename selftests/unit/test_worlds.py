@@ -56,10 +56,10 @@ def test_drawn_summaries_are_those_of_the_whole_histogram(worlds: ModuleType, na
         start += count
         record = worlds.with_histogram(mine, np.full(20_000, 8.0), ("latency/bench:idle", "candidate"))
         wanted = summaries(record, _levels(worlds, fixed))
-        assert found.level[boot] == pytest.approx(wanted["hour level"], abs=1e-12)
+        assert found.level[boot] == pytest.approx(wanted["1 h return level"], abs=1e-12)
         # The record's other samples are a whole number of bodies.
-        assert found.rate[boot] == pytest.approx(wanted["tail rate"], abs=0.05)
-        assert math.exp(wanted["body"]) == pytest.approx(8.5, rel=0.01)
+        assert found.rate[boot] == pytest.approx(wanted["exceedance rate"], abs=0.05)
+        assert math.exp(wanted["winsorised mean"]) == pytest.approx(8.5, rel=0.01)
         seen = spikes(record, _levels(worlds, fixed))
         assert seen is not None
         assert found.beyond[boot] == seen.count

@@ -237,7 +237,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _tell_placebos(config: pytest.Config, items: Sequence[pytest.Item], run: Run, cases: Collection[Case]) -> None:
-    """Say of every board that the gate measures which placebos its comparisons will use, and what they do without."""
+    """Say of every board that the gate measures what is known of harmless changes, and what it does without."""
     baseline = next((arm for arm in run.arms if (arm.name, arm.time) == (ArmName.BASELINE, TimeBase.VIRTUAL)), None)
     if baseline is None:
         return

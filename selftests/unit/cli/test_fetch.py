@@ -85,7 +85,7 @@ def test_a_job_whose_boots_name_places_writes_nothing(
     (tmp_path / "a/b/c").mkdir(parents=True)
     before = set(tmp_path.rglob("*"))
     assert main.main(["fetch", str(number), "-o", "a/b/c/report"]) == 2
-    assert "is not a name of an arm" in capsys.readouterr().err
+    assert "is not a name of a kernel" in capsys.readouterr().err
     assert set(tmp_path.rglob("*")) == before
 
 

@@ -138,14 +138,14 @@ def test_a_change_for_the_worse_is_found_with_its_run(
     capsys.readouterr()
     assert main(["trend", "--board", "virt-arm64", "-o", str(tmp_path / "trend")]) == 1
     said = capsys.readouterr().out
-    (line,) = (line for line in said.splitlines() if " body " in line)
+    (line,) = (line for line in said.splitlines() if " winsorised mean " in line)
     assert "night-8 (6.12.107-rt): +9" in line
     assert "worse" in line
     svg = (tmp_path / "trend" / "latency.cyclictest.idle.svg").read_text()
     assert "night-8" in svg
     assert svg.count('id="change-') == 1
     assert main(["trend", "--board", "virt-arm64", "--json"]) == 1
-    body = next(one for one in json.loads(capsys.readouterr().out) if one["metric"] == "body")
+    body = next(one for one in json.loads(capsys.readouterr().out) if one["metric"] == "winsorised mean")
     assert [one["run"] for one in body["changes"]] == ["night-8"]
     assert len(body["series"]) == 14
 
@@ -172,7 +172,7 @@ def test_a_revoked_kernel_is_in_no_trend_and_of_good_kernels_only_what_was_promo
 
     def runs(*words: str) -> list[str]:
         main([*asked, *words])
-        body = next(one for one in json.loads(capsys.readouterr().out) if one["metric"] == "body")
+        body = next(one for one in json.loads(capsys.readouterr().out) if one["metric"] == "winsorised mean")
         return [one["run"] for one in body["series"]]
 
     nights, others = [f"night-{number}" for number in range(7)], [f"mr-{number}" for number in range(7, 13)]

@@ -69,7 +69,7 @@ def mean_level(one: Record) -> dict[str, float]:
     """Return the logarithm of the mean latency: a summary that is easy to check."""
     (histogram,) = (m.histogram for m in one.measurements if m.histogram is not None)
     total = sum((value + 0.5) * count for value, count in histogram.counts.items())
-    return {"body": math.log(total / histogram.total)}
+    return {"winsorised mean": math.log(total / histogram.total)}
 
 
 def origin(run: str = "night-1") -> Origin:

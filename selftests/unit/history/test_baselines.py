@@ -61,8 +61,8 @@ def test_boots_of_a_revoked_kernel_stay_and_lend_nothing(fill: Fill, history: Hi
     assert lent(history) == ["night-1", "night-1"]
     assert len(queries.find(history, Wanted())) == 4
     after = borrow(history, record(99)).known.priors
-    assert after["body"].degrees == before["body"].degrees - 1
-    assert after["body"].variance < before["body"].variance / 10
+    assert after["winsorised mean"].degrees == before["winsorised mean"].degrees - 1
+    assert after["winsorised mean"].variance < before["winsorised mean"].variance / 10
     assert [line.trusted for line in queries.contents(history, Wanted())] == [2, 0]
 
 

@@ -81,11 +81,11 @@ def test_the_variance_is_the_mean_square_of_the_differences(fill: Fill, history:
     fill("night-1", [1.0, 1.0, 1.2, 1.0])
     fill("night-2", [1.0], first=5)  # no neighbour
     made = [record(number, scale=scale) for number, scale in enumerate([1.0, 1.0, 1.2, 1.0], 1)]
-    levels = [mean_level(one)["body"] for one in made]
+    levels = [mean_level(one)["winsorised mean"] for one in made]
     expected = ((levels[1] - levels[0]) ** 2 + (levels[3] - levels[2]) ** 2) / 2
     found = priors(history, record(99), mean_level)
-    assert found["body"].variance == pytest.approx(expected)
-    assert found["body"].degrees == 2
+    assert found["winsorised mean"].variance == pytest.approx(expected)
+    assert found["winsorised mean"].degrees == 2
     assert math.sqrt(expected) > 0.1
 
 
@@ -94,8 +94,8 @@ def test_only_the_newest_pairs_count_and_thirty_at_most(fill: Fill, history: His
     for night in range(31):
         fill(f"night-{night}", [1.0, 1.0], first=10 * night + 10)
     found = priors(history, record(99), mean_level)
-    assert found["body"].degrees == 30
-    assert found["body"].variance < 0.01
+    assert found["winsorised mean"].degrees == 30
+    assert found["winsorised mean"].variance < 0.01
 
 
 def test_a_summary_that_one_boot_lacks_counts_where_it_is(fill: Fill, history: History) -> None:
@@ -103,10 +103,10 @@ def test_a_summary_that_one_boot_lacks_counts_where_it_is(fill: Fill, history: H
 
     def sometimes(one: object) -> dict[str, float]:
         number = int(one.machine["boot"])  # type: ignore[attr-defined]
-        return {"body": 0.0} if number == 1 else {"body": 0.0, "tail rate": 1.0}
+        return {"winsorised mean": 0.0} if number == 1 else {"winsorised mean": 0.0, "exceedance rate": 1.0}
 
     found = priors(history, record(99), sometimes)
-    assert {name: prior.degrees for name, prior in found.items()} == {"body": 2, "tail rate": 1}
+    assert {name: prior.degrees for name, prior in found.items()} == {"winsorised mean": 2, "exceedance rate": 1}
 
 
 def test_nothing_is_borrowed_from_nothing_or_on_virtual_time(history: History) -> None:
@@ -124,16 +124,16 @@ def test_a_comparison_borrows_levels_variance_spikes_and_sessions(fill: Fill, hi
     lent = borrow(history, record(999))
     assert (lent.pairs, lent.runs) == (12, tuple(f"night-{night}" for night in range(6)))
     assert lent.known.levels is not None
-    assert lent.known.priors["body"].degrees == 12
-    assert 0.001 < lent.known.priors["body"].variance < 0.02
+    assert lent.known.priors["winsorised mean"].degrees == 12
+    assert 0.001 < lent.known.priors["winsorised mean"].variance < 0.02
     assert len(lent.known.spikes) == 24
-    assert len(lent.past.sessions["body"]) == 6
+    assert len(lent.past.sessions["winsorised mean"]) == 6
     fixed = lent.known.levels
     suspicion = suspicions(
         [summaries(record(999, scale=1.5), fixed)], [spikes(record(999, scale=1.5), fixed)], lent.past
     )
     calm = suspicions([summaries(record(998), fixed)], [spikes(record(998), fixed)], lent.past)
-    assert suspicion["body"] < 0.01 < calm["body"]
+    assert suspicion["winsorised mean"] < 0.01 < calm["winsorised mean"]
 
 
 def test_nothing_is_borrowed_from_an_empty_history(history: History) -> None:

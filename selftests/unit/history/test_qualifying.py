@@ -39,7 +39,7 @@ def test_a_night_qualifies_a_device_for_a_case_in_its_environment(fill: Fill, hi
     examined = examine(history, queries.find(history, Wanted()))
     assert examined is not None
     like, standing = examined
-    body = next(one for one in standing.noise if one.metric == "body")
+    body = next(one for one in standing.noise if one.metric == "winsorised mean")
     assert body.pairs == 12
     assert 0.002 < body.boot_sd < 0.02
     assert body.smallest < 1.08

@@ -55,10 +55,12 @@ def test_a_throughput_that_fell_has_a_minus(world: World) -> None:
 
 def test_a_board_s_regression_is_a_ratio(world: World) -> None:
     ratio = Figure(Quantity(1.4, Unit.RATIO), "x1.4")
-    worse = replace(world.verdict(Status.FAIL, Kind.REGRESSION, "worse", measurement="tail rate latency"), value=ratio)
+    worse = replace(
+        world.verdict(Status.FAIL, Kind.REGRESSION, "worse", measurement="exceedance rate latency"), value=ratio
+    )
     (case,) = cases(_both(world), [worse])
-    assert _named(lines(case), "tail rate latency").change == "x1.4"
-    assert [line.name for line in lines(case)] == ["mean", "max", "tail rate latency"]
+    assert _named(lines(case), "exceedance rate latency").change == "x1.4"
+    assert [line.name for line in lines(case)] == ["mean", "max", "exceedance rate latency"]
 
 
 def test_the_numbers_of_a_regression_are_the_verdict_s_and_a_limit_is_about_the_largest(world: World) -> None:

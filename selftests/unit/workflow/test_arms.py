@@ -184,7 +184,7 @@ def test_a_console_has_a_kernel_of_its_own(lab: Lab) -> None:
         ({"console": "telepathy", "kernels": {}}, "telepathy"),
         (
             {"console": "command:sh", "kernels": {"baseline": Path("a"), "candidate": Path("b")}},
-            "is attached to one running kernel: it has one arm, not two",
+            "is attached to one running kernel, and --baseline names a second",
         ),
     ],
 )

@@ -21,7 +21,7 @@ SHIPPED = load_placebos([site.shipped() / "placebos.yaml"], site.names("boards")
 IDLE = Case(suite="latency", tool=Cyclictest(), load="idle")
 LOADED = replace(IDLE, load="hackbench")
 INVERSIONS = Case(suite="scheduling", tool=PiStress(), load="idle")
-LEARN = "to learn them: rtgate placebos learn --board virt-arm64 --tree ~/linux"
+LEARN = "to measure them: rtgate placebos learn --board virt-arm64 --tree ~/linux"
 
 
 @pytest.fixture(autouse=True)
@@ -42,20 +42,24 @@ def _said(release: str, compiler: str = "", placebos: Placebos = SHIPPED) -> lis
 
 def test_what_is_used_is_named_with_its_source() -> None:
     idle, loaded, none = _said("6.12.117")
-    assert idle.startswith("placebos for latency/cyclictest:idle on virt-arm64: 49 placebos in 2 campaigns, ")
+    assert idle.startswith(
+        "harmless changes of latency/cyclictest:idle on virt-arm64: 49 harmless kernels in 2 campaigns, "
+    )
     assert idle.endswith("Linux 6.12.117, QEMU 7.2 of Debian 12")
-    assert loaded.startswith("placebos for latency/cyclictest:hackbench on virt-arm64: 18 placebos in 2 campaigns, ")
+    assert loaded.startswith(
+        "harmless changes of latency/cyclictest:hackbench on virt-arm64: 18 harmless kernels in 2 campaigns, "
+    )
     assert none == (
-        "placebos for scheduling/pi_stress:idle on virt-arm64: none with this command and flavour; these comparisons "
-        f"end without PASS, and only limits are judged; {LEARN}"
+        "harmless changes of scheduling/pi_stress:idle on virt-arm64: none with this command and flavour; these "
+        f"comparisons end without PASS, and only limits are judged; {LEARN}"
     )
 
 
 def test_another_kernel_series_is_told_with_the_command_that_learns_it() -> None:
     other, _ = _said("6.18.2")
     assert other == (
-        "placebos for latency/cyclictest:idle, latency/cyclictest:hackbench on virt-arm64: Linux 6.18, placebos were "
-        f"on 6.12; these comparisons find regressions, and end without PASS; {LEARN}"
+        "harmless changes of latency/cyclictest:idle, latency/cyclictest:hackbench on virt-arm64: Linux 6.18, harmless "
+        f"changes were measured on 6.12; these comparisons find regressions, and end without PASS; {LEARN}"
     )
 
 
@@ -71,6 +75,6 @@ def test_each_board_of_a_gate_is_told_by_its_own_placebos() -> None:
     cases = {"virt-arm64": (IDLE,), "virt-arm64-smp2": (LOADED,)}
     compared = Compared(arm=_arm("6.12.117"), cases=cases, compiler="", remedy="--tree ~/linux")
     first, second = notices(compared, SHIPPED)
-    assert first.startswith("placebos for latency/cyclictest:idle on virt-arm64: 49 placebos")
-    assert second.startswith("placebos for latency/cyclictest:hackbench on virt-arm64-smp2: ")
+    assert first.startswith("harmless changes of latency/cyclictest:idle on virt-arm64: 49 harmless kernels")
+    assert second.startswith("harmless changes of latency/cyclictest:hackbench on virt-arm64-smp2: ")
     assert second.endswith("rtgate placebos learn --board virt-arm64-smp2 --tree ~/linux")

@@ -103,7 +103,7 @@ def test_a_harmless_change_passes_and_leaves_report_and_note(
     assert "rtgate review --tree . --base" in text
     assert Path("report/junit.xml").is_file()
     told = capfd.readouterr().err
-    assert told.index("placebos for latency/cyclictest:idle on virt-arm64: ") < told.index("seed 1")
+    assert told.index("harmless changes of latency/cyclictest:idle on virt-arm64: ") < told.index("seed 1")
     assert "rtgate placebos learn --board virt-arm64 --tree " in told
 
 

@@ -28,7 +28,7 @@ __all__ = ["_forget_qemu", "builds", "fill", "history", "lab", "repository", "ur
 
 GOOD, NOISY, BASELINE = "a" * 64, "b" * 64, "c" * 64
 BOARDS = "boards:\n  - {board: bench, build: virt-arm64-generic, cases: all}\n"
-_P = re.compile(r"body x[\d.]+ \(between x[\d.]+ and x[\d.]+\), p ([\de.-]+)")
+_P = re.compile(r"winsorised mean x[\d.]+ \(between x[\d.]+ and x[\d.]+\), p ([\de.-]+)")
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def measuring(options: argparse._ActionsContainer) -> None:
     flavour(options)
     shared_options.SEEDS.add(options.add_argument)
     options.add_argument("--boots", metavar="N", help="boots of any other board, instead of the profile's")
-    shared_options.BOOT_AGAIN.add(options.add_argument)
+    shared_options.NO_BOOT_CACHE.add(options.add_argument)
     shared_options.CONSOLE.add(options.add_argument)
     shared_options.POWER_CYCLE.add(options.add_argument)
 

@@ -49,7 +49,7 @@ def add_kernels(group: argparse._ArgumentGroup) -> None:
 def add_measuring(group: argparse._ArgumentGroup, boots: str = "default: the profile's") -> None:
     """Add what is measured; `boots` says how many boots are usual."""
     group.add_argument("--suite", default="latency", metavar="S[,S]", help="default: %(default)s")
-    group.add_argument("--cases", type=Path, metavar="FILE", help="only these, as `rtgate screen` chose them")
+    group.add_argument("--cases", type=Path, metavar="FILE", help="only these, as `rtgate select-cases` chose them")
     command_options.profile(group)
     command_options.tuning(group)
     group.add_argument("--boots", type=int, metavar="N", help=f"boots of each kernel ({boots})")

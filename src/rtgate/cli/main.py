@@ -54,7 +54,7 @@ _GROUPS = {
         "fetch": "fetch and judge what a job has measured",
         "jobs": "list jobs of a LAVA lab",
         "cancel": "cancel jobs of a LAVA lab",
-        "screen": "what a board must measure after a virtual-time gate",
+        "select-cases": "choose what a board must measure after a virtual-time gate",
         "lab-check": "say what a LAVA lab supports",
         "in-job": "measure from inside a LAVA job",
         "board-health": "prove a board inside a LAVA health check",

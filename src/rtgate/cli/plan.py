@@ -42,7 +42,7 @@ examples:
   rtgate plan --share 0.0000833% --over 70us --board rk3568-evb1 --measured 2min
   rtgate plan --detect +20% --power 0.9 --records night/records
   rtgate plan --detect +20% --board rk3568-evb1 --history sqlite:///history.db
-  rtgate plan --detect +20% --metric "hour level" --sd 0.07 --tests 96
+  rtgate plan --detect +20% --metric "1 h return level" --sd 0.07 --tests 96
 """
 _DEFAULTS = {"confidence": 0.99, "power": 0.9, "boot": "3min", "overhead": "2min"}
 _OF_A_SHARE = ("over", "confidence", "rate", "measured")
@@ -74,7 +74,9 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         help="metrics of all its cases (default: those of --records; on virtual time each has two tests)",
     )
-    change.add_argument("--metric", metavar="NAME", help="this metric only, for example 'tail rate', 'latency p50'")
+    change.add_argument(
+        "--metric", metavar="NAME", help="this metric only, for example 'exceedance rate', 'latency p50'"
+    )
     change.add_argument("--records", type=Path, metavar="DIR", help="boots of one kernel on the board")
     command_options.history(change)
     change.add_argument("--device", metavar="ID", help="only this one of a lab's boards, of the history")

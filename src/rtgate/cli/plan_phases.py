@@ -84,10 +84,10 @@ def _legend(rows: Sequence[tuple[PlannableFigure, PhasePlan]], change: Change) -
     unseen = 1 - 0.05 ** (1 / fewest)
     return (
         f"x{change.ratio:g} put upon {DRAWS} pairs of kernels drawn from these boots, judged as a gate judges at its "
-        f"first look, {change.alpha:g} false alarms in {change.tests} tests of all its figures. passes: what is let "
-        "through, whatever the number of boots, because placebos moved it or it is not worth blocking; found: by as "
-        f"many boots of each kernel as were measured; boots: of each kernel, to find it with {change.power:g} "
-        f"(+-{error_of(change.power):.2f}); -: it passes, or no number up to {MOST} does. {fewest} boots may miss "
-        f"phases that up to {unseen:.0%} of all boots have (95 %), and one more such boot changes the answer: measure "
-        "20 or more."
+        f"first analysis, {change.alpha:g} false alarms in {change.tests} tests of all its figures. passes: what is "
+        "let through, whatever the number of boots, because harmless changes move it or it is not worth blocking; "
+        f"found: by as many boots of each kernel as were measured; boots: of each kernel, to find it with "
+        f"{change.power:g} (+-{error_of(change.power):.2f}); -: it passes, or no number up to {MOST} does. {fewest} "
+        f"boots may miss phases that up to {unseen:.0%} of all boots have (95 %), and one more such boot changes the "
+        "answer: measure 20 or more."
     )

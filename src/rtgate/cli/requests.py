@@ -32,5 +32,5 @@ def suite_options(arguments: argparse.Namespace, *, two: bool) -> SuiteOptions:
         seeds=arguments.seeds or "",
         boots=arguments.boots or "",
         select=arguments.select or "",
-        boot_again=arguments.boot_again,
+        boot_cache=not arguments.no_boot_cache,
     )

@@ -45,8 +45,8 @@ FLAVOUR = Option(
 )
 TUNING = Option(name="--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)")
 SEEDS = Option(name="--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
-BOOT_AGAIN = Option(
-    name="--boot-again", help="make every virtual-time boot, also the cached ones: they must be reproduced exactly"
+NO_BOOT_CACHE = Option(
+    name="--no-boot-cache", help="make every virtual-time boot, also the cached ones: they must be reproduced exactly"
 )
 CONSOLE = Option(
     name="--console",

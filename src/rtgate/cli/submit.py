@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:
     job_options.add_kernels(booted)
     _add_ways(booted)
     measured = parser.add_argument_group("what is measured")
-    job_options.add_measuring(measured, "default: the profile's; in looks for two kernels")
+    job_options.add_measuring(measured, "default: the profile's; for two kernels as many as it takes")
     _add_looks(measured)
     job_options.add_job(parser.add_argument_group("the job"))
     _add_ending(parser.add_argument_group("afterwards"))

@@ -40,8 +40,12 @@ def add(parser: pytest.Parser) -> None:
     shared_options.TUNING.add(group.addoption)
     shared_options.SEEDS.add(group.addoption)
     group.addoption("--boots", metavar="N|A-B", help="boots of any other board, or their numbers, not the profile's")
-    shared_options.BOOT_AGAIN.add(group.addoption)
-    group.addoption("--looks", metavar="N:SHARE,...", help="the looks that `rtgate gate` plans at pairs of boots")
+    shared_options.NO_BOOT_CACHE.add(group.addoption)
+    group.addoption(
+        "--looks",
+        metavar="N:SHARE,...",
+        help="the interim analyses that `rtgate gate` plans: pairs of boots, and the share of the false alarms",
+    )
     group.addoption("--screen", action="store_true", help="boots that are compared with the history only")
     group.addoption("--records", metavar="DIR", default="records", help="where records go (default: %(default)s)")
     group.addoption("--replay", metavar="DIR", help="judge the records in DIR again; no board is needed")
@@ -55,7 +59,7 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--tell-placebos",
         metavar="OPTIONS",
-        help="say which placebos the comparisons will use; OPTIONS: of `rtgate placebos learn` for this kernel",
+        help="say what the comparisons know of harmless changes; OPTIONS: of `rtgate placebos learn` for this kernel",
     )
     group.addoption(
         "--also-tell", action="append", default=[], metavar="NAME", help="say it of this board, too, as of --board"
@@ -74,7 +78,7 @@ def criteria(config: pytest.Config) -> Criteria:
 def run(config: pytest.Config, board: str, records: Path) -> Run:
     """Return what the command line asks for. Raises ConfigError, InfrastructureError."""
     console = config.getoption("--console")
-    again = config.getoption("--boot-again")
+    again = config.getoption("--no-boot-cache")
     request = ArmRequest(
         board=board,
         kernels=kernels(config),

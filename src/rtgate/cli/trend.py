@@ -33,9 +33,10 @@ _DESCRIPTION = """\
 Show how a board's figures went from run to run: one line per case and metric, and each place where the level changed
 and stayed (E-divisive, at least three runs on each side; see docs/reference/history.md). With -o a plot of each case.
 
-The value of a run is the median of its valid boots. Metrics are those of comparisons: tail rate, level exceeded once in
-an hour, body, throughput. Boots of different environments are not put into one series: the newest environment counts.
-Boots of revoked kernels are left out. --good-kernels leaves out all that were not promoted, such as merge requests.
+The value of a run is the median of its valid boots. Metrics are those of comparisons: exceedance rate, 1 h return
+level, winsorised mean, throughput. Boots of different environments are not put into one series: the newest environment
+counts. Boots of revoked kernels are left out. --good-kernels leaves out all that were not promoted, such as merge
+requests.
 
 examples:
   rtgate trend --board rk3568-evb1 --history sqlite:///history.db
@@ -59,7 +60,7 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command_options.stored(parser)
-    parser.add_argument("--arm", metavar="ARM", help="only this arm, for example baseline (default: all)")
+    parser.add_argument("--arm", metavar="ARM", help="only this kernel: baseline or candidate (default: both)")
     parser.add_argument("--good-kernels", action="store_true", help="only kernels that `rtgate baseline` promoted")
     parser.add_argument("--drift-budget", type=drift.share, metavar="SHARE", help="add up gates; for example 3%%")
     parser.add_argument(

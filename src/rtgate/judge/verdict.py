@@ -36,7 +36,7 @@ class Kind(Enum):
 
     LIMIT = "limit"
     GUARANTEE = "guarantee"  # what every kernel must keep, without a limit in a file
-    SHARE = "share limit"
+    SHARE = "tail limit"
     REGRESSION = "regression"
     NO_WORSE = "no worse"  # in a comparison with the baseline
     SLOWER = "slower, below what blocks"  # for certain, and by more than harmless changes showed

@@ -159,7 +159,7 @@ class VirtualBoard:
         message = f"virtual time did not repeat: an equal boot of {known.booted} printed other bytes: {different}"
         message += f" ({outcome.message})" if outcome.message else ""
         return replace(
-            outcome, state=State.UNREPEATED, faults=(), message=f"{message}; --boot-again makes every boot anew"
+            outcome, state=State.UNREPEATED, faults=(), message=f"{message}; --no-boot-cache makes every boot anew"
         )
 
     def _digest(self, boot: _Boot) -> str:

@@ -93,7 +93,7 @@ def _consistent(board: Board, console: str, request: ArmRequest) -> None:
     if ours and request.power_cycle:
         raise ConfigError(f"--power-cycle is for boards that are attached; --console {console} starts QEMU anew")
     if not ours and ArmName.BASELINE in kernels:
-        raise ConfigError(f"--console {console} is attached to one running kernel: it has one arm, not two")
+        raise ConfigError(f"--console {console} is attached to one running kernel, and --baseline names a second")
 
 
 def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> tuple[Arm, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a gate says before it measures: which placebos its comparisons will use, and what it does without."""
+"""What a gate says before it measures: what is known of harmless changes, and what it does without."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def notices(compared: Compared, placebos: Placebos) -> Iterator[str]:
             cases.setdefault(_known(arm, case, placebos, compared.compiler), []).append(case.name)
         for known, names in cases.items():
             missing = known.endswith((_ALONE, _OTHERS))
-            learn = f"; to learn them: rtgate placebos learn --board {name} {compared.remedy}" if missing else ""
-            yield f"placebos for {', '.join(names)} on {name}: {known}{learn.rstrip()}"
+            learn = f"; to measure them: rtgate placebos learn --board {name} {compared.remedy}" if missing else ""
+            yield f"harmless changes of {', '.join(names)} on {name}: {known}{learn.rstrip()}"
 
 
 def _on_board(arm: Arm, name: str) -> Arm:

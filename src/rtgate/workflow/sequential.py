@@ -197,7 +197,7 @@ def _open_seeds(suites: Suites, verdicts: Sequence[Verdict]) -> tuple[Batch, ...
     """
     by_seeds: dict[tuple[str, str], list[str]] = {}
     failed = {(one.board, one.case) for one in verdicts if one.status is Status.FAIL}
-    # A share limit that is open has a limit; its samples are not looked at twice.
+    # A tail limit that is open has a limit; its samples are not looked at twice.
     undecided = {
         (one.board, one.case)
         for one in verdicts

@@ -70,7 +70,7 @@ def measured(directory: Path) -> list[Record]:
     several = sorted({(record.board, record.arm, record.case) for record in found})
     if len(several) > 1:
         names = ", ".join("/".join(each) for each in several[:4])
-        raise ConfigError(f"{directory}: records of {len(several)} cases or arms, choose one: {names}")
+        raise ConfigError(f"{directory}: records of {len(several)} cases or kernels, choose one: {names}")
     if not found[0].virtual_time or found[0].seed is None:
         raise ConfigError(f"{directory}: not measured on virtual time, so it cannot be repeated")
     finder(found[0].case)

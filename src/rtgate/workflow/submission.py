@@ -131,7 +131,7 @@ def plan_job(submission: Submission, stack: ExitStack) -> tuple[MeasurementReque
     limits(submission.criteria.thresholds)
     sources = {arm: source(board, named, submission.flavour, stack) for arm, named in submission.kernels.items()}
     if len({one.family for one in sources.values()}) > 1:
-        raise ConfigError("one arm is a vendor's kernel, the other is not: they name the console differently")
+        raise ConfigError("one of the kernels is a vendor's, the other is not: they name the console differently")
     return _order(submission, sources), sources
 
 

@@ -57,7 +57,7 @@ class SuiteOptions:
         console, flavour, power_cycle: as the suites' options of these names; empty for their defaults.
         seeds, boots: which boots, unless a batch names them; empty for those of the profile.
         select: the cases that match, as pytest's -k; empty for all.
-        boot_again: whether virtual-time boots are made that were made before.
+        boot_cache: whether virtual-time boots that were made before are not made again.
     """
 
     board: str
@@ -69,7 +69,7 @@ class SuiteOptions:
     seeds: str = ""
     boots: str = ""
     select: str = ""
-    boot_again: bool = False
+    boot_cache: bool = True
 
     def check(self, board: Board) -> None:
         """Find mistakes now, not after an hour of building and measuring. Raises ConfigError."""
@@ -138,7 +138,7 @@ class Suites:
             if name == "candidate" or not batch.screen:
                 options += ["--arm", f"{name}={directory.absolute()}"]
         options += self._boots(batch)
-        options += ["--boot-again"] if self.options.boot_again else []
+        options += [] if self.options.boot_cache else ["--no-boot-cache"]
         for option in ("console", "flavour", "power-cycle"):
             value = getattr(self.options, option.replace("-", "_"))
             options += [f"--{option}", value] if value else []

@@ -541,7 +541,7 @@ def test_another_qemu_than_the_placebos_is_told_and_takes_good_news_away() -> No
     mismatch = Placebos({key: (replace(one, qemu="1.0"),) for key, (one,) in PLACEBOS.cases.items()})
     (verdict,) = with_trace(arm("candidate"), AWAKE, mismatch)
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NO_WORSE)
-    assert verdict.sentence.endswith(", placebos were on 1.0")
+    assert verdict.sentence.endswith(", harmless changes were measured on 1.0")
     worse = with_trace(arm("candidate", slower=1.1), AWAKE, mismatch)
     assert any(one.status is Status.FAIL for one in worse)
     assert all("measured with QEMU " in one.sentence for one in worse)
@@ -576,7 +576,7 @@ def test_a_third_look_on_virtual_time_is_refused() -> None:
     assert looked(6, 12).status is Status.FAIL
     third = looked(4, 8, 12)
     assert (third.status, third.kind) == (Status.DONE, Kind.NOT_COMPARED)
-    assert "the false alarms allowed are for 2 looks" in third.sentence
+    assert "the false alarms allowed are for 2 interim analyses" in third.sentence
 
 
 def throughput(records: list[Record], factor: float) -> list[Record]:

@@ -14,7 +14,7 @@ PRIOR = Prior(0.01, 20)
 BADNESS = {Outcome.NO_WORSE: 0, Outcome.INCONCLUSIVE: 1, Outcome.REGRESSION: 2}
 
 
-def series(case: str, *values: float | None, metric: str = "tail rate", prior: Prior = PRIOR) -> Series:
+def series(case: str, *values: float | None, metric: str = "exceedance rate", prior: Prior = PRIOR) -> Series:
     return Series(case=case, metric=metric, boards=(BoardPairs("one", values, prior),))
 
 
@@ -72,9 +72,9 @@ def test_too_few_pairs_decide_nothing(count: int, value: float) -> None:
 
 
 def test_a_case_is_no_better_than_its_worst_metric() -> None:
-    good, bad = series("a", *[0.0] * 3), series("a", *[1.0] * 3, metric="body")
+    good, bad = series("a", *[0.0] * 3), series("a", *[1.0] * 3, metric="winsorised mean")
     assert one([good, bad]).outcome is Outcome.REGRESSION
-    unsure = series("a", 0.5, None, 0.4, metric="body", prior=Prior(1.0, 10))
+    unsure = series("a", 0.5, None, 0.4, metric="winsorised mean", prior=Prior(1.0, 10))
     assert one([good, unsure]).outcome is Outcome.INCONCLUSIVE
     assert one([good, counted([0] * 3, [0] * 3, [0] * 20)], "a").outcome is Outcome.NO_WORSE
 
@@ -110,12 +110,12 @@ def test_what_was_found_before_costs_nothing_later() -> None:
 
 def test_rejected_and_yet_open_cases_stay_in_the_family() -> None:
     """Three hypotheses of which the first is rejected without being worth it: the others count two and one."""
-    tiny = series("a", *[0.018, 0.0181, 0.0179] * 2, metric="body", prior=Prior(1e-8, 20))
+    tiny = series("a", *[0.018, 0.0181, 0.0179] * 2, metric="winsorised mean", prior=Prior(1e-8, 20))
     open_ = series("a", *[0.3, 0.6, -0.2] * 2, prior=Prior(1.0, 20))
     other = series("b", *[0.3, 0.6, -0.2] * 2, prior=Prior(1.0, 20))
     found = {each.case: each for each in compare([tiny, open_, other])}
     results = {result.metric: result for result in found["a"].results}
-    rate = results["tail rate"]
+    rate = results["exceedance rate"]
     assert found["a"].pairs == 6
     assert rate.effect is not None
     assert rate.adjusted == pytest.approx(min(1.0, rate.effect.p * 2 / 0.3))

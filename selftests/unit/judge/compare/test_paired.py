@@ -20,7 +20,7 @@ NONE = Prior()
 PRIORS = st.builds(Prior, st.floats(1e-4, 1), st.integers(0, 40))
 
 
-def series(*values: float | None, prior: Prior = NONE, metric: str = "tail rate") -> Series:
+def series(*values: float | None, prior: Prior = NONE, metric: str = "exceedance rate") -> Series:
     return Series(case=CASE, metric=metric, boards=(BoardPairs("one", values, prior),))
 
 
@@ -127,10 +127,10 @@ def test_a_boot_without_the_figure_takes_good_news_away_and_leaves_bad_news() ->
 @pytest.mark.parametrize(
     ("metric", "wanted"),
     [
-        ("tail rate", Margin(1.15, 2.0)),
-        ("latency rt tail rate", Margin(1.15, 2.0)),
-        ("hour level", Margin(1.04, 1.25)),
-        ("body", Margin(1.02, 1.08)),
+        ("exceedance rate", Margin(1.15, 2.0)),
+        ("latency rt exceedance rate", Margin(1.15, 2.0)),
+        ("1 h return level", Margin(1.04, 1.25)),
+        ("winsorised mean", Margin(1.02, 1.08)),
         ("throughput bandwidth", Margin(1.03, 1.05)),
         ("completion.p99.9", Margin(1.04, 1.25)),
         ("completion.mean", Margin(1.02, 1.08)),
@@ -155,7 +155,7 @@ def test_one_bad_board_is_not_outvoted() -> None:
     prior = Prior(0.001, 20)
     good = [BoardPairs(f"good {n}", (0.0, 0.001, -0.001) * 2, prior) for n in range(5)]
     bad = BoardPairs("bad", (0.9, 1.0, 1.1) * 2, prior)
-    reading = Series(case=CASE, metric="tail rate", boards=(*good, bad)).at(6)
+    reading = Series(case=CASE, metric="exceedance rate", boards=(*good, bad)).at(6)
     assert reading.p < 1e-6
     assert reading.large
     assert not reading.small

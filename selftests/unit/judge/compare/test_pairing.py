@@ -17,7 +17,11 @@ from rtgate.judge.compare.summaries import Spikes, levels
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.record import Record
 
-PRIORS = {"tail rate": Prior(0.02, 12), "hour level": Prior(0.002, 12), "body": Prior(0.0002, 12)}
+PRIORS = {
+    "exceedance rate": Prior(0.02, 12),
+    "1 h return level": Prior(0.002, 12),
+    "winsorised mean": Prior(0.0002, 12),
+}
 
 
 def boots(count: int, *, scale_us: float = 6.0, spikes: int = 0, seed: int = 1) -> list[Record]:
@@ -41,14 +45,16 @@ def compared(baseline: list[Record], candidate: list[Record], known: Known | Non
 
 def test_evidence_has_every_metric_and_the_spikes() -> None:
     made = evidence(CASE, [BoardRecords(board="one", pairs=list(zip(boots(3), boots(3, seed=2), strict=True)))], 3)
-    assert [one.metric for one in made] == ["body", "hour level", "tail rate", "spikes"]
+    assert [one.metric for one in made] == ["winsorised mean", "1 h return level", "exceedance rate", "spikes"]
     assert {one.pairs for one in made} == {3}
 
 
 def test_equal_kernels_are_no_worse_and_say_what_would_have_been_seen() -> None:
     found = finding(compared(boots(3), boots(3, seed=2)))
     assert (found.status, found.kind) == (Status.PASS, Kind.NO_WORSE)
-    assert found.sentence.startswith("no worse than the baseline in 3 pairs, which would have shown body x1.0")
+    assert found.sentence.startswith(
+        "no worse than the baseline in 3 pairs, which would have shown winsorised mean x1.0"
+    )
 
 
 def test_identical_records_are_no_regression() -> None:
@@ -60,9 +66,9 @@ def test_a_grown_tail_is_a_regression_with_its_size() -> None:
     found = finding(comparison)
     assert (found.status, found.kind) == (Status.FAIL, Kind.REGRESSION)
     assert "worse than the baseline in 3 pairs: " in found.sentence
-    assert "tail rate x" in found.sentence
+    assert "exceedance rate x" in found.sentence
     assert "between x" in found.sentence
-    assert "body" not in found.sentence
+    assert "winsorised mean" not in found.sentence
 
 
 def test_new_spikes_are_a_regression() -> None:
@@ -78,14 +84,14 @@ def test_too_little_says_what_it_would_take() -> None:
     assert (found.status, found.kind) == (Status.DONE, Kind.INCONCLUSIVE)
     assert "more pairs would decide, " in found.sentence
     assert found.sentence.endswith(" board-minutes")
-    assert finding(compared(boots(1), boots(1))).sentence == "not enough data: the first look takes 3 pairs"
+    assert finding(compared(boots(1), boots(1))).sentence == "not enough data: the first interim analysis takes 3 pairs"
 
 
 def test_levels_do_not_move_when_pairs_are_added() -> None:
     def rates(count: int) -> tuple[float | None, ...]:
         pairs = list(zip(boots(count), boots(count, scale_us=7, seed=2), strict=True))
         made = evidence(CASE, [BoardRecords(board="one", pairs=pairs)], 3)
-        (series,) = [one for one in made if isinstance(one, Series) and one.metric == "tail rate"]
+        (series,) = [one for one in made if isinstance(one, Series) and one.metric == "exceedance rate"]
         return series.boards[0].differences
 
     assert rates(6)[:3] == rates(3)
@@ -113,7 +119,7 @@ def test_boards_of_one_kind_are_taken_together() -> None:
         for name, seed in (("one", 1), ("two", 2))
     ]
     made = evidence(CASE, boards, 3)
-    (series,) = [one for one in made if isinstance(one, Series) and one.metric == "body"]
+    (series,) = [one for one in made if isinstance(one, Series) and one.metric == "winsorised mean"]
     assert [board.board for board in series.boards] == ["one", "two"]
     (spikes,) = [one for one in made if isinstance(one, SpikeSeries)]
     assert spikes.baseline == (Spikes(0, 20.0),) * 3

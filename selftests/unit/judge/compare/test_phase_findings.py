@@ -40,8 +40,8 @@ def test_boots_that_stand_out_alone_are_what_is_open() -> None:
     assert (found.status, found.kind, found.measurement) == (Status.DONE, Kind.INCONCLUSIVE, "latency p90")
     assert found.sentence == (
         "not enough boots to decide about latency mean, latency p90: none moved by what counts, but 2 of 12 boots had "
-        "a latency p90 more than 2% beyond every boot of every placebo and of the baseline (p = 0.02): more boots show "
-        "whether it was chance"
+        "a latency p90 more than 2% beyond every boot of every harmless kernel and of the baseline (p = 0.02): more "
+        "boots show whether it was chance"
     )
 
 

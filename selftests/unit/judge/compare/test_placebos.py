@@ -48,9 +48,12 @@ def test_another_qemu_or_another_series_is_strange(tmp_path: Path) -> None:
     qemu, linux = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)", "6.12.117-rt14"
     assert learnt.mismatch(Environment(emulator=qemu, kernel_release=linux)) == ""
     assert learnt.mismatch(Environment(emulator="QEMU emulator version 8.2.0", kernel_release=linux)) == (
-        "QEMU 8.2, placebos were on 7.2"
+        "QEMU 8.2, harmless changes were measured on 7.2"
     )
-    assert learnt.mismatch(Environment(emulator=qemu, kernel_release="6.1.0")) == "Linux 6.1, placebos were on 6.12"
+    assert (
+        learnt.mismatch(Environment(emulator=qemu, kernel_release="6.1.0"))
+        == "Linux 6.1, harmless changes were measured on 6.12"
+    )
     assert "QEMU of an unknown version" in learnt.mismatch(Environment(kernel_release=linux))
 
 
@@ -72,7 +75,7 @@ def test_a_case_is_learnt_once_for_each_series_and_qemu(tmp_path: Path) -> None:
     assert move(WITH[0], "6.18.2") == 0.002
     assert move(WITH[0], "6.6.0") == 0.001  # and says that it is of another one
     other = placebos.of(*CASE, "cyclictest -D 10", WITH[0], "6.6.0")
-    assert other.differs(WITH[0], "6.6.0") == "Linux 6.6, placebos were on 6.12"
+    assert other.differs(WITH[0], "6.6.0") == "Linux 6.6, harmless changes were measured on 6.12"
 
 
 def test_what_the_site_has_learnt_comes_first_and_hides_nothing_else(tmp_path: Path) -> None:

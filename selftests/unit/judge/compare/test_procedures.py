@@ -80,30 +80,33 @@ def test_a_comparison_of_nothing_is_done_with_nothing() -> None:
 
 
 def test_every_case_is_screened_first() -> None:
-    screens = [Screening(case="a", boots=3, suspicion={"body": 0.5}), Screening(case="b", boots=1, suspicion={})]
+    screens = [
+        Screening(case="a", boots=3, suspicion={"winsorised mean": 0.5}),
+        Screening(case="b", boots=1, suspicion={}),
+    ]
     assert next_step(screened(screens)) == Screen(("b",), 2)
 
 
 def test_what_is_not_suspicious_ends_there() -> None:
-    screens = [Screening(case="a", boots=3, suspicion={"body": 0.5, "tail rate": 0.06})]
+    screens = [Screening(case="a", boots=3, suspicion={"winsorised mean": 0.5, "exceedance rate": 0.06})]
     assert next_step(screened(screens)) == Done(())
 
 
 def test_suspicious_metrics_alone_are_confirmed_on_fresh_pairs() -> None:
     screens = [
-        Screening(case="a", boots=3, suspicion={"body": 0.5, "tail rate": 0.01}),
-        Screening(case="b", boots=3, suspicion={"body": 0.5}),
+        Screening(case="a", boots=3, suspicion={"winsorised mean": 0.5, "exceedance rate": 0.01}),
+        Screening(case="b", boots=3, suspicion={"winsorised mean": 0.5}),
     ]
     assert next_step(screened(screens)) == Measure(("a",), 6)
-    confirm = [series("a", *[0.0] * 6), series("a", *[3.0] * 6, metric="body"), series("b", *[3.0] * 6)]
+    confirm = [series("a", *[0.0] * 6), series("a", *[3.0] * 6, metric="winsorised mean"), series("b", *[3.0] * 6)]
     found = next_step(screened(screens, confirm))
     assert isinstance(found, Done)
     assert [(one.case, one.outcome) for one in found.comparisons] == [("a", Outcome.NO_WORSE)]
-    assert [result.metric for result in found.comparisons[0].results] == ["tail rate"]
+    assert [result.metric for result in found.comparisons[0].results] == ["exceedance rate"]
 
 
 def test_an_open_confirmation_is_extended_once() -> None:
-    screens = [Screening(case="a", boots=3, suspicion={"tail rate": 0.01})]
+    screens = [Screening(case="a", boots=3, suspicion={"exceedance rate": 0.01})]
     six = screened(screens, [series("a", *[0.4] * 6, prior=WIDE)])
     assert next_step(six) == Measure(("a",), 6)
     twelve = screened(screens, [series("a", *[0.4] * 12, prior=WIDE)])
@@ -114,7 +117,7 @@ def test_some_cases_are_always_confirmed_with_all_their_metrics() -> None:
     state = screened(
         [Screening(case="a", boots=0, suspicion={})],
         always=frozenset({"a"}),
-        pairs=[series("a", *[0.0] * 6), series("a", *[0.0] * 6, metric="body")],
+        pairs=[series("a", *[0.0] * 6), series("a", *[0.0] * 6, metric="winsorised mean")],
     )
     found = next_step(state)
     assert isinstance(found, Done)
@@ -138,7 +141,7 @@ def test_harmless_changes_fail_no_more_often_than_promised_whatever_device_measu
             today = source.gauss(0, noise / 2)
             boots = [today + source.gauss(0, noise) for _ in range(3)]
             p = screen(boots, sessions_of(source, noise))
-            screens.append(Screening(case=case, boots=3, suspicion={"tail rate": p}))
+            screens.append(Screening(case=case, boots=3, suspicion={"exceedance rate": p}))
             apart = (source.gauss(0, noise * 2**0.5) for _ in range(12))
             pairs.append(series(case, *apart, prior=Prior(2 * noise**2, 20)))
         state = screened(screens, pairs, levels=dict.fromkeys("abc", level))
@@ -189,10 +192,10 @@ def test_no_history_or_a_missing_figure_is_suspicious() -> None:
     assert screen([0.0], sessions(4)) == 0
     assert screen([0.0, None], sessions()) == 0
     assert screen([], sessions()) == 0
-    past = SessionHistory(sessions={"body": sessions(), "tail rate": sessions()})
-    found = suspicions([{"body": 0.0, "new": 1.0}] * 3, [None] * 3, past)
-    assert found["tail rate"] == found["new"] == 0
-    assert found["body"] > 0.2
+    past = SessionHistory(sessions={"winsorised mean": sessions(), "exceedance rate": sessions()})
+    found = suspicions([{"winsorised mean": 0.0, "new": 1.0}] * 3, [None] * 3, past)
+    assert found["exceedance rate"] == found["new"] == 0
+    assert found["winsorised mean"] > 0.2
 
 
 def test_identical_history_and_boots_are_not_suspicious() -> None:

@@ -80,9 +80,9 @@ def test_too_short_a_range_tells_no_spikes_and_no_hour_level() -> None:
     found = made(measured)
     assert found.histograms[0].spike is None
     assert spikes(measured, found) is None
-    assert set(summaries(measured, found)) == {"body", "tail rate"}
+    assert set(summaries(measured, found)) == {"winsorised mean", "exceedance rate"}
     # The overflowed samples are in the tail all the same.
-    assert summaries(measured, found)["tail rate"] == pytest.approx(
+    assert summaries(measured, found)["exceedance rate"] == pytest.approx(
         math.log((found.histograms[0].share * short.total + 0.5) / short.total), rel=0.05
     )
 
@@ -91,7 +91,7 @@ def test_few_samples_have_no_tail() -> None:
     measured = long({20_000: 90, 30_000: 5, 40_000: 5})
     found = made(measured)
     assert found.histograms[0].tail is None
-    assert set(summaries(measured, found)) == {"body"}
+    assert set(summaries(measured, found)) == {"winsorised mean"}
 
 
 def test_nothing_measured_fixes_nothing() -> None:
@@ -110,19 +110,19 @@ def test_rate_level_and_body_of_an_exponential_tail() -> None:
     level = made(measured).histograms[0]
     assert level.tail is not None
     events = level.share * 400_400
-    assert found["tail rate"] == pytest.approx(math.log((events + 0.5) / 400_400))
+    assert found["exceedance rate"] == pytest.approx(math.log((events + 0.5) / 400_400))
     wanted = level.tail + 6 * US * math.log(events * 30)
-    assert math.exp(found["hour level"]) == pytest.approx(wanted, rel=0.05)
-    assert math.exp(found["body"]) == pytest.approx(20 * US, rel=0.01)
+    assert math.exp(found["1 h return level"]) == pytest.approx(wanted, rel=0.05)
+    assert math.exp(found["winsorised mean"]) == pytest.approx(20 * US, rel=0.01)
 
 
 def test_a_tail_grown_by_three_tenths_shows_in_rate_and_level_and_not_in_the_body() -> None:
     base, grown = long(exponential()), long(exponential(scale_us=7.8))
     fixed = made(base)
     before, after = summaries(base, fixed), summaries(grown, fixed)
-    assert after["tail rate"] > before["tail rate"] or fixed.histograms[0].tail == 30 * US
-    assert after["hour level"] - before["hour level"] == pytest.approx(math.log(1.17), abs=0.05)
-    assert after["body"] == pytest.approx(before["body"], abs=0.001)
+    assert after["exceedance rate"] > before["exceedance rate"] or fixed.histograms[0].tail == 30 * US
+    assert after["1 h return level"] - before["1 h return level"] == pytest.approx(math.log(1.17), abs=0.05)
+    assert after["winsorised mean"] == pytest.approx(before["winsorised mean"], abs=0.001)
 
 
 def test_spikes_move_neither_level_nor_body() -> None:
@@ -144,14 +144,14 @@ def test_cpus_are_taken_together_and_kinds_of_cpu_apart() -> None:
     twice = replace(long(exponential()), measurements=(one, replace(one, labels={"cpu": "1"})))
     fixed = made(twice)
     assert [level.name for level in fixed.histograms] == [""]
-    assert summaries(twice, fixed)["tail rate"] == pytest.approx(
-        summaries(long(exponential()), made(long(exponential())))["tail rate"], abs=0.01
+    assert summaries(twice, fixed)["exceedance rate"] == pytest.approx(
+        summaries(long(exponential()), made(long(exponential())))["exceedance rate"], abs=0.01
     )
     apart = tuple(replace(one, labels={"cpu": str(n), "class": kind}) for n, kind in enumerate(("housekeeping", "rt")))
     apart_record = replace(long(exponential()), measurements=apart)
     fixed = made(apart_record)
     assert [level.name for level in fixed.histograms] == ["latency housekeeping", "latency rt"]
-    assert {"latency rt body", "latency rt hour level"} <= set(summaries(apart_record, fixed))
+    assert {"latency rt winsorised mean", "latency rt 1 h return level"} <= set(summaries(apart_record, fixed))
 
 
 def test_a_histogram_that_does_not_fit_the_levels_gives_nothing() -> None:
@@ -167,7 +167,7 @@ def test_a_histogram_that_does_not_fit_the_levels_gives_nothing() -> None:
 
 def test_a_boot_with_too_few_samples_has_a_body_only() -> None:
     fixed = made(long(exponential()))
-    assert set(summaries(long({20 * US: 1000, 40 * US: 3}), fixed)) == {"body"}
+    assert set(summaries(long({20 * US: 1000, 40 * US: 3}), fixed)) == {"winsorised mean"}
 
 
 def test_a_boot_without_an_event_has_the_level_of_its_tail_s_start() -> None:
@@ -175,8 +175,8 @@ def test_a_boot_without_an_event_has_the_level_of_its_tail_s_start() -> None:
     (level,) = fixed.histograms
     found = summaries(long({20 * US: 400_000}), fixed)
     assert level.tail is not None
-    assert found["tail rate"] == pytest.approx(math.log(0.5 / 400_000))
-    assert math.exp(found["hour level"]) == pytest.approx(level.tail + 0.5 * math.log(30))
+    assert found["exceedance rate"] == pytest.approx(math.log(0.5 / 400_000))
+    assert math.exp(found["1 h return level"]) == pytest.approx(level.tail + 0.5 * math.log(30))
 
 
 @examples(60)
@@ -188,7 +188,7 @@ def test_the_body_never_falls_when_a_sample_gets_later(which: int, later: int) -
     value = values[which % len(values)]
     moved = {**counts, value: counts[value] - 1}
     moved[min(value + later, 199_999)] = moved.get(min(value + later, 199_999), 0) + 1
-    assert summaries(long(moved), fixed)["body"] >= summaries(long(counts), fixed)["body"] - 1e-12
+    assert summaries(long(moved), fixed)["winsorised mean"] >= summaries(long(counts), fixed)["winsorised mean"] - 1e-12
 
 
 # --- summaries of numbers

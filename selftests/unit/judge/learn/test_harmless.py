@@ -31,7 +31,7 @@ def test_too_few_placebos_teach_nothing() -> None:
     model = model_of([_fewer(FEWEST_PLACEBOS)], "a note", "gcc 12")
     assert model is not None
     assert (model.qemu, model.linux, model.compiler) == ("7.2", "6.12", "gcc 12")
-    assert model.source.startswith("6 placebos in 1 campaign, ")
+    assert model.source.startswith("6 harmless kernels in 1 campaign, ")
 
 
 def test_what_is_written_is_read_again_and_lets_through_what_taught_it(tmp_path: Path) -> None:

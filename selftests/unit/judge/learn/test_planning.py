@@ -117,7 +117,7 @@ def test_changes_that_are_none(wrong: dict[str, float]) -> None:
 def test_the_spread_of_neighbouring_boots() -> None:
     records = [long(exponential(scale_us=scale), seed=n + 1) for n, scale in enumerate([6, 6, 6, 8, 9, 6])]
     found = planning.spreads(records)
-    assert set(found) == {"body", "hour level", "tail rate"}
+    assert set(found) == {"winsorised mean", "1 h return level", "exceedance rate"}
     assert {prior.degrees for prior in found.values()} == {3}
-    assert found["hour level"].variance > 0
+    assert found["1 h return level"].variance > 0
     assert planning.spreads(records[:1]) == {}

@@ -22,7 +22,7 @@ def series(count: int, sd: float, step: float = 0.0) -> list[float]:
 
 
 def test_a_quiet_board_is_qualified() -> None:
-    found = standing("case", 24, {"body": series(24, 0.01)}, {"body": Prior(2e-4, 12)})
+    found = standing("case", 24, {"winsorised mean": series(24, 0.01)}, {"winsorised mean": Prior(2e-4, 12)})
     assert found.qualified
     assert found.noise[0].boot_sd == pytest.approx(0.01)
     assert found.noise[0].wanted == 1.08
@@ -31,14 +31,14 @@ def test_a_quiet_board_is_qualified() -> None:
 @pytest.mark.parametrize(
     ("boots", "values", "prior", "problem"),
     [
-        (24, series(24, 0.2), Prior(0.08, 12), "body: 12 pairs show x1.34, and x1.08 must not be missed"),
+        (24, series(24, 0.2), Prior(0.08, 12), "winsorised mean: 12 pairs show x1.34, and x1.08 must not be missed"),
         (8, series(8, 0.01), Prior(2e-4, 4), "4 pairs of boots are too few: it takes 10"),
         (30, series(24, 0.01), Prior(2e-4, 12), "6 of 30 boots were not valid"),
-        (24, series(24, 0.01, 0.2), Prior(2e-4, 12), "body changed at boot 13 and stayed: the board drifts"),
+        (24, series(24, 0.01, 0.2), Prior(2e-4, 12), "winsorised mean changed at boot 13 and stayed: the board drifts"),
     ],
 )
 def test_what_keeps_a_board_from_judging(boots: int, values: list[float], prior: Prior, problem: str) -> None:
-    found = standing("case", boots, {"body": values}, {"body": prior})
+    found = standing("case", boots, {"winsorised mean": values}, {"winsorised mean": prior})
     assert found.problems == (problem,)
     assert not found.qualified
 

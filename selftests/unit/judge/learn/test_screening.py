@@ -11,7 +11,7 @@ def nights(count: int, drift: float = 0.02, seed: int = 1) -> list[SessionPair]:
     chance = random.Random(seed)
     found = []
     for number in range(count):
-        centre = {name: chance.gauss(3, drift) for name in ("body", "hour level", "tail rate")}
+        centre = {name: chance.gauss(3, drift) for name in ("winsorised mean", "1 h return level", "exceedance rate")}
         first, second = ({name: chance.gauss(value, 0.05) for name, value in centre.items()} for _ in range(2))
         found.append(SessionPair(f"night-{number}", (first, second), (Spikes(0, 3.0), Spikes(0, 3.0))))
     return found
@@ -32,9 +32,16 @@ def test_p_values_of_good_sessions_are_spread_evenly() -> None:
 
 
 def test_a_session_is_compared_with_the_others_only() -> None:
-    bad = SessionPair("bad", ({"body": 9.0}, {"body": 9.0}), (None, None))
+    bad = SessionPair("bad", ({"winsorised mean": 9.0}, {"winsorised mean": 9.0}), (None, None))
     good = [
-        SessionPair(one.name, ({"body": one.boots[0]["body"]}, {"body": one.boots[1]["body"]}), (None, None))
+        SessionPair(
+            one.name,
+            (
+                {"winsorised mean": one.boots[0]["winsorised mean"]},
+                {"winsorised mean": one.boots[1]["winsorised mean"]},
+            ),
+            (None, None),
+        )
         for one in nights(12)
     ]
     assert replay([*good, bad])[-1] < 1e-6

@@ -79,7 +79,7 @@ def test_arms_become_directories_and_so_are_checked(name: str) -> None:
         replace(ORDER, kernels={**ORDER.kernels, name: KERNEL}),
         replace(ORDER, kernels={name: KERNEL}, boots=(name,)),
     ):
-        with pytest.raises(ConfigError, match="is not a name of an arm"):
+        with pytest.raises(ConfigError, match="is not a name of a kernel"):
             orders.read(definition(order.as_metadata()), "job 1")
 
 
@@ -89,7 +89,7 @@ def test_no_boot_is_of_an_arm_without_a_kernel(boots: list[str]) -> None:
     if set(boots) <= {"candidate"}:
         assert orders.read(text, "job 1").boots == tuple(boots)
         return
-    with pytest.raises(ConfigError, match=r"is not a name of an arm|of which it names no kernel"):
+    with pytest.raises(ConfigError, match=r"is not a name of a kernel|of which it names no kernel"):
         orders.read(text, "job 1")
 
 

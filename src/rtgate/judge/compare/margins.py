@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rtgate.judge.compare.boot_figures import Part
-from rtgate.judge.compare.summaries import BODY, HOUR_LEVEL, TAIL_RATE, THROUGHPUT, percentile
+from rtgate.judge.compare.summaries import EXCEEDANCE_RATE, RETURN_LEVEL, THROUGHPUT, WINSORISED_MEAN, percentile
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Margin:
 
 _BODY = Margin(1.02, 1.08)
 # By the last words of a metric's name.
-_METRICS = {TAIL_RATE: Margin(1.15, 2.0), HOUR_LEVEL: Margin(1.04, 1.25), BODY: _BODY}
+_METRICS = {EXCEEDANCE_RATE: Margin(1.15, 2.0), RETURN_LEVEL: Margin(1.04, 1.25), WINSORISED_MEAN: _BODY}
 _THROUGHPUT, _PERCENTILE, _MEAN = Margin(1.03, 1.05), Margin(1.04, 1.25), _BODY
 # Phases move tails and maxima by more than that for no reason, whatever the number of boots.
 _PARTS = {

@@ -81,7 +81,7 @@ def _overspent(subject: Subject) -> Finding | None:
     told = ", ".join(map(str, taken))
     sentence = (
         f"not compared: the boots came in {len(taken)} batches (then there were {told}), and the false alarms allowed "
-        f"are for {LOOKS} looks: measure afresh"
+        f"are for {LOOKS} interim analyses: measure afresh"
     )
     return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
 

@@ -181,7 +181,7 @@ def _no_worse(comparison: Comparison) -> str:
 def _inconclusive(comparison: Comparison) -> str:
     one = comparison.decisive
     if comparison.pairs == 0:
-        return f"not enough data: the first look takes {comparison.next_look} pairs"
+        return f"not enough data: the first interim analysis takes {comparison.next_look} pairs"
     start = f"not enough data in {comparison.pairs} pairs: {shown(one)}"
     if one.enough is None:
         return f"{start}; nobody can tell how many would decide"

@@ -129,4 +129,6 @@ def advice(found: Sequence[Shift], boot_s: float) -> str:
 
 def beyond(one: Shift) -> str:
     """Return what makes a boot of a figure stand out."""
-    return f"more than {margin_of(one.part).worth - 1:.0%} beyond every boot of every placebo and of the baseline"
+    return (
+        f"more than {margin_of(one.part).worth - 1:.0%} beyond every boot of every harmless kernel and of the baseline"
+    )

@@ -37,14 +37,14 @@ class PlaceboModel:
     compiler: str = ""
 
     def mismatch(self, environment: Environment) -> str:
-        """Return what these boots were measured with that placebos were not, in words; empty if nothing."""
+        """Return what these boots were measured with that harmless changes were not, in words; empty if nothing."""
         return self.differs(environment.emulator, environment.kernel_release)
 
     def differs(self, emulator: str, release: str) -> str:
         """Return in what a version of QEMU and a kernel's release differ from the placebos', as `mismatch`."""
         pairs = (("QEMU", self.qemu, version(emulator)), ("Linux", self.linux, version(release)))
         return " and ".join(
-            f"{name} {there or 'of an unknown version'}, placebos were on {here}"
+            f"{name} {there or 'of an unknown version'}, harmless changes were measured on {here}"
             for name, here, there in pairs
             if here and here != there
         )

@@ -3,10 +3,11 @@
 
 Of each histogram measurement, over all CPUs of one class together, at levels that the baseline's boots fixed:
 
-* `tail rate`: how often the tail level is reached, `ln((k + 1/2) / n)`;
-* `hour level`: what is exceeded once in an hour, from the mean excess over the tail level (peaks over threshold with an
-  exponential tail; Hosking and Wallis, Technometrics 29, 1987);
-* `body`: the mean of all samples, where those in the tail count as the tail level, so that no rare event moves it;
+* `exceedance rate`: how often the tail level is reached, `ln((k + 1/2) / n)`;
+* `1 h return level`: what is exceeded once in an hour, from the mean excess over the tail level (peaks over threshold
+  with an exponential tail; Hosking and Wallis, Technometrics 29, 1987);
+* `winsorised mean`: that of all samples, where those in the tail count as the tail level, so that no rare event moves
+  it;
 * spikes: samples so far beyond the tail that they are something else, which are counted apart.
 
 Of single numbers: `throughput NAME`, and the name itself for means, percentiles and lengths of time. Never a maximum.
@@ -24,7 +25,8 @@ from rtgate.records.record import Record
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Unit
 
-TAIL_RATE, HOUR_LEVEL, BODY, THROUGHPUT, SPIKES = "tail rate", "hour level", "body", "throughput", "spikes"
+EXCEEDANCE_RATE, RETURN_LEVEL, WINSORISED_MEAN = "exceedance rate", "1 h return level", "winsorised mean"
+THROUGHPUT, SPIKES = "throughput", "spikes"
 
 _SHARE = 1e-4  # of the baseline's samples are in the tail, if that is enough events
 _EVENTS = 30  # in the tail of a boot of the baseline
@@ -242,17 +244,17 @@ def _of_histogram(whole: Histogram, level: Level, length: float) -> Iterator[tup
     total = whole.total
     cap = level.limit if level.tail is None else level.tail
     summed = sum(count * (value + 0.5 if value < cap else cap + 0.5) for value, count in whole.counts.items())
-    yield level.metric(BODY), math.log((summed + whole.overflow * (cap + 0.5)) / total)
+    yield level.metric(WINSORISED_MEAN), math.log((summed + whole.overflow * (cap + 0.5)) / total)
     if level.tail is None or total * level.share < _FEWEST:
         return
     end = level.limit if level.spike is None else level.spike
     excesses = [(value - level.tail + 0.5, count) for value, count in whole.counts.items() if level.tail <= value < end]
     events = sum(count for _, count in excesses) + (whole.overflow if level.spike is None else 0)
-    yield level.metric(TAIL_RATE), math.log((events + 0.5) / total)
+    yield level.metric(EXCEEDANCE_RATE), math.log((events + 0.5) / total)
     if level.spike is not None and length > 0:
         mean = sum(excess * count for excess, count in excesses) / events if events else 0.5
         hourly = max(events, 1) * 60 / length
-        yield level.metric(HOUR_LEVEL), math.log(level.tail + mean * max(math.log(hourly), 0.0))
+        yield level.metric(RETURN_LEVEL), math.log(level.tail + mean * max(math.log(hourly), 0.0))
 
 
 def _numbers(record: Record) -> Mapping[str, float]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Two stages: what a virtual-time screen says decides what boards in a lab measure, and in which order.
+"""Two stages: what a gate on virtual time says decides what boards in a lab measure, and in which order.
 
-Board time is what a lab has least of. A board measures what the screen flagged, what the screen could not exercise,
-and a standing minimum; cases that the screen found no worse wait for the night.
+Board time is what a lab has least of. A board measures what that gate flagged, what it could not exercise, and what
+is always measured; cases that it found no worse wait for the night.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Why(Enum):
 
     FLAGGED = "flagged"
     OPEN = "open"
-    MINIMUM = "standing minimum"
-    UNSEEN = "not exercised by the screen"
+    MINIMUM = "always measured"
+    UNSEEN = "not exercised on virtual time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Choice:
     """A case for a board.
 
     Attributes:
-        because: what the screen said, in a sentence; empty where it said nothing.
+        because: what the gate said, in a sentence; empty where it said nothing.
         minutes: of the board, for all boots of both kernels.
         within: whether the budget reaches that far.
     """
@@ -56,7 +56,7 @@ def choose(
     """Return what a board measures, in order of urgency.
 
     Args:
-        verdicts: of the screen.
+        verdicts: of the gate.
         cases: what the board can measure.
         minimum: cases that it always measures.
         budget: board-minutes; a case that does not fit is left out, and shorter ones after it may still fit.
@@ -95,7 +95,7 @@ def _reasons(
 
 
 def _why(said: Sequence[Verdict]) -> Why | None:
-    """Return why the screen's verdicts ask for a board; None if they do not: good by limits, and no worse."""
+    """Return why the gate's verdicts ask for a board; None if they do not: good by limits, and no worse."""
     for why in (Why.FLAGGED, Why.OPEN):
         if any(_tells(one, why) for one in said):
             return why

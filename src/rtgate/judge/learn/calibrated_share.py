@@ -27,7 +27,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareProposal:
-    """A share limit: at most `share` of the samples over `over`.
+    """A tail limit: at most `share` of the samples over `over`.
 
     Attributes:
         seen: samples over the level, of `samples`.
@@ -43,7 +43,7 @@ class ShareProposal:
 
 
 def propose_share(sessions: Sequence[Samples], target: float, boots: int) -> ShareProposal | None:
-    """Return a share limit that `boots` boots of a good kernel fail to keep with a probability of at most `target`.
+    """Return a tail limit that `boots` boots of a good kernel fail to keep with a probability of at most `target`.
 
     Not keeping it includes samples that do not decide. None if the histograms do not fit together or end too early.
     """

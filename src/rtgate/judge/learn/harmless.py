@@ -125,7 +125,7 @@ def model_of(lessons: Sequence[Lesson], note: str, compiler: str = "") -> Placeb
     campaigns = f"{len(taught)} campaign{'s' * (len(taught) > 1)}"
     return PlaceboModel(
         command=" ".join(one.argv),
-        source=f"{len(names)} placebos in {campaigns}, {count} sets of data of their own in each; {note}",
+        source=f"{len(names)} harmless kernels in {campaigns}, {count} sets of data of their own in each; {note}",
         figures=figures,
         qemu=version(one.environment.emulator),
         linux=version(one.environment.kernel_release),

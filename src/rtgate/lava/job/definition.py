@@ -195,10 +195,10 @@ def _check(request: JobRequest) -> None:
 def _check_arms(request: JobRequest) -> None:
     names = [arm.name for arm in request.arms]
     if len(set(names)) != len(names) or not set(names) <= set(ARMS):
-        raise ConfigError(f"a job's arms are {' and '.join(ARMS)}, each at most once; found: {', '.join(names)}")
+        raise ConfigError(f"a job's kernels are {' and '.join(ARMS)}, each at most once; found: {', '.join(names)}")
     if not request.boots or set(request.boots) != set(names):
         used, known = ", ".join(request.boots) or "none", ", ".join(names) or "none"
-        raise ConfigError(f"the boots ({used}) do not use the arms ({known}) exactly")
+        raise ConfigError(f"the boots ({used}) do not use the kernels ({known}) exactly")
 
 
 def _one_boot(request: JobRequest, found: Template, arm: JobArm, number: int) -> list[dict[str, object]]:

@@ -186,7 +186,7 @@ def _boots(data: dict[str, Any], what: str) -> tuple[str, ...]:
     kernels, boots = set(data["kernels"]), tuple(str(arm) for arm in data["boots"])
     for arm in (*kernels, *boots):
         if arm not in ARMS:
-            raise ConfigError(f"{what}: {str(arm)[:60]!r} is not a name of an arm (allowed: {', '.join(ARMS)})")
+            raise ConfigError(f"{what}: {str(arm)[:60]!r} is not a name of a kernel (allowed: {', '.join(ARMS)})")
     if not set(boots) <= kernels:
         raise ConfigError(f"{what}: it boots {', '.join(sorted(set(boots) - kernels))}, of which it names no kernel")
     return boots

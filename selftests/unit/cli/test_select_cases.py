@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.cli import screen
+from rtgate.cli import select_cases
 from rtgate.errors import ConfigError
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.lava.job import cases as cases_file
@@ -25,8 +25,8 @@ def report(directory: Path, status: Status, kind: Kind) -> Path:
 
 def run(directory: Path, *words: str) -> int:
     top = argparse.ArgumentParser()
-    screen.add_parser(top.add_subparsers())
-    return screen.run(top.parse_args(["screen", str(directory), "--suite", "latency", *words]))
+    select_cases.add_parser(top.add_subparsers())
+    return select_cases.run(top.parse_args(["select-cases", str(directory), "--suite", "latency", *words]))
 
 
 def test_the_cases_go_to_a_file_that_submit_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

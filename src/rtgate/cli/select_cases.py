@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`rtgate screen`: from the verdicts of a virtual-time gate to the cases that a lab's board measures."""
+"""`rtgate select-cases`: from the verdicts of a virtual-time gate to the cases that a lab's board measures."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from rtgate.workflow.verdict_file import read_verdicts
 
 _DESCRIPTION = """\
 The second stage of a gate. REPORT is what `rtgate gate` left of both kernels on a virtual-time board; this says what a
-board in a lab has to measure: what the screen flagged, what it left open, a standing minimum, and what it could not
-exercise, in this order and as far as the budget goes. What the screen found no worse waits for the night.
+board in a lab has to measure: what that gate flagged, what it left open, what is always measured, and what it could not
+exercise, in this order and as far as the budget goes. What it found no worse waits for the night.
 
 A kernel that dies on the virtual board fails here (exit code 1). Any other failure there only queues boards, unless
 --virtual-fail block says that it blocks: virtual time sees code paths, not caches and buses.
 
 examples:
-  rtgate gate --board virt-arm64 --tree ~/linux --base v6.12 --candidate mine -o screen
-  rtgate screen screen --board rk3568-evb1 --profile mr --budget 45min -o cases.json
+  rtgate gate --board virt-arm64 --tree ~/linux --base v6.12 --candidate mine -o report
+  rtgate select-cases report --board rk3568-evb1 --profile mr --budget 45min -o cases.json
   rtgate submit --board rk3568-evb1 --profile mr --kernel build/mine --baseline build/base --cases cases.json --wait
 """
 
@@ -39,7 +39,7 @@ examples:
 def add_parser(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser(
-        "screen",
+        "select-cases",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
