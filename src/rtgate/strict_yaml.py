@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import yaml
 
@@ -21,6 +21,7 @@ from rtgate.errors import ConfigError, Location
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+_T = TypeVar("_T")
 _TYPE_NAMES = {
     "tag:yaml.org,2002:str": "text",
     "tag:yaml.org,2002:int": "a whole number",
@@ -83,6 +84,13 @@ class Value:
         """Return text, or a whole number as it is written."""
         scalar = isinstance(self.node, yaml.ScalarNode) and self.node.tag == "tag:yaml.org,2002:int"
         return str(self.node.value) if scalar else self.text()
+
+    def parsed(self, parse: Callable[[str], _T]) -> _T:
+        """Return what `parse` makes of a text; its ValueError is a mistake at this place."""
+        try:
+            return parse(self.text())
+        except ValueError as error:
+            self.fail(str(error))
 
     def written(self) -> str:
         """Return a scalar as it is written: to YAML `0000:01:00.0` is a number of base 60, and `off` is false."""

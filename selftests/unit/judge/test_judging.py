@@ -117,8 +117,10 @@ def test_without_limits_it_is_done_and_nothing_was_judged() -> None:
 def test_limits_do_not_hold_for_options_of_a_profile_but_policies_on_faults_do() -> None:
     own = asking(record(SLOW), options={"threads": 4})
     found = _only(_judge([own], [maximum()]))
-    assert (found.status, found.kind) == (Status.DONE, Kind.UNJUDGED)
-    assert "the profile has options of its own" in found.sentence
+    assert (found.status, found.kind) == (Status.DONE, Kind.NOT_APPLIED)
+    assert found.sentence == (
+        "not applied: 1 limit is for the suites' own options (calibration; thresholds.yaml:7); measured with threads 4"
+    )
     suites = asking(record(SLOW), options={})
     assert _only(_judge([suites], [maximum()])).status is Status.FAIL
     broken = replace(own, faults=(_oops(),))
@@ -452,7 +454,7 @@ def test_on_host_time_lateness_and_lost_wakeups_are_shown_not_judged() -> None:
         ),
     )
     found = _judge([host], [maximum("1 virtual us"), share(), maximum("0 count", "wakeups.lost")])
-    assert [(one.status, one.kind) for one in found] == [(Status.DONE, Kind.UNJUDGED)]
+    assert [(one.status, one.kind) for one in found] == [(Status.DONE, Kind.NOT_APPLIED)]
     assert "3 limits left out" in found[0].sentence
 
 
@@ -464,7 +466,7 @@ def test_limits_of_virtual_time_are_not_for_a_virtual_board_on_another_clock() -
     counted = maximum("1 count", "wakeups.lost")
     for limits in ([maximum(), counted], [share(), counted]):
         (verdict,) = _judge([attached], limits)
-        assert (verdict.status, verdict.kind) == (Status.DONE, Kind.UNJUDGED)
+        assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_APPLIED)
         assert "not on virtual time for which its 2 limits are: shown, not judged" in verdict.sentence
     # A limit in counts alone says nothing about a clock.
     (verdict,) = [one for one in _judge([attached], [counted]) if one.measurement == "wakeups.lost"]

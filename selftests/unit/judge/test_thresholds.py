@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +13,13 @@ from rtgate.board import boards
 from rtgate.board.boards import FLAVOURS
 from rtgate.errors import ConfigError
 from rtgate.judge.thresholds import LimitKind, Thresholds, excerpt, guarantees, load_thresholds
+from rtgate.kernel.version import KernelVersion
+from rtgate.strict_yaml import Value
 from rtgate.tools import loads
+from rtgate.tools.case_name import CaseName
 from rtgate.tools.registry import COMPANIONS, TOOLS
 from rtgate.units import Quantity
+from rtgate.workflow.limit_profiles import profile_options
 
 BOARDS = {"virt": True, "rk": False}
 HEAD = "virt:\n  preempt_rt:\n    latency/cyclictest:idle:\n"
@@ -25,12 +29,19 @@ SHARE = "{measurement: latency, kind: share, over: 70 virtual us, limit: 2e-6, s
 Read = Callable[[str], Thresholds]
 
 
+def _options(named: Value, board: str, case: CaseName) -> Mapping[str, bool | int | str]:
+    """Return the options of the only profile there is."""
+    if named.text() != "report":
+        named.fail(f"unknown value {named.text()!r} (allowed: report)")
+    return {"threads": 4, "board": board, "case": str(case)}
+
+
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     def load(text: str) -> Thresholds:
         path = tmp_path / "thresholds.yaml"
         path.write_text(text, encoding="utf-8")
-        return load_thresholds([path], BOARDS)
+        return load_thresholds([path], BOARDS, _options)
 
     return load
 
@@ -61,6 +72,24 @@ def test_a_limit_may_be_for_one_kind_of_cpu(read: Read) -> None:
     (found,) = read(_with(SHARE.replace("source", "class: little, source"))).entries
     assert found.cpu_class == "little"
     assert read(_with(GOOD)).entries[0].cpu_class == ""
+
+
+def test_a_limit_may_be_for_the_options_of_a_profile(read: Read) -> None:
+    found = read(_with(GOOD.replace("source", "profile: report, source")))
+    (limit,) = found.entries
+    assert (limit.profile, limit.options["threads"]) == ("report", 4)
+    assert (limit.options["board"], limit.options["case"]) == ("virt", "latency/cyclictest:idle")
+    where = ("virt", "preempt_rt", "latency/cyclictest:idle")
+    assert (found.of(*where), found.of_suites(*where)) == ((limit,), ())
+    (plain,) = read(_with(GOOD)).of_suites(*where)
+    assert (plain.profile, plain.options) == ("", {})
+
+
+def test_a_limit_may_be_for_a_range_of_kernels(read: Read) -> None:
+    (found,) = read(_with(SHARE.replace("source", 'kernels: ">= 6.1 and < 6.13", source'))).entries
+    assert KernelVersion(6, 12, 117) in found.kernels
+    assert KernelVersion(6, 13) not in found.kernels
+    assert KernelVersion(2, 6) in read(_with(GOOD)).entries[0].kernels
 
 
 def test_a_limit_may_be_for_a_tuning(read: Read) -> None:
@@ -137,10 +166,22 @@ NAMES = [
     (_changed("oops", "hiccup", FAULT), "hiccup", "unknown value 'hiccup' (allowed: aer, atomic-sleep, bug, "),
 ]
 KEYS = [
+    (_changed("source", "profile: reprot, source"), "reprot", "unknown value 'reprot' (allowed: report)"),
+    (_changed("source", "kernels: 6.12, source"), "6.12", "expected text, found a number"),
+    (
+        _changed("source", 'kernels: "<= 6.12", source'),
+        '"<=',
+        "'<= 6.12' is not a condition (allowed: >= VERSION, < VERSION, joined by 'and')",
+    ),
+    (
+        _changed("source", "profile: report, source", FAULT),
+        "profile",
+        "unknown key 'profile' (allowed: fault, kind, policy, source)",
+    ),
     (
         _changed("source", "sauce"),
         "sauce",
-        "unknown key 'sauce' (allowed: class, kind, limit, margin, measurement, source)",
+        "unknown key 'sauce' (allowed: class, kernels, kind, limit, margin, measurement, profile, source)",
     ),
     (_changed(', source: "60 seeds"', ""), "{", "missing key 'source'"),
     (_changed('"60 seeds"', '""'), '""', "expected text, found an empty one"),
@@ -155,7 +196,11 @@ KEYS = [
     (_with(GOOD) + _with(GOOD), "virt:", "duplicate key 'virt' (first at line 1)"),
     (_with(GOOD) + _with(GOOD)[6:], "preempt_rt", "duplicate key 'preempt_rt' (first at line 2)"),
     (_with(GOOD) + _with(GOOD)[20:], "latency/", "duplicate key 'latency/cyclictest:idle' (first at line 3)"),
-    (_changed("limit", "over: 3 virtual us, limit"), "over", "unknown key 'over' (allowed: class, kind, limit, "),
+    (
+        _changed("limit", "over: 3 virtual us, limit"),
+        "over",
+        "unknown key 'over' (allowed: class, kernels, kind, limit, ",
+    ),
     (_changed("source", "limit: 3, source", FAULT), "limit", "unknown key 'limit' (allowed: fault, kind, policy, "),
 ]
 VALUES = [
@@ -206,7 +251,7 @@ def test_a_mistake_is_told_with_its_place_and_what_is_allowed(read: Read, text: 
 
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
-        load_thresholds([tmp_path / "none.yaml"], BOARDS)
+        load_thresholds([tmp_path / "none.yaml"], BOARDS, _options)
 
 
 def test_a_site_s_board_hides_the_shipped_one_whole(tmp_path: Path) -> None:
@@ -214,7 +259,7 @@ def test_a_site_s_board_hides_the_shipped_one_whole(tmp_path: Path) -> None:
     mine.write_text(_with(GOOD.replace("100", "80")))
     more = f"    latency/cyclictest:hackbench:\n      - {GOOD}\n"
     shipped.write_text(_with(GOOD) + more + _with(GOOD).replace("virt", "rk").replace("100 rkual", "100"))
-    found = load_thresholds([mine, shipped], BOARDS)
+    found = load_thresholds([mine, shipped], BOARDS, _options)
     (limit,) = found.of("virt", "preempt_rt", "latency/cyclictest:idle")
     assert limit.limit == Quantity.parse("80 virtual us")
     assert limit.origin == "60 seeds; site.yaml:4"
@@ -227,12 +272,12 @@ def test_a_mistake_in_what_is_hidden_is_an_error_too(tmp_path: Path) -> None:
     mine.write_text(_with(GOOD))
     shipped.write_text(_with(GOOD.replace("max,", "maximum,")))
     with pytest.raises(ConfigError, match=r"shipped\.yaml:4:"):
-        load_thresholds([mine, shipped], BOARDS)
+        load_thresholds([mine, shipped], BOARDS, _options)
 
 
 def test_the_shipped_limits_are_right() -> None:
     known = {name: boards.board(name).virtual for name in site.names("boards")}
-    assert load_thresholds([site.shipped() / "thresholds.yaml"], known).entries
+    assert load_thresholds([site.shipped() / "thresholds.yaml"], known, profile_options).entries
 
 
 BESIDE = """\
@@ -260,20 +305,25 @@ def test_an_io_error_of_a_load_that_measures_is_a_failure() -> None:
 
 def test_the_limits_of_some_cases_in_a_file_of_their_own(tmp_path: Path) -> None:
     files, every = site.files("thresholds.yaml"), {name: boards.board(name).virtual for name in site.names("boards")}
-    all_of = load_thresholds(files, every)
+    all_of = load_thresholds(files, every, profile_options)
     cases = {"latency/cyclictest:idle", "pcie/edu-msi:idle"}
     path = tmp_path / "limits.yaml"
     for board in every:
-        path.write_text(excerpt(files, board, cases))
-        wanted = [replace(one, location=None) for one in all_of.entries if one.board == board and one.case in cases]
-        assert [replace(one, location=None) for one in load_thresholds([path], every).entries] == wanted
+        path.write_text(excerpt(files, board, cases, "quick"))
+        mine = [one for one in all_of.entries if one.board == board and one.case in cases and not one.profile]
+        read = load_thresholds([path], every, profile_options).entries
+        assert [replace(one, location=None) for one in read] == [replace(one, location=None) for one in mine]
     assert "virt-arm64" in {one.board for one in all_of.entries if one.case in cases}
 
 
-def test_an_excerpt_is_of_the_first_file_that_has_the_board(tmp_path: Path) -> None:
+def test_an_excerpt_is_of_the_first_file_that_has_the_board_and_of_one_profile(tmp_path: Path) -> None:
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
     first.write_text("virt: {}\n")
     second.write_text(_with(GOOD))
-    assert excerpt([first, second], "virt", {"latency/cyclictest:idle"}) == "virt: {}\n"
-    assert "100 virtual us" in excerpt([second, first], "virt", {"latency/cyclictest:idle"})
-    assert excerpt([second], "rk", {"latency/cyclictest:idle"}) == "rk: {}\n"
+    third = tmp_path / "third.yaml"
+    third.write_text(_with(GOOD.replace("source", "profile: report, source")))
+    assert excerpt([first, second], "virt", {"latency/cyclictest:idle"}, "quick") == "virt: {}\n"
+    assert "100 virtual us" in excerpt([second, first], "virt", {"latency/cyclictest:idle"}, "quick")
+    assert "100 virtual us" not in excerpt([third], "virt", {"latency/cyclictest:idle"}, "quick")
+    assert "100 virtual us" in excerpt([third], "virt", {"latency/cyclictest:idle"}, "report")
+    assert excerpt([second], "rk", {"latency/cyclictest:idle"}, "quick") == "rk: {}\n"

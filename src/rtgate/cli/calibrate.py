@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     made: list[tuple[Proposed, Decision]] = []
     for case, past in by_case.items():
         for proposed in propose_limits(past, ask):
-            known = before.of(board.name, arguments.flavour, case)
+            known = before.of_suites(board.name, arguments.flavour, case)
             made.append((proposed, ratchet(proposed, known, past, arguments.looser_because)))
     _check_needed(arguments.looser_because, made)
     _write(arguments.output, _document(arguments, by_case, made, screens))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from rtgate.board.boot import State, TimeBase
 from rtgate.judge import bounds, faults
+from rtgate.judge.applicable import applicable
 from rtgate.judge.booted import mixed
 from rtgate.judge.compare.comparable import differences
 from rtgate.judge.limits import Finding, apply
@@ -75,7 +76,8 @@ class Subject:
 
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
-    limits = _fitting(thresholds.of(subject.board, subject.flavour, subject.case), subject.records)
+    found = applicable(thresholds.of(subject.board, subject.flavour, subject.case), subject.records)
+    limits = found.limits
     findings = [*_mixed(subject), *_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
     for record in subject.records:
         if record.state == State.SKIPPED:
@@ -93,6 +95,7 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     before = [one for one in subject.baseline if one.measured]
     if sound:
         findings += _limits(limits, sound, before, believable=believable)
+        findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in found.left_out]
     if telling:
         broken = guarantees(subject.case, limits, {Reports.FAILURES})
         findings += _guarantees(broken, telling, before, believable=believable)
@@ -105,17 +108,6 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     if not findings:
         findings.append(_unjudged(subject))
     return tuple(verdict(subject, finding) for finding in findings)
-
-
-def _fitting(limits: Sequence[Threshold], records: Sequence[Record]) -> tuple[Threshold, ...]:
-    """Return the limits that hold for the options of the records: those of figures are for those of the suites."""
-    own = any(_own_options(record) for record in records)
-    return tuple(limit for limit in limits if not own or limit.kind is LimitKind.FAULT)
-
-
-def _own_options(record: Record) -> bool:
-    """Return whether the profile asked for other options than the suites."""
-    return bool(record.evidence.expectation.options)
 
 
 def _finding(status: Status, kind: Kind, sentence: str, boot: str = "") -> Finding:
@@ -319,11 +311,11 @@ def _limits(
     if numbers and _on_host_time(records):
         # The host below can stop this machine at any time: lateness and lost wake-ups are the host's.
         sentence = f"{_boots_measured(records)} on host time: shown, not judged ({len(numbers)} limits left out)"
-        return [_finding(Status.DONE, Kind.UNJUDGED, sentence)]
+        return [_finding(Status.DONE, Kind.NOT_APPLIED, sentence)]
     if _of_virtual_time(numbers) and not all(record.virtual_time for record in records):
         # What was counted in virtual time, as lost wake-ups, means nothing for a virtual board on another clock.
         sentence = f"{_boots_measured(records)}, not on virtual time for which its {len(numbers)} limits are"
-        return [_finding(Status.DONE, Kind.UNJUDGED, f"{sentence}: shown, not judged")]
+        return [_finding(Status.DONE, Kind.NOT_APPLIED, f"{sentence}: shown, not judged")]
     findings = _applied(numbers, records, baseline)
     return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
 
@@ -347,8 +339,5 @@ def _beside(findings: Sequence[Finding], baseline: Sequence[Finding]) -> list[Fi
 
 def _unjudged(subject: Subject) -> Finding:
     measured = f"{_boots_measured(subject.records)}, all valid"
-    if any(_own_options(record) for record in subject.records):
-        sentence = f"{measured}; limits are for the suites' options, and the profile has options of its own"
-        return _finding(Status.DONE, Kind.UNJUDGED, sentence)
     where = f"{subject.board}, {subject.flavour or 'unknown flavour'}, {subject.case}"
     return _finding(Status.DONE, Kind.UNJUDGED, f"{measured}; thresholds.yaml has no limit for {where}")

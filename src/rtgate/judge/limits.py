@@ -74,7 +74,7 @@ def _applied(threshold: Threshold, records: Sequence[Record]) -> Finding:
     if len(fitting) < len(found):
         return Finding(
             status=Status.DONE,
-            kind=Kind.UNJUDGED,
+            kind=Kind.NOT_APPLIED,
             sentence=f"{threshold.measurement} was not measured in {level.unit.dimension}, "
             f"to which the limit of {level} applies: it is shown, not judged",
         )

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from rtgate.board.boards import FLAVOURS
 from rtgate.console.faults import FaultKind
 from rtgate.errors import ConfigError, Location
+from rtgate.kernel.version import VersionRange
 from rtgate.strict_yaml import Mapping as YamlMapping
 from rtgate.strict_yaml import Value, dump, load
 from rtgate.tools import Reports, loads
@@ -46,6 +48,9 @@ class Threshold:
         location: where it stands; None for one that stands in no file.
         cpu_class: the kind of CPU that it is for (a board's `cpu_classes`); empty for all.
         margin: how the limit was made from what was measured; may be empty.
+        profile: the profile whose options it is for; empty for those of the suites.
+        options: what that profile asks of the tool and of the load that the suites do not, by name.
+        kernels: versions that it is for.
     """
 
     board: str
@@ -63,6 +68,9 @@ class Threshold:
     fails: bool = True
     margin: str = ""
     cpu_class: str = ""
+    profile: str = ""
+    options: Mapping[str, bool | int | str] = field(default_factory=dict, hash=False)
+    kernels: VersionRange = field(default_factory=VersionRange)
 
     @property
     def origin(self) -> str:
@@ -79,9 +87,17 @@ class Thresholds:
     entries: tuple[Threshold, ...] = ()
 
     def of(self, board: str, flavour: str, case: str) -> tuple[Threshold, ...]:
-        """Return the limits of one case."""
+        """Return the limits of one case, whatever options and kernels they are for."""
         wanted = (board, flavour, case)
         return tuple(entry for entry in self.entries if (entry.board, entry.flavour, entry.case) == wanted)
+
+    def of_suites(self, board: str, flavour: str, case: str) -> tuple[Threshold, ...]:
+        """Return the limits of one case that are for the suites' own options."""
+        return tuple(entry for entry in self.of(board, flavour, case) if not entry.profile)
+
+
+ProfileOptions = Callable[[Value, str, CaseName], Mapping[str, bool | int | str]]
+"""What the profile that a value names asks of a case on a board; it raises ConfigError at the value."""
 
 
 _GUARANTEED = frozenset({Reports.FAILURES, Reports.LATENESS})
@@ -112,30 +128,32 @@ def guarantees(
     )
 
 
-def load_thresholds(paths: Iterable[Path], boards: Mapping[str, bool]) -> Thresholds:
+def load_thresholds(paths: Iterable[Path], boards: Mapping[str, bool], profiles: ProfileOptions) -> Thresholds:
     """Read limits files, the winner first: a board's limits come whole from the first file that has the board.
 
     Args:
         paths: the files.
         boards: for each board that exists, whether it is a virtual one.
+        profiles: returns the options of a profile that a limit is for.
 
     Raises:
         ConfigError: a file is wrong: unknown or duplicate names, wrong units, names that no tool produces.
     """
     found: dict[str, tuple[Threshold, ...]] = {}
     for path in paths:
-        for board, entries in _file(path, boards).items():
+        for board, entries in _file(path, boards, profiles).items():
             found.setdefault(board, entries)
     return Thresholds(tuple(entry for entries in found.values() for entry in entries))
 
 
-def excerpt(paths: Iterable[Path], board: str, cases: Collection[str]) -> str:
+def excerpt(paths: Iterable[Path], board: str, cases: Collection[str], profile: str) -> str:
     """Return the limits of some cases of a board as the text of a limits file of their own.
 
     Args:
         paths: limits files, the winner first, as for `load_thresholds`, which has checked them.
         board: the board.
         cases: names of the cases.
+        profile: the profile that measures them; where the text is read others need not be known.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -145,30 +163,37 @@ def excerpt(paths: Iterable[Path], board: str, cases: Collection[str]) -> str:
     by_flavour = {} if own is None else own.entries()
     limits = {
         flavour: {
-            case: limits.value.plain(Value.text) for case, limits in by_case.value.entries().items() if case in cases
+            case: [one.plain(Value.text) for one in limits.value.items() if _is_for(one, profile)]
+            for case, limits in by_case.value.entries().items()
+            if case in cases
         }
         for flavour, by_case in by_flavour.items()
     }
     return dump({board: limits})
 
 
-def _file(path: Path, boards: Mapping[str, bool]) -> dict[str, tuple[Threshold, ...]]:
+def _is_for(limit: Value, profile: str) -> bool:
+    named = limit.entries().get("profile")
+    return named is None or named.value.text() == profile
+
+
+def _file(path: Path, boards: Mapping[str, bool], profiles: ProfileOptions) -> dict[str, tuple[Threshold, ...]]:
     found = {}
     for name, entry in load(path).entries().items():
         if name not in boards:
             entry.key.fail(f"unknown board {name!r} (allowed: {', '.join(sorted(boards))})")
-        found[name] = _board(name, entry.value, virtual=boards[name])
+        found[name] = _board(name, entry.value, virtual=boards[name], profiles=profiles)
     return found
 
 
-def _board(board: str, value: Value, *, virtual: bool) -> tuple[Threshold, ...]:
+def _board(board: str, value: Value, *, virtual: bool, profiles: ProfileOptions) -> tuple[Threshold, ...]:
     found: list[Threshold] = []
     for flavour, by_case in value.entries().items():
         if flavour not in FLAVOURS:
             by_case.key.fail(f"unknown flavour {flavour!r} (allowed: {', '.join(FLAVOURS)})")
         for case, limits in by_case.value.entries().items():
-            tool = known_case(case, limits.key).tool
-            place = _Place(board=board, virtual=virtual, flavour=flavour, case=case, tool=tool)
+            name = known_case(case, limits.key)
+            place = _Place(board=board, virtual=virtual, flavour=flavour, name=name, profiles=profiles)
             found.extend(_threshold(place, item) for item in limits.value.items())
     return tuple(found)
 
@@ -180,8 +205,12 @@ class _Place:
     board: str
     virtual: bool
     flavour: str
-    case: str
-    tool: str
+    name: CaseName
+    profiles: ProfileOptions
+
+    @property
+    def case(self) -> str:
+        return str(self.name)
 
 
 def known_case(case: str, key: Value) -> CaseName:
@@ -199,11 +228,12 @@ def known_case(case: str, key: Value) -> CaseName:
     return name
 
 
+_OPTIONAL = ("margin", "class", "profile", "kernels")
 _KEYS: Mapping[LimitKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    LimitKind.MAX: (("measurement", "kind", "limit", "source"), ("margin", "class")),
-    LimitKind.MIN: (("measurement", "kind", "limit", "source"), ("margin", "class")),
-    LimitKind.EXACT: (("measurement", "kind", "limit", "source"), ("margin", "class")),
-    LimitKind.SHARE: (("measurement", "kind", "over", "limit", "source"), ("margin", "class", "confidence")),
+    LimitKind.MAX: (("measurement", "kind", "limit", "source"), _OPTIONAL),
+    LimitKind.MIN: (("measurement", "kind", "limit", "source"), _OPTIONAL),
+    LimitKind.EXACT: (("measurement", "kind", "limit", "source"), _OPTIONAL),
+    LimitKind.SHARE: (("measurement", "kind", "over", "limit", "source"), (*_OPTIONAL, "confidence")),
     LimitKind.FAULT: (("kind", "fault", "policy", "source"), ()),
 }
 
@@ -229,14 +259,27 @@ def _threshold(place: _Place, item: Value) -> Threshold:
         policy = data["policy"].text(("fail", "report"))
         fault = data["fault"].text([fault.value for fault in FaultKind])
         return replace(limit, fault=fault, fails=policy == "fail")
-    return _measured(place, limit, data)
+    return _measured(place, replace(limit, **_key(place, data)), data)
+
+
+def _key(place: _Place, data: YamlMapping) -> dict[str, Any]:
+    """Return for which options and kernels a limit is."""
+    found: dict[str, Any] = {}
+    if "profile" in data:
+        found = {
+            "profile": data["profile"].text(),
+            "options": place.profiles(data["profile"], place.board, place.name),
+        }
+    if "kernels" in data:
+        found["kernels"] = data["kernels"].parsed(VersionRange.parse)
+    return found
 
 
 def _measured(place: _Place, limit: Threshold, data: YamlMapping) -> Threshold:
     produced = reports(place.case)
     name = data["measurement"].text()
     if name not in produced:
-        data["measurement"].fail(f"{place.tool} reports no {name!r} (allowed: {', '.join(sorted(produced))})")
+        data["measurement"].fail(f"{place.name.tool} reports no {name!r} (allowed: {', '.join(sorted(produced))})")
     kind = produced[name]
     if (limit.kind is LimitKind.SHARE) != (kind is Reports.TIMES):
         hint = "a histogram: use share" if kind is Reports.TIMES else "a number: share is for histograms"
@@ -259,10 +302,7 @@ _CLOCKED = {"time": "us", "rate": "MB/s", "frequency": "/s"}  # which a virtual-
 
 
 def _quantity(place: _Place, kind: Reports, value: Value) -> Quantity:
-    try:
-        quantity = Quantity.parse(value.text())
-    except ValueError as error:
-        value.fail(str(error))
+    quantity = value.parsed(Quantity.parse)
     wanted = _DIMENSIONS.get(kind, kind.value)
     if place.virtual and wanted in _CLOCKED:
         wanted = f"virtual {wanted}"

@@ -54,6 +54,7 @@ class Kind(Enum):
     OUTPUT = "tool output"
     LAB = "lab"
     MISSING = "missing"
+    NOT_APPLIED = "limit not applied"  # it is there, and for other options, other kernels, or another clock
     UNJUDGED = "not judged"
     WAIVED = "waived"  # it failed, and somebody answers for it
 
@@ -154,7 +155,7 @@ def worst(verdicts: Iterable[Verdict]) -> Status:
     return min((verdict.status for verdict in verdicts), key=lambda status: status.rank, default=Status.MISS)
 
 
-_OPEN = frozenset({Kind.INCONCLUSIVE, Kind.NOT_EXERCISED})
+_OPEN = frozenset({Kind.INCONCLUSIVE, Kind.NOT_EXERCISED, Kind.NOT_APPLIED})
 _COMPARISONS = frozenset({Kind.NO_WORSE, Kind.SLOWER, Kind.NOT_COMPARED})
 
 
@@ -168,11 +169,15 @@ def is_open(verdict: Verdict) -> bool:
     return verdict.kind in _OPEN or is_unproven(verdict)
 
 
+def _is_unjudged(verdict: Verdict) -> bool:
+    return verdict.kind is Kind.NOT_APPLIED or is_unproven(verdict)
+
+
 def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> int:
     """Return rtgate's exit code: 1 FAIL, 4 ERROR, 3 MISS, 5 inconclusive or nothing judged, 0 otherwise.
 
-    A guarantee that was kept does not make up for a case that nothing was judged in, nor a limit that was kept for a
-    comparison that came to nothing.
+    A guarantee that was kept does not make up for a case that nothing was judged in, nor a limit that was kept for one
+    that was not applied, or for a comparison that came to nothing.
     """
     found = list(verdicts)
     statuses = {verdict.status for verdict in found}
@@ -181,7 +186,7 @@ def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> i
             return code
     if not found:
         return 3
-    if any(is_open(verdict) and not (allow_unjudged and is_unproven(verdict)) for verdict in found):
+    if any(is_open(verdict) and not (allow_unjudged and _is_unjudged(verdict)) for verdict in found):
         return 5
     passed = {verdict.kind for verdict in found if verdict.status is Status.PASS or verdict.kind is Kind.WAIVED}
     if (not passed or (passed == {Kind.GUARANTEE} and Status.DONE in statuses)) and not allow_unjudged:

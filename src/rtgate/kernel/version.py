@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 _VERSION = re.compile(r"(?P<version>\d{1,3})\.(?P<patchlevel>\d{1,4})(?:\.(?P<sublevel>\d{1,4}))?")
+_RELEASE = re.compile(rf"{_VERSION.pattern}(?!\d)")
 _CONDITION = re.compile(r"(?P<operator>>=|<)\s*(?P<version>\S+)")
 _OPERATORS = {">=": operator.ge, "<": operator.lt}
 
@@ -31,6 +32,12 @@ class KernelVersion:
         if match is None:
             raise ValueError(f"{text!r} is not a kernel version (6.13 or 6.12.117)")
         return cls(int(match["version"]), int(match["patchlevel"]), int(match["sublevel"] or 0))
+
+    @classmethod
+    def of_release(cls, release: str) -> KernelVersion | None:
+        """Return the version of a release (`uname -r`) such as `6.12.117-rt1`; None where it has none."""
+        match = _RELEASE.match(release)
+        return cls.parse(match[0]) if match else None
 
     def __str__(self) -> str:
         return f"{self.version}.{self.patchlevel}.{self.sublevel}"

@@ -21,6 +21,7 @@ _OUTCOMES = {
 }
 _OPEN = {
     Kind.INCONCLUSIVE: "inconclusive: the samples do not decide",
+    Kind.NOT_APPLIED: "a limit was not applied: it is for other options, kernels, or another clock",
     Kind.NOT_EXERCISED: "what differs between the kernels did not run here: boards must say",
 }
 

@@ -131,7 +131,8 @@ class JobWriter:
         """Return the limits by which a job's cases are judged inside it, where rtgate runs there."""
         if order.transport != "docker":
             return ""
-        return excerpt(limits_files(self.thresholds), order.board, {case.name for case in order.cases})
+        cases = {case.name for case in order.cases}
+        return excerpt(limits_files(self.thresholds), order.board, cases, order.profile)
 
     def _steps(self, order: MeasurementRequest) -> tuple[tuple[str, ...], ...]:
         """Return what each boot's own shell carries out, for the transport that needs nothing else."""

@@ -31,6 +31,7 @@ from rtgate.tools.extensions import Extension, Kind
 from rtgate.tools.registry import COMPANIONS, TOOLS, reports
 from rtgate.validity import registry
 from rtgate.workflow import waivers
+from rtgate.workflow.limit_profiles import profile_options
 
 DEVICE_TYPES = f"{template.KIND}/device-types"
 
@@ -225,7 +226,7 @@ def extension(found: Extension) -> None:
 
 def limits(path: Path) -> None:
     """Check the boards, cases, tunings, CPU classes and measurements that limits name. Raises ConfigError."""
-    load_thresholds([path], {name: _virtual(name) for name in site.names("boards")})
+    load_thresholds([path], {name: _virtual(name) for name in site.names("boards")}, profile_options)
     board_of = cache(boards.board)
     for name, case, entry in _cases(path):
         _tuning(board_of(name), case, entry.key)

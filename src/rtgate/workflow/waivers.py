@@ -8,11 +8,9 @@ allows, fails as any other.
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
 
 from rtgate import site
 from rtgate.errors import Location
@@ -58,7 +56,7 @@ class Waiver:
         named = (verdict.board, verdict.case) == (self.board, self.case) and self.measurement in figures
         if not named or not self.kernels.conditions:
             return named
-        version = _version(release)
+        version = KernelVersion.of_release(release)
         return version is not None and version in self.kernels
 
     def allows(self, verdict: Verdict) -> bool:
@@ -98,25 +96,15 @@ def _waiver(item: Value) -> Waiver:
     return Waiver(
         board=data["board"].text(site.names("boards")),
         case=case,
-        largest=_parsed(data["largest"], Quantity.parse),
+        largest=data["largest"].parsed(Quantity.parse),
         owner=data["owner"].text(),
         reason=data["reason"].text(),
         link=data["link"].text(),
         expires=_date(data["expires"]),
         location=item.location,
         measurement=data.text("measurement", "", reports(case)),
-        kernels=_parsed(data["kernels"], VersionRange.parse) if "kernels" in data else VersionRange(),
+        kernels=data["kernels"].parsed(VersionRange.parse) if "kernels" in data else VersionRange(),
     )
-
-
-_T = TypeVar("_T")
-
-
-def _parsed(value: Value, parse: Callable[[str], _T]) -> _T:
-    try:
-        return parse(value.text())
-    except ValueError as error:
-        value.fail(str(error))
 
 
 def _date(value: Value) -> datetime.date:
@@ -176,12 +164,3 @@ def unneeded(verdicts: Sequence[Verdict], waivers: Iterable[Waiver]) -> Iterator
         good = any(one.status is Status.PASS for one in own)
         if good and not any(one.status is Status.FAIL or one.kind is Kind.WAIVED for one in own):
             yield f"a waiver is no longer needed: {waiver.board} {waiver.case} is good without it ({waiver.origin})"
-
-
-def _version(release: str) -> KernelVersion | None:
-    """Return the version of a release such as `6.12.117-rt1`; None where it has none."""
-    match = re.match(r"[0-9]+\.[0-9]+(\.[0-9]+)?", release)
-    try:
-        return KernelVersion.parse(match[0]) if match else None
-    except ValueError:
-        return None

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rtgate.board.boards import Board
+from rtgate.judge.applicable import applicable
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status, Verdict
@@ -54,7 +55,7 @@ class CaseJudge:
             if verdict.status not in {Status.PASS, Status.SKIP}:
                 yield f"{SAYS}{record.case}: {verdict.status.value} (preliminary): {_sentence(verdict)}"
         limits = self.limits.of(record.board, record.kernel.flavour, record.case)
-        yield from signals.record_signals(record, limits, verdicts)
+        yield from signals.record_signals(record, applicable(limits, (record,)).limits, verdicts)
 
 
 def _sentence(verdict: Verdict) -> str:

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""A limit holds for the options and kernels that it is for; one that does not is said, and is never a PASS."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, asking, fault_policy, maximum, record
+
+from rtgate.judge.applicable import applicable
+from rtgate.judge.judging import Subject, judge
+from rtgate.judge.thresholds import Threshold, Thresholds
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
+from rtgate.kernel.version import VersionRange
+from rtgate.records.record import Record
+
+OPTIONS = {"threads": 4, "stress-ng cpu": 4}
+OWN = asking(record(), options=OPTIONS)
+BROKEN = "10 virtual us"
+
+
+def _for(limit: Threshold, **options: int) -> Threshold:
+    return replace(limit, profile="report", options=options or OPTIONS)
+
+
+def _kernels(text: str, limit: Threshold | None = None) -> Threshold:
+    return replace(limit or maximum(), kernels=VersionRange.parse(text))
+
+
+def _release(measured: Record, release: str, built: str = "") -> Record:
+    environment = replace(measured.environment, kernel_release=release)
+    return replace(measured, environment=environment, kernel=replace(measured.kernel, release=built))
+
+
+def _judged(records: list[Record], *limits: Threshold) -> tuple[Verdict, ...]:
+    subject = Subject(case=CASE, board=BOARD, arm="candidate", flavour=FLAVOUR, records=records)
+    return judge(subject, Thresholds(limits))
+
+
+def test_a_profile_is_judged_by_the_limits_of_its_options_alone() -> None:
+    suites, profile = maximum(BROKEN), _for(maximum())
+    (found,) = _judged([OWN], suites, profile)
+    assert (found.status, found.kind) == (Status.PASS, Kind.LIMIT)
+    (found,) = _judged([record()], suites, profile)
+    assert (found.status, found.kind) == (Status.FAIL, Kind.LIMIT)
+    (found,) = _judged([OWN], _for(maximum(BROKEN)))
+    assert found.status is Status.FAIL
+
+
+@pytest.mark.parametrize("options", [{}, {"threads": 4}, {**OPTIONS, "priority": 80}, {**OPTIONS, "threads": 8}])
+def test_options_must_be_the_same_all_of_them(options: dict[str, int]) -> None:
+    (found,) = _judged([asking(record(), options=options)], _for(maximum(BROKEN)))
+    assert (found.status, found.kind) == (Status.DONE, Kind.NOT_APPLIED)
+    assert "1 limit is for those of the profile report (calibration; thresholds.yaml:7)" in found.sentence
+    assert found.sentence.endswith(", ".join(f"{name} {value}" for name, value in options.items()) or "own options")
+
+
+def test_boots_with_different_options_are_judged_by_no_limit() -> None:
+    (found,) = _judged([OWN, record(seed=2)], maximum(), _for(maximum()))
+    assert found.kind is Kind.NOT_APPLIED
+    assert "2 limits are for the suites' own options, and for those of the profile report" in found.sentence
+
+
+def test_a_limit_that_was_not_applied_is_no_pass_whatever_else_passed() -> None:
+    kept, not_applied = _judged([record()], maximum(), _kernels("< 5.0", maximum(measurement="latency.avg")))
+    assert (kept.status, not_applied.kind) == (Status.PASS, Kind.NOT_APPLIED)
+    assert exit_code([kept]) == 0
+    assert exit_code([kept, not_applied]) == 5
+    assert exit_code([kept, not_applied], allow_unjudged=True) == 0
+
+
+@pytest.mark.parametrize(
+    ("release", "built", "text", "fits"),
+    [
+        ("6.12.117-rt1", "", ">= 6.12", True),
+        ("6.12.117", "", ">= 6.12 and < 6.12.117", False),
+        ("6.1.0+", "", ">= 6.12", False),
+        ("", "6.12.3", ">= 6.12", True),
+        ("", "", ">= 6.12", False),
+        ("next", "", ">= 6.12", False),
+    ],
+)
+def test_a_limit_for_kernels_is_for_no_others(release: str, built: str, text: str, *, fits: bool) -> None:
+    found = applicable([_kernels(text)], [_release(record(), release, built)])
+    assert (len(found.limits), len(found.left_out)) == ((1, 0) if fits else (0, 1))
+    assert all(f"not {release or 'unknown'} (calibration; " in sentence for sentence in found.left_out)
+
+
+def test_limits_for_kernels_of_one_measurement_take_turns() -> None:
+    old, new = _kernels("< 6.0", maximum(BROKEN)), _kernels(">= 6.0")
+    found = applicable([old, new], [_release(record(), "6.12.1")])
+    assert found.limits == (new,)
+    assert found.left_out == ()
+
+
+def test_policies_on_faults_hold_for_all_options() -> None:
+    policy = fault_policy("oops", fails=False)
+    assert applicable([policy, _for(maximum())], [record()]).limits == (policy,)
+    assert applicable([policy], [OWN]).left_out == ()

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""A limit may name a profile of its own layer or of a later one, which measures the case with options of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rtgate.cli.main import main
+from rtgate.errors import ConfigError
+from rtgate.workflow import references
+from rtgate.workflow.verdicts import limits
+
+PROFILES = """\
+mine:
+  description: two threads
+  duration: 10 s
+  seeds: 1
+  boots: 1
+  only: [cyclictest]
+  suites: [latency]
+  tools: {cyclictest: {options: {threads: THREADS}}}
+  loads: {idle: {}, stress-ng: {cpu: 4}}
+"""
+LIMIT = """\
+virt-arm64:
+  preempt_rt:
+    CASE:
+      - {measurement: latency.max, kind: max, limit: 9 virtual us, profile: PROFILE, source: s}
+"""
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "lab"
+    directory.mkdir()
+    (directory / "profiles.yaml").write_text(PROFILES.replace("THREADS", "2"))
+    monkeypatch.setenv("RTGATE_SITE", str(directory))
+    return directory
+
+
+def _limit(directory: Path, profile: str, case: str = "latency/cyclictest:idle") -> Path:
+    path = directory / "thresholds.yaml"
+    path.write_text(LIMIT.replace("CASE", case).replace("PROFILE", profile))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("case", "options"),
+    [
+        ("latency/cyclictest:idle", {"threads": 2}),
+        ("latency/cyclictest:stress-ng", {"threads": 2, "stress-ng cpu": 4}),
+    ],
+)
+def test_a_limit_has_the_options_of_its_profile(lab: Path, case: str, options: dict[str, int]) -> None:
+    (found,) = limits(_limit(lab, "mine", case)).entries
+    assert found.options == options
+
+
+def test_limits_of_a_layer_are_for_its_own_profile_of_a_name(lab: Path, tmp_path: Path) -> None:
+    (lab / "profiles.yaml").write_text(PROFILES.replace("THREADS", "2").replace("mine:", "report-4:"))
+    (own,) = limits(_limit(lab, "report-4")).entries
+    assert own.options == {"threads": 2}
+    shipped = limits(None).of("rk3568-evb1", "preempt_rt", "latency/cyclictest:idle")
+    assert {one.options["threads"] for one in shipped if one.profile == "report-4"} == {4}
+    (elsewhere,) = limits(_limit(tmp_path, "report-4")).entries
+    assert elsewhere.options == {"threads": 2}
+
+
+@pytest.mark.parametrize(
+    ("profile", "case", "message"),
+    [
+        ("nine", "latency/cyclictest:idle", r":4:77: unknown value 'nine' \(allowed: compare, .*mine, .*\)"),
+        (
+            "mine",
+            "latency/cyclictest:hackbench",
+            "the profile mine does not measure latency/cyclictest:hackbench on vi",
+        ),
+        ("mine", "nvme/cyclictest:idle", "the profile mine does not measure nvme/cyclictest:idle on virt-arm64"),
+        (
+            "quick",
+            "latency/cyclictest:idle",
+            "quick measures latency/cyclictest:idle with the suites' own options: rem",
+        ),
+    ],
+)
+def test_a_profile_that_cannot_be_meant(lab: Path, profile: str, case: str, message: str) -> None:
+    path = _limit(lab, profile, case)
+    with pytest.raises(ConfigError, match=message):
+        references.limits(path)
+    with pytest.raises(ConfigError, match=message):
+        limits(path)
+
+
+def test_check_names_the_place_of_a_profile_that_is_not_there(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _limit(lab, "nine")
+    assert main(["check"]) == 2
+    assert f"{lab}/thresholds.yaml:4:77: unknown value 'nine'" in capsys.readouterr().out

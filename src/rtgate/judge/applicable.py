@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Which limits of a case hold for boots: those of the same options of tool and load, and of the same kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rtgate.judge.thresholds import LimitKind, Threshold
+from rtgate.kernel.version import KernelVersion
+from rtgate.records.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Applicable:
+    """The limits of a case, as they hold for some boots.
+
+    Attributes:
+        limits: those that hold. Policies on kernel faults hold for all options and kernels.
+        left_out: a sentence for each reason why limits that one would expect do not hold.
+    """
+
+    limits: tuple[Threshold, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def applicable(limits: Sequence[Threshold], records: Sequence[Record]) -> Applicable:
+    """Return which limits of a case hold for its records.
+
+    Limits for other options are left out without a word where limits for these options are given, too; and those for
+    other kernels where the measurement has one for these.
+    """
+    same = [limit for limit in limits if limit.kind is LimitKind.FAULT or _has_options(limit, records)]
+    fitting = tuple(limit for limit in same if _has_kernel(limit, records))
+    others = [limit for limit in limits if limit not in same]
+    if any(limit.kind is not LimitKind.FAULT for limit in same):
+        others = []
+    limited = {_subject(limit) for limit in fitting}
+    old = [limit for limit in same if limit not in fitting and _subject(limit) not in limited]
+    return Applicable(fitting, (*_of_other_options(others, records), *_of_other_kernels(old, records)))
+
+
+def _subject(limit: Threshold) -> tuple[str, LimitKind, str]:
+    return limit.measurement, limit.kind, limit.cpu_class
+
+
+def _has_options(limit: Threshold, records: Sequence[Record]) -> bool:
+    return all(limit.options == record.evidence.expectation.options for record in records)
+
+
+def _has_kernel(limit: Threshold, records: Sequence[Record]) -> bool:
+    """Return whether a limit is for the kernel of every record; one that nobody knows is none of a range."""
+    if not limit.kernels.conditions:
+        return True
+    versions = [KernelVersion.of_release(release(record)) for record in records]
+    return all(version is not None and version in limit.kernels for version in versions)
+
+
+def release(record: Record) -> str:
+    """Return the release of a record's kernel, as it said itself or as its build did; empty if neither did."""
+    return record.environment.kernel_release or record.kernel.release
+
+
+_SUITES = "the suites' own options"
+
+
+def _of_other_options(limits: Sequence[Threshold], records: Sequence[Record]) -> Iterator[str]:
+    if not limits:
+        return
+    wanted = dict.fromkeys(f"those of the profile {one.profile}" if one.profile else _SUITES for one in limits)
+    had = dict.fromkeys(_listed(record.evidence.expectation.options) for record in records)
+    number = "1 limit is" if len(limits) == 1 else f"{len(limits)} limits are"
+    yield f"not applied: {number} for {', and for '.join(wanted)} ({limits[0].origin}); measured with {'; '.join(had)}"
+
+
+def _listed(options: Mapping[str, bool | int | str]) -> str:
+    """Return options as people read them."""
+    return ", ".join(f"{name} {value}" for name, value in options.items()) or _SUITES
+
+
+def _of_other_kernels(limits: Sequence[Threshold], records: Sequence[Record]) -> Iterator[str]:
+    kernels = ", ".join(dict.fromkeys(release(record) or "unknown" for record in records))
+    for limit in limits:
+        wanted = f"the limit of {limit.measurement} is for kernels {limit.kernels}"
+        yield f"not applied: {wanted}, not {kernels} ({limit.origin})"

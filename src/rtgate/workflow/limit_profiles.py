@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""The profiles that limits name: what they ask of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rtgate import site
+from rtgate.measure import profiles
+from rtgate.measure.profiles import Profile
+from rtgate.strict_yaml import Value
+from rtgate.tools.case_name import CaseName
+
+
+def profile_options(named: Value, board: str, case: CaseName) -> Mapping[str, bool | int | str]:
+    """Return the options of the profile that a limit names, for its case on its board.
+
+    Raises:
+        ConfigError: at `named`: there is no such profile, or it does not measure the case with options of its own.
+    """
+    known = _profiles(named.path)
+    profile = known[named.text(known)].on(board)
+    if not profile.has(case.suite, case.tool, case.load):
+        named.fail(f"the profile {profile.name} does not measure {case.untuned} on {board}")
+    options = profile.asks(case.tool, case.suite, case.load)
+    if not options:
+        named.fail(
+            f"the profile {profile.name} measures {case.untuned} with the suites' own options: "
+            "remove `profile`, and the limit is for it too"
+        )
+    return options
+
+
+def _profiles(path: Path) -> dict[str, Profile]:
+    """Return the profiles that a limits file may name.
+
+    The limits of a layer are for its profiles and those of later layers: a site's profile of the same name has other
+    options than those with which the shipped limits were measured.
+    """
+    directories = [layer.directory for layer in site.layers()]
+    own = path.resolve().parent
+    later = directories[directories.index(own) :] if own in directories else directories
+    found: dict[str, Profile] = {}
+    for directory in reversed(later):
+        if (directory / "profiles.yaml").is_file():
+            found.update(profiles.read(directory / "profiles.yaml"))
+    return found
