@@ -76,6 +76,7 @@ COMMANDS = {
     "check": "check",
     "rootfs": "rootfs core --arch arm64",
     "pcie-limits": "pcie-limits",
+    "seeds": "seeds --history sqlite:///known.db",
     "submit": f"{_SUBMIT} --wait",
     "submit without waiting": _SUBMIT,
     "render": f"render {_JOB_OPTIONS} --artefacts-url https://builds.example.org/1 --server SERVER -o rendered",

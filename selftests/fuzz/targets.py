@@ -42,7 +42,7 @@ from rtgate.strict_yaml import Value, load
 from rtgate.tools import Output, Reports, Setting, Tool
 from rtgate.tools.measurement import Histogram, Measurement
 from rtgate.tools.registry import TOOLS
-from rtgate.workflow.limit_profiles import profile_options
+from rtgate.workflow.limit_profiles import LimitProfiles
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "selftests" / "data"
@@ -291,7 +291,8 @@ TARGETS = {
     "job templates": Target(partial(_file, template.read, "way.yaml"), _bytes((ROOT / "lava-jobs").glob("*.yaml"))),
     "profiles": Target(partial(_file, partial(profiles.read, tools=TOOLS), "profiles.yaml"), _PROFILES),
     "thresholds": Target(
-        partial(_file, lambda path: load_thresholds([path], _VIRTUAL, profile_options), "thresholds.yaml"), _THRESHOLDS
+        partial(_file, lambda path: load_thresholds([path], _VIRTUAL, LimitProfiles().options), "thresholds.yaml"),
+        _THRESHOLDS,
     ),
     "log": Target(_log, _LOGS),
     "log unit": Target(_unit, _UNITS),

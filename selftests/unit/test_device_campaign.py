@@ -15,7 +15,7 @@ from rtgate.judge.compare.placebos import load_placebos
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds, load_thresholds
 from rtgate.judge.verdict import Status
-from rtgate.workflow.limit_profiles import profile_options
+from rtgate.workflow.limit_profiles import LimitProfiles
 
 CHANGES = changes()
 PLACES = [place for place, build in builds().items() if build != BUILD]
@@ -32,7 +32,7 @@ def kernels(place: Place) -> Kernels:
 @cache
 def shipped() -> Thresholds:
     known = {name: boards.board(name).virtual for name in site.names("boards")}
-    return load_thresholds([site.shipped() / "thresholds.yaml"], known, profile_options)
+    return load_thresholds([site.shipped() / "thresholds.yaml"], known, LimitProfiles().options)
 
 
 def broken_limits(place: Place, name: str) -> list[str]:

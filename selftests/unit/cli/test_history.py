@@ -14,7 +14,7 @@ from rtgate.cli.main import main
 from rtgate.judge.thresholds import LimitKind, load_thresholds
 from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
-from rtgate.workflow.limit_profiles import profile_options
+from rtgate.workflow.limit_profiles import LimitProfiles
 
 LIMITS = """\
 virt-arm64:
@@ -74,7 +74,9 @@ def test_calibrate_writes_limits_that_check_accepts(url: str, tmp_path: Path) ->
     before.write_text(LIMITS.replace("55.5", "86"))
     words = ["calibrate", "--board", "virt-arm64", "--target", "5%", "--thresholds", str(before), "-o", str(out)]
     assert main(words) == 0
-    limits = {one.measurement: one for one in load_thresholds([out], {"virt-arm64": True}, profile_options).entries}
+    limits = {
+        one.measurement: one for one in load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
+    }
     assert set(limits) >= {"latency", "latency.max", "wakeups.lost"}
     assert limits["latency.max"].kind is LimitKind.MAX
     assert limits["latency.max"].limit == Quantity(56.0, Unit.VIRTUAL_US)
@@ -87,7 +89,7 @@ def test_what_is_not_proven_is_a_comment_and_exit_code_5(url: str, tmp_path: Pat
     before.write_text(LIMITS)
     words = ["calibrate", "--board", "virt-arm64", "--target", "0.5%", "--thresholds", str(before), "-o", str(out)]
     assert main(words) == 5
-    (kept,) = load_thresholds([out], {"virt-arm64": True}, profile_options).entries
+    (kept,) = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
     assert (kept.limit, kept.source) == (Quantity(55.5, Unit.VIRTUAL_US), "somewhere")
     assert "# not proven: 60 held-out runs cannot show a share of 0.005" in out.read_text()
 
@@ -101,7 +103,9 @@ def test_the_ratchet(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "56 virtual us would be looser; kernel-1, " in said
     runs = said.partition("looser; ")[2].partition(" broke")[0].replace(", ", ",")
     assert main([*words, "--looser-because", runs]) == 0
-    limits = {one.measurement: one for one in load_thresholds([out], {"virt-arm64": True}, profile_options).entries}
+    limits = {
+        one.measurement: one for one in load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
+    }
     assert limits["latency.max"].limit == Quantity(56.0, Unit.VIRTUAL_US)
     assert "because of kernel-1" in limits["latency.max"].margin
     assert main([*words, "--looser-because", "kernel-99"]) == 2

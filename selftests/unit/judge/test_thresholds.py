@@ -19,7 +19,7 @@ from rtgate.tools import loads
 from rtgate.tools.case_name import CaseName
 from rtgate.tools.registry import COMPANIONS, TOOLS
 from rtgate.units import Quantity
-from rtgate.workflow.limit_profiles import profile_options
+from rtgate.workflow.limit_profiles import LimitProfiles
 
 BOARDS = {"virt": True, "rk": False}
 HEAD = "virt:\n  preempt_rt:\n    latency/cyclictest:idle:\n"
@@ -277,7 +277,7 @@ def test_a_mistake_in_what_is_hidden_is_an_error_too(tmp_path: Path) -> None:
 
 def test_the_shipped_limits_are_right() -> None:
     known = {name: boards.board(name).virtual for name in site.names("boards")}
-    assert load_thresholds([site.shipped() / "thresholds.yaml"], known, profile_options).entries
+    assert load_thresholds([site.shipped() / "thresholds.yaml"], known, LimitProfiles().options).entries
 
 
 BESIDE = """\
@@ -305,13 +305,13 @@ def test_an_io_error_of_a_load_that_measures_is_a_failure() -> None:
 
 def test_the_limits_of_some_cases_in_a_file_of_their_own(tmp_path: Path) -> None:
     files, every = site.files("thresholds.yaml"), {name: boards.board(name).virtual for name in site.names("boards")}
-    all_of = load_thresholds(files, every, profile_options)
+    all_of = load_thresholds(files, every, LimitProfiles().options)
     cases = {"latency/cyclictest:idle", "pcie/edu-msi:idle"}
     path = tmp_path / "limits.yaml"
     for board in every:
         path.write_text(excerpt(files, board, cases, "quick"))
         mine = [one for one in all_of.entries if one.board == board and one.case in cases and not one.profile]
-        read = load_thresholds([path], every, profile_options).entries
+        read = load_thresholds([path], every, LimitProfiles().options).entries
         assert [replace(one, location=None) for one in read] == [replace(one, location=None) for one in mine]
     assert "virt-arm64" in {one.board for one in all_of.entries if one.case in cases}
 

@@ -70,6 +70,7 @@ _GROUPS = {
     "files": {
         "check": "validate all YAML files",
         "where": "say which file a name comes from",
+        "seeds": "list the limits that come from the reference documents",
     },
 }
 _COMMANDS = {name: line for commands in _GROUPS.values() for name, line in commands.items()}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate import site
@@ -13,23 +14,31 @@ from rtgate.strict_yaml import Value
 from rtgate.tools.case_name import CaseName
 
 
-def profile_options(named: Value, board: str, case: CaseName) -> Mapping[str, bool | int | str]:
-    """Return the options of the profile that a limit names, for its case on its board.
+@dataclass(slots=True)
+class LimitProfiles:
+    """Finds the profiles that limits name; each profiles.yaml is read once."""
 
-    Raises:
-        ConfigError: at `named`: there is no such profile, or it does not measure the case with options of its own.
-    """
-    known = _profiles(named.path)
-    profile = known[named.text(known)].on(board)
-    if not profile.has(case.suite, case.tool, case.load):
-        named.fail(f"the profile {profile.name} does not measure {case.untuned} on {board}")
-    options = profile.asks(case.tool, case.suite, case.load)
-    if not options:
-        named.fail(
-            f"the profile {profile.name} measures {case.untuned} with the suites' own options: "
-            "remove `profile`, and the limit is for it too"
-        )
-    return options
+    _known: dict[Path, dict[str, Profile]] = field(default_factory=dict)
+
+    def options(self, named: Value, board: str, case: CaseName) -> Mapping[str, bool | int | str]:
+        """Return the options of the profile that a limit names, for its case on its board.
+
+        Raises:
+            ConfigError: at `named`: there is no such profile, or it does not measure the case with options of its own.
+        """
+        if named.path not in self._known:
+            self._known[named.path] = _profiles(named.path)
+        known = self._known[named.path]
+        profile = known[named.text(known)].on(board)
+        if not profile.has(case.suite, case.tool, case.load):
+            named.fail(f"the profile {profile.name} does not measure {case.untuned} on {board}")
+        options = profile.asks(case.tool, case.suite, case.load)
+        if not options:
+            named.fail(
+                f"the profile {profile.name} measures {case.untuned} with the suites' own options: "
+                "remove `profile`, and the limit is for it too"
+            )
+        return options
 
 
 def _profiles(path: Path) -> dict[str, Profile]:

@@ -31,7 +31,7 @@ from rtgate.tools.extensions import Extension, Kind
 from rtgate.tools.registry import COMPANIONS, TOOLS, reports
 from rtgate.validity import registry
 from rtgate.workflow import waivers
-from rtgate.workflow.limit_profiles import profile_options
+from rtgate.workflow.limit_profiles import LimitProfiles
 
 DEVICE_TYPES = f"{template.KIND}/device-types"
 
@@ -226,7 +226,7 @@ def extension(found: Extension) -> None:
 
 def limits(path: Path) -> None:
     """Check the boards, cases, tunings, CPU classes and measurements that limits name. Raises ConfigError."""
-    load_thresholds([path], {name: _virtual(name) for name in site.names("boards")}, profile_options)
+    load_thresholds([path], {name: _virtual(name) for name in site.names("boards")}, LimitProfiles().options)
     board_of = cache(boards.board)
     for name, case, entry in _cases(path):
         _tuning(board_of(name), case, entry.key)

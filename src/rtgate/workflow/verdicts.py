@@ -26,7 +26,7 @@ from rtgate.records.schedule import Schedule
 from rtgate.records.seal import seal, write_sealed
 from rtgate.report.notices import say
 from rtgate.validity import registry
-from rtgate.workflow.limit_profiles import profile_options
+from rtgate.workflow.limit_profiles import LimitProfiles
 from rtgate.workflow.waivers import FILE as WAIVERS
 
 Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
@@ -35,7 +35,7 @@ Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
 def limits(named: Path | None) -> Thresholds:
     """Return the limits of a file, or those of the site and of rtgate. Raises ConfigError."""
     known = {name: boards.board(name).virtual for name in site.names("boards")}
-    return load_thresholds(limits_files(named), known, profile_options)
+    return load_thresholds(limits_files(named), known, LimitProfiles().options)
 
 
 def limits_files(named: Path | None) -> tuple[Path, ...]:

@@ -17,7 +17,7 @@ from rtgate.judge.thresholds import load_thresholds
 from rtgate.lava.in_job.judging import CaseJudge
 from rtgate.records.record import FaultSeen, Record
 from rtgate.units import Unit
-from rtgate.workflow.limit_profiles import profile_options
+from rtgate.workflow.limit_profiles import LimitProfiles
 
 NAME = "latency.cyclictest.idle"
 MAX = f"{NAME}.latency.max.cpu0"
@@ -34,7 +34,7 @@ def results(tmp_path: Path) -> Results:
         entry = f"{{measurement: latency.max, kind: max, limit: {limit}, source: measured}}"
         limits = f"{{preempt_rt: {{latency/cyclictest:idle: [{entry}]}}}}" if limit else "{}"
         path.write_text(f"{BOARD}: {limits}\n")
-        judge = CaseJudge(boards.board(BOARD), load_thresholds([path], {BOARD: True}, profile_options))
+        judge = CaseJudge(boards.board(BOARD), load_thresholds([path], {BOARD: True}, LimitProfiles().options))
         lines = [line for one in records for line in judge.lines(one)]
         found = [re.search(r"TEST_CASE_ID=(\S+) RESULT=(\w+)", line) for line in lines]
         said = "\n".join(line for line in lines if line.startswith("rtgate: "))
