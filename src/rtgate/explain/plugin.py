@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Makes `trace.c`, the plugin of QEMU that says when what was executed."""
+"""Makes the plugin of QEMU that says when what was executed (`trace.c`), and in which sections (`sections.c`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 from rtgate.target.compiled import compiled
 
 _SOURCE = Path(__file__).with_name("trace.c")
+_PARTS = [_SOURCE.with_name(name) for name in ("sections.c", "trace.h")]
 
 
 def library() -> Path:
     """Return the plugin. Raises InfrastructureError: it cannot be compiled here."""
-    return compiled(_SOURCE, ["-ldl"], "tracing a virtual board")
+    return compiled(_SOURCE, ["-ldl"], "tracing a virtual board", _PARTS)

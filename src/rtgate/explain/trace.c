@@ -10,6 +10,7 @@
  *   interval START END    log the blocks that begin to run while START <= n < END; in ascending order, not overlapping
  *   window START END      count the instructions of each block while START <= n < END
  *   slices BITS           count them always, in each slice of 2^BITS instructions for itself
+ *   count ...             and others: sections.c follows critical sections, too
  * Argument `into=PREFIX`: PREFIX.events, PREFIX.runs, PREFIX.counts, PREFIX.blocks are written, little-endian records
  * as below. A block belongs to the slice in which it begins to run.
  *
@@ -21,34 +22,10 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What of QEMU's plugin interface, version 1 (QEMU 6.0 to 8.2), is used here; its header is not packaged. */
-typedef uint64_t qemu_plugin_id_t;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-typedef struct {
-	const char *target_name;
-} qemu_info_t;
-enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
-enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, struct qemu_plugin_tb *));
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, void (*)(unsigned int, void *),
-					  enum qemu_plugin_cb_flags, void *);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, void (*)(unsigned int, void *),
-					    enum qemu_plugin_cb_flags, void *);
-void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *, enum qemu_plugin_op, void *, uint64_t);
-void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void *), void *);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
-uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
+#include "trace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -94,6 +71,7 @@ struct ending {
 
 struct counted {
 	struct block block;
+	struct place *place; /* for sections */
 	struct ending sooner; /* without the last instruction */
 	uint32_t most; /* instructions that ran in one go */
 	bool used; /* by a run or a count */
@@ -109,19 +87,19 @@ struct interval {
 	uint64_t start, end;
 };
 
-struct place {
+struct occasion {
 	uint64_t address;
 	uint32_t kind;
 };
 
-static uint64_t n; /* the one counter that the translated code adds to */
+uint64_t n; /* the one counter that the translated code adds to */
 static uint64_t n_before;
 static struct counted *before;
 static struct mark *marks;
 static size_t mark_count;
 static struct interval *intervals, window;
 static size_t interval_count, interval_now;
-static unsigned int slice_bits;
+unsigned int slice_bits;
 static struct counted **blocks;
 static size_t block_count, block_room;
 static FILE *events, *runs, *counts;
@@ -133,14 +111,13 @@ static void **current_cpu;
 static int64_t (*icount_get)(void);
 static int64_t (*icount_get_raw)(void);
 
-static void fail(const char *what, const char *name)
+void fail(const char *what, const char *name)
 {
 	fprintf(stderr, "trace: %s: %s\n", what, name);
 	exit(1);
 }
 
-/* Return zeroed memory; it is never freed, as QEMU does not say when it forgets a block. */
-static void *room_for(size_t size)
+void *room_for(size_t size)
 {
 	void *found = calloc(1, size);
 
@@ -149,7 +126,7 @@ static void *room_for(size_t size)
 	return found;
 }
 
-static void *grown(void *array, size_t size)
+void *grown(void *array, size_t size)
 {
 	void *found = realloc(array, size);
 
@@ -185,15 +162,15 @@ static int64_t bias(void)
 
 static void on_event(unsigned int cpu, void *data)
 {
-	struct place *place = data;
+	struct occasion *occasion = data;
 
-	if (place->kind != KERNEL_CLOCK) {
-		struct event event = { n, bias(), place->address, place->kind, cpu };
+	if (occasion->kind != KERNEL_CLOCK) {
+		struct event event = { n, bias(), occasion->address, occasion->kind, cpu };
 
 		fwrite(&event, sizeof(event), 1, events);
 	}
 	/* Only known when this instruction is done: the next block may ask. */
-	if (place->kind <= KERNEL_CLOCK)
+	if (occasion->kind <= KERNEL_CLOCK)
 		reading = true;
 }
 
@@ -224,6 +201,7 @@ static void on_block(unsigned int cpu, void *data)
 		exact = true;
 		bias();
 	}
+	sections_block(cpu, block->place);
 	if (before && n - n_before > before->most)
 		before->most = n - n_before;
 	if (before && (slice_bits || (n_before >= window.start && n_before < window.end)))
@@ -287,6 +265,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	block->instructions = count;
 	counted->count.block = block_count;
 	blocks[block_count++] = counted;
+	counted->place = sections_translated(block->address);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, counted);
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -298,11 +277,12 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if (!kind)
 			kind = kind_of(bytes, size, address);
 		if (kind) {
-			struct place *place = room_for(sizeof(*place));
+			struct occasion *occasion = room_for(sizeof(*occasion));
 
-			*place = (struct place){ address, kind };
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_event, QEMU_PLUGIN_CB_NO_REGS, place);
+			*occasion = (struct occasion){ address, kind };
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_event, QEMU_PLUGIN_CB_NO_REGS, occasion);
 		}
+		sections_instruction(insn, counted->place);
 		qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, &n, 1);
 		counted->sooner.last_size = block->last_size;
 		memcpy(counted->sooner.last, block->last, sizeof(block->last));
@@ -314,7 +294,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 }
 
-static FILE *opened(const char *suffix)
+FILE *opened(const char *suffix)
 {
 	char path[4096];
 	FILE *stream;
@@ -326,7 +306,7 @@ static FILE *opened(const char *suffix)
 	return stream;
 }
 
-static void closed(FILE *stream, const char *name)
+void closed(FILE *stream, const char *name)
 {
 	if (ferror(stream) || fclose(stream))
 		fail("cannot be written", name);
@@ -359,6 +339,7 @@ static void on_exit_of_qemu(qemu_plugin_id_t id, void *data)
 		if (blocks[i]->used)
 			fwrite(&blocks[i]->block, sizeof(blocks[i]->block), 1, stream);
 	}
+	sections_end();
 	closed(events, "events");
 	closed(runs, "runs");
 	closed(counts, "counts");
@@ -386,7 +367,7 @@ static void read_order(const char *path)
 			window = (struct interval){ a, b };
 		} else if (sscanf(line, "slices %llu", &a) == 1 && a > 0 && a < 64) {
 			slice_bits = a;
-		} else {
+		} else if (!sections_order(line)) {
 			fail("not understood", line);
 		}
 	}
@@ -409,6 +390,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	events = opened("events");
 	runs = opened("runs");
 	counts = opened("counts");
+	sections_install();
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
 	qemu_plugin_register_atexit_cb(id, on_exit_of_qemu, NULL);
 	return 0;

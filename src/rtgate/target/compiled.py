@@ -15,18 +15,19 @@ from rtgate import site
 from rtgate.errors import InfrastructureError
 
 
-def compiled(source: Path, flags: Sequence[str], purpose: str) -> Path:
+def compiled(source: Path, flags: Sequence[str], purpose: str, parts: Sequence[Path] = ()) -> Path:
     """Return the shared library of a C file, compiled if it is not in the cache.
 
     Args:
         source: the file.
         flags: further words of the compiler's command line, after the source.
         purpose: what needs it, for the message.
+        parts: further C files of the library, and headers beside them.
 
     Raises:
         InfrastructureError: there is no C compiler, or it failed.
     """
-    key = hashlib.sha256(b"\0".join([source.read_bytes(), *map(str.encode, flags)])).hexdigest()[:12]
+    key = hashlib.sha256(b"\0".join([*(file.read_bytes() for file in (source, *parts)), *map(str.encode, flags)])).hexdigest()[:12]
     made = site.cache() / f"{source.stem}-{key}.so"
     if made.is_file():
         return made
@@ -36,7 +37,8 @@ def compiled(source: Path, flags: Sequence[str], purpose: str) -> Path:
     made.parent.mkdir(parents=True, exist_ok=True)
     handle, staged = tempfile.mkstemp(dir=made.parent, suffix=".so")
     os.close(handle)
-    command = [compiler, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", staged, str(source), *flags]
+    sources = [str(file) for file in (source, *parts) if file.suffix == ".c"]
+    command = [compiler, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", staged, *sources, *flags]
     try:
         subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:

@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: MIT
+/*
+ * sections: how long each CPU of a virtual-time board (arm64) could not take interrupts, could not be preempted, or
+ * either of the two, and between which places of the kernel.
+ *
+ * Nothing in the guest is touched, and nothing is guessed: at the beginning of each block the mask is read in QEMU's
+ * own state of the CPU, and the preemption count in the guest's memory. All that changes the mask ends a block (msr
+ * daifset, daifclr and daif, exceptions, eret), so it cannot change within one. Stores to the preemption count are
+ * seen one by one. A length is the number of the CPU's own instructions after the one that disabled, including the one
+ * that enabled. The instruction that waits for an interrupt ends a section, and begins the next one.
+ *
+ * Lines of the order:
+ *   count OFFSET           of the preemption count in struct task_struct; asks for sections
+ *   softirq OFFSET MASK    of what says there that a softirq runs (32 bits); without it the preemption count says it
+ *   vectors START END      an exception begins in here, at a multiple of 128
+ *   helper START END       a place in here is named by its caller as well: who locks, and not only what locks
+ * Sections are counted in each slice (see trace.c) for itself: in that in which they end.
+ *
+ * PREFIX.sites, PREFIX.sections and PREFIX.followed are written: records as below, and text.
+ *
+ * Where QEMU keeps the mask and the registers is found out and checked, as its structures are in no header that is
+ * packaged: cpsr_write() on an empty state shows the place of the mask in it, and the registers that QEMU's gdb stub
+ * reads show where the state is. If they are not found, or not once, or if gdb's stub ever reads another mask, the boot
+ * ends with a message.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace.h"
+
+enum { KINDS = 3, BUCKETS = 32, CPUS = 8, TASKS = 4096, SITES = 1 << 16, FRAMES = 4, REGISTERS = 31 };
+enum kind { IRQSOFF, PREEMPTOFF, PREEMPTIRQSOFF };
+enum context { THREAD, SOFTIRQ, HARDIRQ, NMI, SWITCHED = 1 << 8 };
+enum { STATE_SIZE = 1 << 20, CPU_WORDS = 512, CPU_SIZE = 1 << 16, REGISTERS_AT = 64, PSTATE = 33 };
+enum { MASKED = 0x80, RAW_WRITE = 2 };
+
+struct place {
+	uint64_t address;
+	const struct range *helper; /* that it lies in */
+	bool vector; /* an exception begins here */
+	bool interrupt; /* and it is an interrupt */
+	bool returns; /* the instruction returns from an exception */
+	uint32_t source; /* the register that the instruction writes to sp_el0 */
+};
+
+struct range {
+	uint64_t start, end;
+};
+
+struct site {
+	uint64_t begin, begin_caller, end, end_caller;
+	uint32_t kind, context;
+};
+
+struct sum {
+	uint32_t site, slice;
+	uint64_t count, total, longest, at; /* at: n at the end of the longest */
+	uint32_t buckets[BUCKETS]; /* of lengths from 2^b to 2^(b+1) - 1 */
+};
+
+struct known_site {
+	struct site site;
+	struct sum sum;
+	bool used;
+};
+
+struct task {
+	uint64_t address;
+	const uint32_t *count, *softirq;
+};
+
+struct spot {
+	const struct place *place;
+	uint64_t caller;
+};
+
+struct section {
+	bool open;
+	uint64_t begin, taken; /* in the CPU's own instructions; of those of interrupts */
+	struct spot spot;
+	uint32_t context;
+};
+
+struct cpu {
+	const uint64_t *registers;
+	const uint8_t *mask;
+	uint64_t own; /* instructions of its own until it was this one's turn */
+	struct task *task;
+	uint32_t off; /* its preemption count, as it was last seen */
+	bool masked, waiting;
+	const struct place *changer; /* the last instruction, if it may have changed the mask */
+	const struct place *switcher; /* the last instruction, if it wrote sp_el0 */
+	uint64_t interrupt, taken; /* when one came with preemption off; how long all such took */
+	uint32_t exceptions; /* within such a one, with itself; 0 if there is none */
+	struct section sections[KINDS];
+};
+
+struct bytes { /* GByteArray */
+	uint8_t *data;
+	unsigned int length;
+};
+
+static bool wanted;
+static uint64_t count_offset, softirq_offset;
+static uint32_t softirq_mask;
+static struct range *vectors, *helpers;
+static size_t vector_count, helper_count;
+static struct cpu cpus[CPUS];
+static struct cpu *running;
+static uint64_t since; /* n when the running CPU's turn began */
+static struct task *tasks[TASKS];
+static struct known_site *sites[SITES];
+static struct known_site **by_number;
+static size_t site_count;
+static uint64_t unseen; /* changes of the preemption count that no store was seen of */
+static FILE *sums;
+
+static void **current_cpu;
+static uint32_t (*cpsr_read)(const void *);
+static void (*cpsr_write)(void *, uint32_t, uint32_t, int);
+static int (*read_register)(void *, struct bytes *, int);
+static uint64_t (*page_of)(void *, uint64_t, void *);
+static void *(*map)(uint64_t, uint64_t *, bool);
+static int (*read_memory)(void *, uint64_t, void *, size_t, bool);
+static struct bytes *(*new_bytes)(void);
+static struct bytes *(*set_size)(struct bytes *, unsigned int);
+
+static void range(struct range **ranges, size_t *count, uint64_t start, uint64_t end)
+{
+	*ranges = grown(*ranges, (*count + 1) * sizeof(**ranges));
+	(*ranges)[(*count)++] = (struct range){ start, end };
+}
+
+bool sections_order(const char *line)
+{
+	unsigned long long a, b;
+
+	if (sscanf(line, "count %llu", &a) == 1) {
+		wanted = true;
+		count_offset = a;
+	} else if (sscanf(line, "softirq %llu %llx", &a, &b) == 2) {
+		softirq_offset = a;
+		softirq_mask = b;
+	} else if (sscanf(line, "vectors %llx %llx", &a, &b) == 2) {
+		range(&vectors, &vector_count, a, b);
+	} else if (sscanf(line, "helper %llx %llx", &a, &b) == 2) {
+		range(&helpers, &helper_count, a, b);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void *needed(const char *name)
+{
+	void *symbol = dlsym(RTLD_DEFAULT, name);
+
+	if (!symbol)
+		fail("this QEMU does not export what sections are read with", name);
+	return symbol;
+}
+
+void sections_install(void)
+{
+	if (!wanted)
+		return;
+	cpsr_read = (uint32_t(*)(const void *))needed("cpsr_read");
+	cpsr_write = (void (*)(void *, uint32_t, uint32_t, int))needed("cpsr_write");
+	read_register = (int (*)(void *, struct bytes *, int))needed("aarch64_cpu_gdb_read_register");
+	page_of = (uint64_t(*)(void *, uint64_t, void *))needed("cpu_get_phys_page_attrs_debug");
+	map = (void *(*)(uint64_t, uint64_t *, bool))needed("cpu_physical_memory_map");
+	read_memory = (int (*)(void *, uint64_t, void *, size_t, bool))needed("cpu_memory_rw_debug");
+	new_bytes = (struct bytes * (*)(void)) needed("g_byte_array_new");
+	set_size = (struct bytes * (*)(struct bytes *, unsigned int)) needed("g_byte_array_set_size");
+	sums = opened("sections");
+}
+
+/* Return where in the state of a CPU the byte with the mask of interrupts is. */
+static size_t mask_offset(void)
+{
+	char *state = room_for(STATE_SIZE);
+	size_t place = 0, changes = 0;
+
+	cpsr_write(state, MASKED, MASKED, RAW_WRITE);
+	for (size_t i = 0; i < STATE_SIZE; i++)
+		if (state[i]) {
+			place = i;
+			changes++;
+		}
+	if (changes != 1 || (uint8_t)state[place] != MASKED || !(cpsr_read(state) & MASKED))
+		fail("this QEMU keeps the mask of interrupts otherwise than is known", "cpsr_write");
+	free(state);
+	return place;
+}
+
+static uint64_t gdb_register(int number, int size)
+{
+	static struct bytes *bytes;
+	uint64_t value = 0;
+
+	if (!bytes)
+		bytes = new_bytes();
+	set_size(bytes, 0);
+	if (read_register(*current_cpu, bytes, number) != size)
+		fail("this QEMU does not read registers as is known", "aarch64_cpu_gdb_read_register");
+	memcpy(&value, bytes->data, size);
+	return value;
+}
+
+static bool masked(const struct cpu *cpu)
+{
+	return *cpu->mask & MASKED;
+}
+
+/* End the boot if the mask is not what QEMU itself says that it is. */
+static void check(const struct cpu *cpu)
+{
+	if (masked(cpu) != !!(gdb_register(PSTATE, 4) & MASKED))
+		fail("this QEMU keeps the mask of interrupts otherwise than is known", "PSTATE");
+}
+
+/* Find the state of the CPU that runs; return false while its registers do not tell it from other memory. */
+static bool prepare(struct cpu *cpu)
+{
+	char *this = *current_cpu;
+	const char *state = NULL;
+	uint64_t values[REGISTERS];
+	size_t different = 0;
+
+	for (int i = 0; i < REGISTERS; i++) {
+		values[i] = gdb_register(i, 8);
+		different += values[i] > 0xffff;
+	}
+	if (different < 8)
+		return false;
+	for (char **word = (char **)this; word < (char **)this + CPU_WORDS; word++) {
+		if (*word <= this || *word >= this + CPU_SIZE || *word == state ||
+		    memcmp(*word + REGISTERS_AT, values, sizeof(values)))
+			continue;
+		if (state)
+			fail("this QEMU has the registers twice", "CPUState");
+		state = *word;
+	}
+	if (!state)
+		fail("this QEMU keeps registers otherwise than is known", "CPUState");
+	cpu->registers = (const uint64_t *)(state + REGISTERS_AT);
+	cpu->mask = (const uint8_t *)state + mask_offset();
+	check(cpu);
+	return true;
+}
+
+static uint64_t own(const struct cpu *cpu)
+{
+	return cpu->own + n - since;
+}
+
+static const char *memory_at(uint64_t address, uint64_t size)
+{
+	uint64_t attributes = 0, length = size;
+	uint64_t page = page_of(*current_cpu, address & ~0xfffull, &attributes);
+	const char *memory = page == ~0ull ? NULL : map(page | (address & 0xfff), &length, false);
+
+	if (!memory || length < size)
+		fail("a task is not in the guest's memory", "cpu_physical_memory_map");
+	return memory;
+}
+
+static struct task *task_at(uint64_t address)
+{
+	size_t place = (address >> 6) % TASKS;
+	uint64_t size = (softirq_offset > count_offset ? softirq_offset : count_offset) + 4;
+	const char *memory;
+
+	while (tasks[place] && tasks[place]->address != address)
+		place = (place + 1) % TASKS;
+	if (tasks[place])
+		return tasks[place];
+	memory = memory_at(address, size);
+	tasks[place] = room_for(sizeof(struct task));
+	tasks[place]->address = address;
+	tasks[place]->count = (const uint32_t *)(memory + count_offset);
+	tasks[place]->softirq = (const uint32_t *)(memory + softirq_offset);
+	return tasks[place];
+}
+
+static uint32_t context(const struct cpu *cpu, const struct place *place)
+{
+	uint32_t count = *cpu->task->count;
+
+	if (count & 0xf00000)
+		return NMI;
+	if (count & 0xf0000 || place->interrupt)
+		return HARDIRQ;
+	if (softirq_offset ? *cpu->task->softirq & softirq_mask : count & 0x100)
+		return SOFTIRQ;
+	return THREAD;
+}
+
+static bool within(const struct range *range, uint64_t address)
+{
+	return range && address >= range->start && address < range->end;
+}
+
+static const struct range *find(const struct range *ranges, size_t count, uint64_t address)
+{
+	for (size_t i = 0; i < count; i++)
+		if (within(&ranges[i], address))
+			return &ranges[i];
+	return NULL;
+}
+
+/*
+ * Return what called a helper. The link register has it at the beginning of a block, unless the helper has called
+ * something since: then it leads back into the helper, which has a frame.
+ */
+static uint64_t caller(const struct cpu *cpu, const struct place *place)
+{
+	uint64_t link = cpu->registers[30], frame[2] = { cpu->registers[29], 0 };
+
+	if (!place->helper)
+		return 0;
+	for (int i = 0; i < FRAMES && find(helpers, helper_count, link); i++) {
+		if (read_memory(*current_cpu, frame[0], frame, sizeof(frame), false))
+			break;
+		link = frame[1];
+	}
+	return link;
+}
+
+static void put(struct known_site *known)
+{
+	if (known->sum.count)
+		fwrite(&known->sum, sizeof(known->sum), 1, sums);
+	known->sum = (struct sum){ .site = known->sum.site };
+}
+
+static struct known_site *known(const struct site *site)
+{
+	uint64_t key = site->begin * 31 + site->begin_caller * 37 + site->end * 41 + site->end_caller * 43;
+	size_t place = ((key * 0x9e3779b97f4a7c15ull) >> 40 ^ site->kind * 3 ^ site->context) % SITES;
+
+	while (sites[place] && memcmp(&sites[place]->site, site, sizeof(*site)))
+		place = (place + 1) % SITES;
+	if (!sites[place]) {
+		if (site_count == SITES / 2)
+			fail("more sites than there is room for", "sections");
+		sites[place] = room_for(sizeof(**sites));
+		sites[place]->site = *site;
+		sites[place]->sum.site = site_count;
+		by_number = grown(by_number, (site_count + 1) * sizeof(*by_number));
+		by_number[site_count++] = sites[place];
+	}
+	return sites[place];
+}
+
+static void end_of(struct section *section, enum kind kind, struct spot spot, uint64_t now, uint64_t taken)
+{
+	struct site site = { section->spot.place->address, section->spot.caller, spot.place->address, spot.caller,
+			     kind, section->context };
+	struct known_site *there = known(&site);
+	uint32_t slice = slice_bits ? n >> slice_bits : 0;
+	uint64_t length = now - section->begin - (kind == IRQSOFF ? 0 : taken - section->taken);
+
+	if (there->sum.slice != slice) {
+		put(there);
+		there->sum.slice = slice;
+	}
+	there->sum.count++;
+	there->sum.total += length;
+	if (length >= there->sum.longest) {
+		there->sum.longest = length;
+		there->sum.at = n;
+	}
+	there->sum.buckets[length ? 63 - __builtin_clzll(length) : 0]++;
+	section->open = false;
+}
+
+/* A CPU is at a place with interrupts masked or not, and preemption on or off: end and begin sections. */
+static void follow(struct cpu *cpu, const struct place *place, uint64_t now, bool mask, uint32_t off)
+{
+	bool states[KINDS] = { mask, off, mask || off };
+	struct spot spot = { place, 0 };
+	bool changes = false;
+
+	for (int kind = 0; kind < KINDS; kind++)
+		changes = changes || states[kind] != cpu->sections[kind].open;
+	if (changes)
+		spot.caller = caller(cpu, place);
+	for (int kind = 0; changes && kind < KINDS; kind++) {
+		struct section *section = &cpu->sections[kind];
+
+		if (section->open && !states[kind]) {
+			end_of(section, kind, spot, now, cpu->taken);
+		} else if (!section->open && states[kind]) {
+			*section = (struct section){ true, now, cpu->taken, spot, context(cpu, place) };
+		}
+	}
+	cpu->masked = mask;
+	cpu->off = off;
+}
+
+static void on_store(unsigned int number, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct cpu *cpu = &cpus[number];
+
+	(void)info;
+	if (cpu->task && address == cpu->task->address + count_offset)
+		follow(cpu, data, own(cpu), cpu->masked, *cpu->task->count);
+}
+
+static void on_change(unsigned int number, void *data)
+{
+	cpus[number].changer = data;
+}
+
+static void on_switch(unsigned int number, void *data)
+{
+	cpus[number].switcher = data;
+}
+
+static void on_wait(unsigned int number, void *data)
+{
+	struct cpu *cpu = &cpus[number];
+
+	if (!cpu->task)
+		return;
+	check(cpu);
+	follow(cpu, data, own(cpu) + 1, false, 0);
+	cpu->waiting = true;
+	cpu->changer = data;
+}
+
+struct place *sections_translated(uint64_t address)
+{
+	struct place *place;
+
+	if (!wanted)
+		return NULL;
+	place = room_for(sizeof(*place));
+	place->address = address;
+	place->helper = find(helpers, helper_count, address);
+	place->vector = !(address & 127) && find(vectors, vector_count, address);
+	/* Of each four: synchronous, interrupt, fast interrupt, error. */
+	place->interrupt = place->vector && (address & 0x180) != 0;
+	return place;
+}
+
+void sections_instruction(struct qemu_plugin_insn *insn, struct place *block)
+{
+	uint64_t address = qemu_plugin_insn_vaddr(insn);
+	const uint8_t *bytes = qemu_plugin_insn_data(insn);
+	uint32_t word = bytes[0] | bytes[1] << 8 | bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+	struct place *place;
+	/* msr daifset and daifclr, msr daif, eret, eretaa and eretab */
+	bool change = (word & 0xfffff0df) == 0xd50340df || (word & ~31u) == 0xd51b4220 || word == 0xd69f03e0 ||
+		      (word | 0x400) == 0xd69f0fff;
+	bool switches = (word & ~31u) == 0xd5184100; /* msr sp_el0, x */
+	bool wait = word == 0xd503207f; /* wfi */
+	/* str w and str x with this offset; others show at the next block. */
+	bool store = (word & 0xffc00000) == 0xb9000000 && ((word >> 10) & 0xfff) == count_offset / 4;
+
+	store = store || ((word & 0xffc00000) == 0xf9000000 && ((word >> 10) & 0xfff) == count_offset / 8);
+	if (!block || !(address >> 63) || !(change || switches || wait || store))
+		return;
+	place = sections_translated(address);
+	place->vector = place->interrupt = false;
+	place->returns = (word | 0x400) == 0xd69f0fff || word == 0xd69f03e0;
+	place->source = word & 31;
+	if (store)
+		qemu_plugin_register_vcpu_mem_cb(insn, on_store, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, place);
+	else
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, wait ? on_wait : switches ? on_switch : on_change,
+						       QEMU_PLUGIN_CB_NO_REGS, place);
+}
+
+/* sp_el0 was written: with a task while the kernel runs, with a program's stack pointer on the way to it. */
+static void switched(struct cpu *cpu)
+{
+	uint32_t source = cpu->switcher->source;
+	uint64_t address = source < REGISTERS ? cpu->registers[source] : 0;
+
+	cpu->switcher = NULL;
+	if (!(address >> 63) || (cpu->task && cpu->task->address == address))
+		return;
+	for (int kind = 0; cpu->task && kind < KINDS; kind++)
+		cpu->sections[kind].context |= SWITCHED;
+	cpu->task = task_at(address);
+	/* The count is the new task's from here on, and not one that a store was missed of. */
+	if (!!*cpu->task->count == !!cpu->off)
+		cpu->off = *cpu->task->count;
+}
+
+/*
+ * Interrupts that come with preemption off are not part of the section that they interrupt: how many come is a matter of
+ * chance, and they are sections of their own. They return to where they came, as nobody can be preempted there.
+ */
+static void interrupted(struct cpu *cpu, const struct place *block, uint32_t off)
+{
+	if (cpu->exceptions && cpu->changer && cpu->changer->returns && --cpu->exceptions == 0)
+		cpu->taken += own(cpu) - cpu->interrupt;
+	if (!block->vector || !(cpu->exceptions || (off && block->interrupt)))
+		return;
+	if (!cpu->exceptions++)
+		cpu->interrupt = own(cpu);
+}
+
+void sections_block(unsigned int number, struct place *block)
+{
+	struct cpu *cpu = &cpus[number];
+	uint32_t off;
+	bool mask;
+
+	if (!block)
+		return;
+	if (running != cpu) {
+		if (number >= CPUS)
+			fail("more CPUs than there is room for", "sections");
+		if (running)
+			running->own += n - since;
+		since = n;
+		running = cpu;
+	}
+	if (!current_cpu)
+		current_cpu = needed("current_cpu");
+	if (cpu->switcher && (cpu->mask || prepare(cpu)))
+		switched(cpu);
+	if (!cpu->task)
+		return;
+	mask = masked(cpu);
+	off = *cpu->task->count;
+	interrupted(cpu, block, off);
+	if (mask && cpu->masked && block->vector && cpu->changer) {
+		/* An exception right behind what has unmasked: in between interrupts were on. */
+		follow(cpu, cpu->changer, own(cpu), false, off);
+		cpu->changer = NULL;
+	}
+	if (mask != cpu->masked || off != cpu->off || cpu->waiting) {
+		if (off != cpu->off && !cpu->waiting)
+			unseen++;
+		cpu->waiting = false;
+		follow(cpu, cpu->changer ? cpu->changer : block, own(cpu), mask, off);
+	}
+	cpu->changer = NULL;
+}
+
+void sections_end(void)
+{
+	FILE *stream;
+
+	if (!wanted)
+		return;
+	stream = opened("sites");
+	for (size_t i = 0; i < site_count; i++) {
+		put(by_number[i]);
+		fwrite(&by_number[i]->site, sizeof(by_number[i]->site), 1, stream);
+	}
+	closed(stream, "sites");
+	closed(sums, "sections");
+	stream = opened("followed");
+	fprintf(stream, "unseen %llu\n", (unsigned long long)unseen);
+	for (size_t i = 0; i < CPUS; i++)
+		if (cpus[i].task)
+			fprintf(stream, "cpu %zu %llu\n", i, (unsigned long long)own(&cpus[i]));
+	closed(stream, "followed");
+}

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""Critical sections of a boot: where interrupts or preemption were off, how often and for how long.
+
+The plugin (`sections.c`) counts them by addresses, in slices of the boot. Here they get the names of functions. Lengths
+are instructions that the CPU itself executed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtgate.errors import ParseError
+
+BUCKETS = 32
+_SWITCHED = 0x100
+_SITE = np.dtype(
+    [(name, "<u8") for name in ("begin", "begin_caller", "end", "end_caller")]
+    + [(name, "<u4") for name in ("kind", "context")]
+)
+SUM = np.dtype(
+    [("site", "<u4"), ("slice", "<u4"), *((name, "<u8") for name in ("count", "total", "longest", "at"))]
+    + [("buckets", "<u4", BUCKETS)]
+)
+"""What a site came to in a slice of the boot."""
+
+
+class Kind(StrEnum):
+    """What was off; the names are those of ftrace's tracers. In this order the plugin numbers them."""
+
+    IRQSOFF = "irqsoff"
+    PREEMPTOFF = "preemptoff"
+    PREEMPTIRQSOFF = "preemptirqsoff"  # one of the two, or both
+
+
+class Context(StrEnum):
+    """Where a section began. In this order the plugin numbers them."""
+
+    THREAD = "thread"
+    SOFTIRQ = "softirq"
+    HARDIRQ = "hardirq"
+    NMI = "nmi"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Spot:
+    """Where the kernel disabled or enabled.
+
+    Attributes:
+        function: the one that asked for it.
+        helper: what it called to do so, such as `_raw_spin_lock_irqsave`; empty if it did so itself.
+    """
+
+    function: str
+    helper: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.function} ({self.helper})" if self.helper else self.function
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Site:
+    """One kind of section, from one spot to another.
+
+    Attributes:
+        switches: another thread ran in the end than in the beginning.
+    """
+
+    kind: Kind
+    context: Context
+    begin: Spot
+    end: Spot
+    switches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """All sections of a site: lengths in instructions.
+
+    Attributes:
+        at: instructions from power-on to the end of the longest one, in the boot that had it.
+        buckets: how many were from 2^b to 2^(b+1) - 1 long, without the empty ones in the end.
+    """
+
+    site: Site
+    count: int
+    total: int
+    longest: int
+    at: int
+    buckets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Log:
+    """What the plugin wrote about one boot.
+
+    Attributes:
+        sites: records of addresses, by number.
+        sums: of type `SUM`.
+        unseen: how often the preemption count was another one than the stores that were seen have left.
+    """
+
+    sites: NDArray[np.void]
+    sums: NDArray[np.void]
+    unseen: int
+
+
+def read(prefix: Path) -> Log:
+    """Read `PREFIX.sites`, `.sections` and `.followed`. Raises ParseError: one is missing or damaged."""
+    try:
+        sites, sums = (Path(f"{prefix}.{suffix}").read_bytes() for suffix in ("sites", "sections"))
+        return parse(sites, sums, Path(f"{prefix}.followed").read_text(encoding="ascii"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParseError(f"the critical sections of the trace are incomplete: {error}") from error
+
+
+def parse(sites: bytes, sums: bytes, followed: str) -> Log:
+    """Return the log in the bytes of its files. Raises ParseError: they are damaged."""
+    for name, kind, data in (("sites", _SITE, sites), ("sections", SUM, sums)):
+        if len(data) % kind.itemsize:
+            raise ParseError(f"the trace's {name} are cut off: {len(data)} bytes, {kind.itemsize} each")
+    log = Log(np.frombuffer(sites, _SITE), np.frombuffer(sums, SUM), _unseen(followed))
+    if log.sums.size and log.sums["site"].max() >= log.sites.size:
+        raise ParseError(f"the trace has no site {log.sums['site'].max()}, which has sections")
+    if log.sites.size and (log.sites["kind"].max() >= len(Kind) or (log.sites["context"] & 0xFF).max() >= len(Context)):
+        raise ParseError("the trace has a site of a kind that does not exist")
+    if (log.sums["buckets"].sum(axis=1, dtype=np.uint64) != log.sums["count"]).any():
+        raise ParseError("the trace has sections of which not each has a length")
+    return log
+
+
+def _unseen(followed: str) -> int:
+    words = followed.split("\n", 1)[0].split()
+    if len(words) != 2 or words[0] != "unseen" or not words[1].isdigit():
+        raise ParseError(f"the trace does not say whether each change was seen: {followed[:60]!r}")
+    return int(words[1])
+
+
+def named(log: Log, slices: range, spot: Callable[[int, int], Spot]) -> tuple[Section, ...]:
+    """Return the sections that ended in some slices of a boot, by site; those of one name are one site.
+
+    Args:
+        log: what the plugin wrote.
+        slices: which ones.
+        spot: returns the functions of an address and of its helper's caller (0 for none).
+    """
+    chosen = log.sums[(log.sums["slice"] >= slices.start) & (log.sums["slice"] < slices.stop)]
+    names = {int(number): _site(log.sites[number], spot) for number in np.unique(chosen["site"])}
+    order = np.argsort(chosen["site"], kind="stable")
+    groups = itertools.groupby(order, key=lambda place: int(chosen["site"][place]))
+    return merged(_section(names[number], chosen[list(places)]) for number, places in groups)
+
+
+def _site(record: np.void, spot: Callable[[int, int], Spot]) -> Site:
+    begin, begin_caller, end, end_caller, kind, context = (int(record[name]) for name in _SITE.names or ())
+    return Site(
+        kind=tuple(Kind)[kind],
+        context=tuple(Context)[context & 0xFF],
+        begin=spot(begin, begin_caller),
+        end=spot(end, end_caller),
+        switches=bool(context & _SWITCHED),
+    )
+
+
+def _section(site: Site, sums: NDArray[np.void]) -> Section:
+    longest = int(sums["longest"].argmax())
+    return Section(
+        site=site,
+        count=int(sums["count"].sum()),
+        total=int(sums["total"].sum()),
+        longest=int(sums["longest"][longest]),
+        at=int(sums["at"][longest]),
+        buckets=_trimmed(sums["buckets"].sum(axis=0, dtype=np.uint64).tolist()),
+    )
+
+
+def _trimmed(buckets: Iterable[int]) -> tuple[int, ...]:
+    numbers = list(buckets)
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def merged(sections: Iterable[Section]) -> tuple[Section, ...]:
+    """Return sections of several boots, or of several addresses with one name, as one of each site."""
+    found: dict[Site, Section] = {}
+    for section in sections:
+        other = found.get(section.site)
+        found[section.site] = _sum(other, section) if other else section
+    return tuple(found[site] for site in sorted(found))
+
+
+def _sum(one: Section, other: Section) -> Section:
+    longer = other if other.longest > one.longest else one
+    counts = itertools.zip_longest(one.buckets, other.buckets, fillvalue=0)
+    return replace(
+        longer,
+        count=one.count + other.count,
+        total=one.total + other.total,
+        buckets=tuple(mine + theirs for mine, theirs in counts),
+    )
+
+
+def as_json(sections: Iterable[Section]) -> list[dict[str, Any]]:
+    """Return sections as they are written to a file."""
+    return [asdict(section) for section in sections]
+
+
+def from_json(entries: Iterable[Mapping[str, Any]]) -> tuple[Section, ...]:
+    """Return the sections of a file. Raises ParseError: it is damaged."""
+    try:
+        return tuple(_decoded(entry) for entry in entries)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParseError(f"these are no critical sections: {error!r}") from error
+
+
+def _decoded(entry: Mapping[str, Any]) -> Section:
+    site = entry["site"]
+    return Section(
+        site=Site(
+            kind=Kind(site["kind"]),
+            context=Context(site["context"]),
+            begin=Spot(**site["begin"]),
+            end=Spot(**site["end"]),
+            switches=bool(site["switches"]),
+        ),
+        **{name: int(entry[name]) for name in ("count", "total", "longest", "at")},
+        buckets=tuple(int(count) for count in entry["buckets"]),
+    )
