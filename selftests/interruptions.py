@@ -58,6 +58,7 @@ COMMANDS = {
     "repeat": "repeat --board virt-arm64 --kernel KERNEL --profile smoke",
     "select-cases": "select-cases --board rk3568-evb1 REPORT",
     "explain": "explain RECORD",
+    "sections": "sections --board virt-arm64 --kernel KERNEL --profile smoke",
     "report": "report REPORT/records --verdict REPORT/verdict.json -o reported",
     "report served": "report --serve --listen 0 -o REPORT",
     "console": "console --board virt-arm64 --kernel KERNEL",

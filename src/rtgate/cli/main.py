@@ -43,6 +43,7 @@ _GROUPS = {
         "judge": "judge stored records, by any limits",
         "report": "make the report of stored and judged records",
         "explain": "say which functions made wake-ups or signals slower (virtual time)",
+        "sections": "list where interrupts or preemption were off, and for how long (virtual time)",
         "check-records": "tell which files changed since a run was judged",
         "compare-env": "show how the environments of two records differ",
         "pcie-limits": "show what PCI Express links can carry",

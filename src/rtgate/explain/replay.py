@@ -20,7 +20,10 @@ from rtgate.explain.explanation import Passage
 from rtgate.explain.finders import finder
 from rtgate.explain.intervals import CpuIntervals, Interval, IntervalFinder
 from rtgate.explain.path import USER, Code, Profile, mean, profile
+from rtgate.explain.sections import Section, named
+from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import Block, Trace, TraceRequest
+from rtgate.kernel.preemption import Preemption, preemption
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Record
@@ -30,6 +33,7 @@ LEAD = 4000  # instructions before an interval, from which its callers become kn
 SAMPLED = 400  # intervals whose mean is the typical one
 _SLICE_BITS = 21  # 17 virtual ms of a busy CPU; of an idle one, woken 1000 times a second, about 0.17 s
 _USER_ABOVE = 1 << 63
+_UNSEEN = 1  # the first task's count is there before anybody looks
 _GOLDEN = (5**0.5 - 1) / 2
 
 Tell = Callable[[str], None]
@@ -84,7 +88,7 @@ class Replay:
             if "trace: " in outcome.message:
                 raise InfrastructureError(outcome.message)
             self._same(record)
-            return record, trace.read(directory / "trace")
+            return record, trace.read(directory / "trace", followed=order.preemption is not None)
 
     def _same(self, record: Record) -> None:
         expected = self.expected
@@ -153,14 +157,39 @@ def watched(order: Replay) -> Ran:
         ParseError: as `replayed`, or it measured for less than a slice.
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: looking what ran")
-    record, seen = order.traced(TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS))
+    _, seen, slices = _sliced(order)
+    return Ran(functions=executed(order.kernel, seen, slices), blocks=tuple(_blocks(seen, slices)))
+
+
+def followed(order: Replay) -> tuple[Record, tuple[Section, ...]]:
+    """Run a boot, once, and return its record and the critical sections that ended while it measured.
+
+    Raises:
+        ConfigError, InfrastructureError, ParseError: as `watched`; ConfigError also if the kernel does not show where
+            it keeps the preemption count, ParseError also if a change of that count was not seen.
+    """
+    order.tell(f"{order.arm.name}, seed {order.seed}: following critical sections")
+    kept = preemption(order.kernel)
+    record, seen, slices = _sliced(order, kept)
+    assert seen.sections is not None
+    if seen.sections.unseen > _UNSEEN:
+        raise ParseError(
+            f"the preemption count changed {seen.sections.unseen} times by instructions that are not known: "
+            "critical sections of this kernel cannot be followed"
+        )
+    return record, named(seen.sections, slices, SpotNames(order.kernel, kept).spot)
+
+
+def _sliced(order: Replay, kept: Preemption | None = None) -> tuple[Record, Trace, range]:
+    """Run a boot and return its record, its trace, and the slices of it that lie wholly within what it measured."""
+    record, seen = order.traced(TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS, preemption=kept))
     start, end = _window(_found(order, record, seen))
     slices = range(-(-start >> _SLICE_BITS), end >> _SLICE_BITS)
     if not slices:
         raise ParseError(
             f"{end - start} instructions ran while measuring, in no whole slice of {1 << _SLICE_BITS}: too few"
         )
-    return Ran(functions=executed(order.kernel, seen, slices), blocks=tuple(_blocks(seen, slices)))
+    return record, seen, slices
 
 
 def _marks(order: Replay) -> dict[int, int]:

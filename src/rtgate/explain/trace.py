@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from pathlib import Path
 
@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtgate.errors import ParseError
+from rtgate.explain import sections
+from rtgate.kernel.preemption import SOFTIRQ_OFFSET, Preemption
 
 _EVENT = struct.Struct("<QqQII")
 _RUN = struct.Struct("<QqII")
@@ -83,19 +85,30 @@ class TraceRequest:
         window: (start, end) in `n`: instructions of each block are counted.
         slice_bits: they are counted from power-on to the end, in each slice of 2 to the power of this for itself; 0 to
             count those of the window.
+        preemption: where the kernel keeps what sections are followed by; None to follow none.
     """
 
     marks: Mapping[int, int] = field(default_factory=dict)
     intervals: Sequence[tuple[int, int]] = ()
     window: tuple[int, int] = (0, 0)
     slice_bits: int = 0
+    preemption: Preemption | None = None
 
     def text(self) -> str:
         """Return the order as the plugin reads it."""
         lines = [f"mark {int(kind)} {address:x}" for kind, address in self.marks.items()]
         lines += [f"interval {start} {end}" for start, end in self.intervals]
         lines.append(f"slices {self.slice_bits}" if self.slice_bits else "window {} {}".format(*self.window))
+        lines += _following(self.preemption) if self.preemption else []
         return "\n".join(lines) + "\n"
+
+
+def _following(kept: Preemption) -> list[str]:
+    """Return the lines that have critical sections followed."""
+    lines = [f"count {kept.count}"]
+    lines += [f"softirq {kept.softirq} {SOFTIRQ_OFFSET:x}"] if kept.softirq is not None else []
+    lines += [f"vectors {start:x} {end:x}" for start, end in kept.vectors]
+    return lines + [f"helper {start:x} {end:x}" for start, end in kept.helpers]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,16 +117,18 @@ class Trace:
 
     Attributes:
         counts: of type `COUNT`, one for each block and slice in which it ran; a window is slice 0.
+        sections: None if they were not followed.
     """
 
     events: tuple[Event, ...]
     runs: tuple[Run, ...]
     counts: NDArray[np.void] = field(default_factory=lambda: np.empty(0, COUNT))
     blocks: Mapping[int, Block]
+    sections: sections.Log | None = None
 
 
-def read(prefix: Path) -> Trace:
-    """Read `PREFIX.events`, `.runs`, `.counts` and `.blocks`.
+def read(prefix: Path, *, followed: bool = False) -> Trace:
+    """Read `PREFIX.events`, `.runs`, `.counts` and `.blocks`, and what sections left if they were followed.
 
     Raises:
         ParseError: one is missing, cut off, or does not fit the others.
@@ -122,7 +137,7 @@ def read(prefix: Path) -> Trace:
         parts = [Path(f"{prefix}.{suffix}").read_bytes() for suffix in ("events", "runs", "counts", "blocks")]
     except OSError as error:
         raise ParseError(f"the trace is incomplete: {error}") from error
-    return parse(*parts)
+    return replace(parse(*parts), sections=sections.read(prefix) if followed else None)
 
 
 def parse(events: bytes, runs: bytes, counts: bytes, blocks: bytes) -> Trace:

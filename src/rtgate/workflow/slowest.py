@@ -79,8 +79,13 @@ def measured(directory: Path) -> list[Record]:
 
 def case_of(record: Record) -> Case:
     """Return the case that a record is of. Raises ConfigError: this rtgate has no such tool."""
-    name = CaseName.parse(record.case)
+    return case_named(record.case, record.profile)
+
+
+def case_named(text: str, profile_name: str) -> Case:
+    """Return the case of a name, measured as a profile says. Raises ConfigError: there is no such tool or profile."""
+    name = CaseName.parse(text)
     if name.tool not in TOOLS:
-        raise ConfigError(f"{record.case}: unknown tool {name.tool!r}")
-    fitted = profile(record.profile, TOOLS).fitted(TOOLS[name.tool](), name.suite)
+        raise ConfigError(f"{text}: unknown tool {name.tool!r}")
+    fitted = profile(profile_name, TOOLS).fitted(TOOLS[name.tool](), name.suite)
     return Case(suite=name.suite, tool=fitted, load=name.load, tuning=name.tuning)

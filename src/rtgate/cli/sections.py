@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate sections`: where a kernel had interrupts or preemption off on a virtual-time board, and for how long."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rtgate.cli import command_options
+from rtgate.explain.section_changes import SiteChange, changes, sentence
+from rtgate.explain.sections import Section, as_json
+from rtgate.measure.profiles import seeds
+from rtgate.report.notices import heard
+from rtgate.report.text import plain
+from rtgate.workflow.sections import SectionsRequest, follow
+
+_DESCRIPTION = """\
+Boot a kernel on a virtual-time board, and list every place where it had interrupts or preemption off while a case was
+measured: how often, and for how many instructions at the longest. All of them are seen, whether a wake-up met them or
+not. With a baseline both kernels are listed side by side, the site that grew most first.
+
+The boot is the one that is measured without it, bit by bit. What a section is, and what this cannot see:
+docs/explanation/critical-sections.md.
+
+examples:
+  rtgate sections --board virt-arm64 --kernel build/mine --baseline build/virt-arm64-preempt_rt
+  rtgate sections --board virt-arm64 --kernel build/mine --case latency/cyclictest:hackbench --seeds 1-4 -o sections.json
+"""
+_ROWS = 30
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "sections",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--board", required=True, metavar="NAME", help="a virtual arm64 board")
+    parser.add_argument("--kernel", type=Path, required=True, metavar="DIR", help="a kernel's build directory")
+    parser.add_argument("--baseline", type=Path, metavar="DIR", help="the kernel to compare with, built already")
+    parser.add_argument(
+        "--case", default="latency/cyclictest:idle", metavar="CASE", help="SUITE/TOOL:LOAD (default: %(default)s)"
+    )
+    parser.add_argument("--seeds", default="1", metavar="A-B", help="boots of each kernel (default: %(default)s)")
+    parser.add_argument(
+        "--rows", type=command_options.positive, default=_ROWS, metavar="N", help="of the table (default: %(default)s)"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write all sections as JSON")
+    command_options.profile(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    began = time.monotonic()
+    request = SectionsRequest(
+        board=arguments.board,
+        kernels={
+            "candidate": arguments.kernel,
+            **({"baseline": arguments.baseline} if arguments.baseline else {}),
+        },
+        case=arguments.case,
+        profile=arguments.profile,
+        seeds=seeds(arguments.seeds),
+        tell=lambda text: _tell(text, time.monotonic() - began),
+    )
+    instruction_ns = request.instruction_ns
+    found = follow(request)
+    if arguments.output:
+        text = json.dumps(_file(request, found), indent=1)
+        arguments.output.write_text(text + "\n", encoding="utf-8")
+    console = Console(highlight=False)
+    # A pipe has no width; names of functions must stay whole.
+    console = console if console.is_terminal else Console(highlight=False, width=200)
+    if arguments.baseline:
+        listed = changes(found["baseline"], found["candidate"])
+        console.print(_compared(listed[: arguments.rows], instruction_ns))
+        console.print(Text(plain(sentence(listed, instruction_ns)), style="bold"), soft_wrap=True)
+    else:
+        console.print(_listed(changes((), found["candidate"])[: arguments.rows], instruction_ns))
+    return 0
+
+
+def _tell(text: str, seconds: float) -> None:
+    print(f"sections: {seconds:4.0f} s: {plain(text)}", file=sys.stderr, flush=True)
+    heard()
+
+
+def _file(request: SectionsRequest, found: Mapping[str, Sequence[Section]]) -> dict[str, Any]:
+    """Return what is written: all sections of each kernel, lengths in instructions."""
+    return {
+        "format": 1,
+        "board": request.board,
+        "case": request.case,
+        "profile": request.profile,
+        "seeds": list(request.seeds),
+        "instruction_ns": request.instruction_ns,
+        "kernels": {arm: as_json(sections) for arm, sections in found.items()},
+    }
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("site", "kind", "context"):
+        table.add_column(name)
+    for name in columns:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _site(change: SiteChange) -> tuple[Text, str, str]:
+    site = change.site
+    place = str(site.begin) if site.begin.function == site.end.function else f"{site.begin} to {site.end}"
+    return Text(plain(place)), site.kind, f"{site.context}{', switch' if site.switches else ''}"
+
+
+def _compared(found: Sequence[SiteChange], instruction_ns: int) -> Table:
+    table = _table("times", "longest, baseline", "candidate", "change", "virtual us")
+    for change in found:
+        old, new = change.baseline, change.candidate
+        table.add_row(
+            *_site(change),
+            f"{new.count:,}" if new else "-",
+            f"{old.longest:,}" if old else "-",
+            f"{new.longest:,}" if new else "-",
+            f"{change.growth:+,}",
+            f"{change.growth * instruction_ns / 1000:+.1f}",
+        )
+    return table
+
+
+def _listed(found: Sequence[SiteChange], instruction_ns: int) -> Table:
+    table = _table("times", "mean", "longest", "virtual us")
+    for section in (change.candidate for change in found if change.candidate):
+        table.add_row(
+            *_site(SiteChange(section.site, None, section)),
+            f"{section.count:,}",
+            f"{section.total / section.count:,.0f}",
+            f"{section.longest:,}",
+            f"{section.longest * instruction_ns / 1000:.1f}",
+        )
+    return table
