@@ -29,8 +29,8 @@ def test_the_plugin_is_made_once_and_kept(cache: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
-    source = Path(plugin.__file__).with_name("trace.c")
-    words = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", f"{tmp_path}/x.so", str(source), "-ldl"]
+    sources = [str(Path(plugin.__file__).with_name(name)) for name in ("trace.c", "sections.c")]
+    words = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", f"{tmp_path}/x.so", *sources, "-ldl"]
     done = subprocess.run([str(COMPILER), *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

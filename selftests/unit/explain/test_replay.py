@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from rtgate.errors import ParseError
 from rtgate.explain import replay, wakeups
 from rtgate.explain.intervals import CpuIntervals, Interval
+from rtgate.explain.sections import parse
 from rtgate.explain.trace import COUNT, Block, Trace
 from rtgate.explain.wakeups import WakeUps
+from rtgate.kernel.preemption import Preemption
 
 from .conftest import measurements, reported
+from .test_sections import site_bytes, sum_bytes
 
 
 class _Record:
@@ -103,6 +106,19 @@ _SLICE = 1 << replay._SLICE_BITS
 def test_what_ran_is_that_of_whole_slices_between_the_first_and_the_last_wake_up(
     monkeypatch: pytest.MonkeyPatch, start: int, end: int, ran: dict[str, int] | None
 ) -> None:
+    block = Block(address=0xFFFF000000000000, instructions=1, last=b"", size=4)
+    counts = _counts((0, 0, 1), (0, 1, 10), (0, 2, 100))
+    order = _measured(monkeypatch, start, end, Trace(events=(), runs=(), counts=counts, blocks={0: block}))
+    if ran is None:
+        with pytest.raises(ParseError, match="instructions ran while measuring, in no whole slice"):
+            replay.watched(order)
+    else:
+        assert replay.watched(order).functions == ran
+
+
+def _measured(monkeypatch: pytest.MonkeyPatch, start: int, end: int, seen: Trace) -> Any:
+    """Return a boot to run again that measured from a start to an end."""
+
     class Order:
         finder = WakeUps()
         arm = SimpleNamespace(name="candidate")
@@ -112,19 +128,30 @@ def test_what_ran_is_that_of_whole_slices_between_the_first_and_the_last_wake_up
 
         @staticmethod
         def traced(_order: object) -> tuple[None, Trace]:
-            block = Block(address=0xFFFF000000000000, instructions=1, last=b"", size=4)
-            return None, Trace(
-                events=(), runs=(), counts=_counts((0, 0, 1), (0, 1, 10), (0, 2, 100)), blocks={0: block}
-            )
+            return None, seen
 
     monkeypatch.setattr(replay, "_marks", lambda _: {})
-    found = [
-        CpuIntervals(cpu=0, intervals=(wakeup(0, start), wakeup(0, (start + end) // 2), wakeup(0, end)), differing=0)
-    ]
-    monkeypatch.setattr(replay, "_found", lambda *_: found)
-    order: Any = Order
-    if ran is None:
-        with pytest.raises(ParseError, match="instructions ran while measuring, in no whole slice"):
-            replay.watched(order)
-    else:
-        assert replay.watched(order).functions == ran
+    intervals = (wakeup(0, start), wakeup(0, (start + end) // 2), wakeup(0, end))
+    monkeypatch.setattr(replay, "_found", lambda *_: [CpuIntervals(cpu=0, intervals=intervals, differing=0)])
+    monkeypatch.setattr(replay, "preemption", lambda _: Preemption(count=8, softirq=None, vectors=(), helpers=()))
+    return Order
+
+
+def _sections(unseen: int) -> Trace:
+    sums = b"".join(sum_bytes(0, number, [10 + number]) for number in range(4))
+    log = parse(site_bytes((1, 0, 2, 0, 0, 0)), sums, f"unseen {unseen}\n")
+    return Trace(events=(), runs=(), blocks={}, sections=log)
+
+
+def test_sections_are_those_of_whole_slices_between_the_first_and_the_last_wake_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(1))
+    _, found = replay.followed(order)
+    assert [(each.site.begin.function, each.count, each.longest) for each in found] == [("f", 2, 12)]
+
+
+def test_sections_do_not_count_if_a_change_was_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(2))
+    with pytest.raises(ParseError, match="changed 2 times by instructions that are not known"):
+        replay.followed(order)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.explain.trace import Event, Kind, TraceRequest, parse, read
+from rtgate.kernel.preemption import Preemption
 
 from .conftest import trace, unpacked
 
@@ -77,3 +78,7 @@ def test_an_order_is_written_for_the_plugin() -> None:
     order = TraceRequest(marks={Kind.TIMER_INTERRUPT: 0xFFFFFFC0800AF6D4}, intervals=[(5, 9)], window=(1, 20))
     assert order.text() == "mark 16 ffffffc0800af6d4\ninterval 5 9\nwindow 1 20\n"
     assert TraceRequest(slice_bits=21).text() == "slices 21\n"
+    kept = Preemption(count=8, softirq=1816, vectors=((0x800, 0x1000),), helpers=((0x10, 0x20),))
+    assert TraceRequest(slice_bits=21, preemption=kept).text() == (
+        "slices 21\ncount 8\nsoftirq 1816 100\nvectors 800 1000\nhelper 10 20\n"
+    )

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from rtgate.cli import command_options
 from rtgate.explain.section_changes import SiteChange, changes, sentence
-from rtgate.explain.sections import Section, as_json
+from rtgate.explain.sections import Section, Site, as_json
 from rtgate.measure.profiles import seeds
 from rtgate.report.notices import heard
 from rtgate.report.text import plain
@@ -117,8 +117,7 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _site(change: SiteChange) -> tuple[Text, str, str]:
-    site = change.site
+def _site(site: Site) -> tuple[Text, str, str]:
     place = str(site.begin) if site.begin.function == site.end.function else f"{site.begin} to {site.end}"
     return Text(plain(place)), site.kind, f"{site.context}{', switch' if site.switches else ''}"
 
@@ -128,9 +127,9 @@ def _compared(found: Sequence[SiteChange], instruction_ns: int) -> Table:
     for change in found:
         old, new = change.baseline, change.candidate
         table.add_row(
-            *_site(change),
+            *_site(change.site),
             f"{new.count:,}" if new else "-",
-            f"{old.longest:,}" if old else "-",
+            f"{old.longest:,}" if old else f"({change.before:,})" if change.before else "-",
             f"{new.longest:,}" if new else "-",
             f"{change.growth:+,}",
             f"{change.growth * instruction_ns / 1000:+.1f}",
@@ -142,7 +141,7 @@ def _listed(found: Sequence[SiteChange], instruction_ns: int) -> Table:
     table = _table("times", "mean", "longest", "virtual us")
     for section in (change.candidate for change in found if change.candidate):
         table.add_row(
-            *_site(SiteChange(section.site, None, section)),
+            *_site(section.site),
             f"{section.count:,}",
             f"{section.total / section.count:,.0f}",
             f"{section.longest:,}",

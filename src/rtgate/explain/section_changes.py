@@ -3,44 +3,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from rtgate.explain.sections import Context, Kind, Section, Site, Spot
 
 _OFF = {Kind.IRQSOFF: "interrupts off", Kind.PREEMPTOFF: "preemption off", Kind.PREEMPTIRQSOFF: "not preemptible"}
 
 
+class Side(StrEnum):
+    """One of a section's two spots."""
+
+    BEGIN = "begin"
+    END = "end"
+
+
 @dataclass(frozen=True, slots=True)
 class SiteChange:
-    """One site in both kernels; None where it has no sections."""
+    """One site in both kernels.
+
+    Attributes:
+        baseline: None where the baseline has no sections of the site.
+        candidate: None where the candidate has none.
+        before: the baseline's longest, in instructions: of the site or, if it has none, of those that begin or end
+            alike; 0 if there are none, so that the site is new.
+    """
 
     site: Site
     baseline: Section | None
     candidate: Section | None
+    before: int
 
     @property
     def growth(self) -> int:
-        """By how many instructions the candidate's longest is longer; of a new site all of them."""
-        return (self.candidate.longest if self.candidate else 0) - (self.baseline.longest if self.baseline else 0)
+        """By how many instructions the candidate's longest is longer."""
+        return (self.candidate.longest if self.candidate else 0) - self.before
+
+    @property
+    def new(self) -> bool:
+        """Whether the baseline has no section that begins or ends there."""
+        return not self.before
 
 
 def changes(baseline: Iterable[Section], candidate: Iterable[Section]) -> tuple[SiteChange, ...]:
     """Return every site of two kernels, the one that grew most first.
 
-    A section that is counted as `preemptirqsoff`, too, and is no longer there, is listed once.
+    What ends a section is often chance: whether a thread waits, and which. So where the baseline lacks a site, it is
+    compared with the longest of those that begin in the same function, or else of those that end in the same one. A
+    section that was measured as `preemptirqsoff` as well, and was no longer there, is listed once.
     """
     old = {section.site: section for section in baseline}
     new = {section.site: section for section in candidate}
-    found = [SiteChange(site, old.get(site), new.get(site)) for site in old.keys() | new.keys()]
+    alike = {side: _longest(old.values(), side) for side in Side}
+    found = [
+        SiteChange(site, old.get(site), new.get(site), _before(site, old, alike)) for site in old.keys() | new.keys()
+    ]
     kinds = tuple(Kind)
     found.sort(key=lambda change: (-change.growth, kinds.index(change.site.kind), change.site))
-    shown: dict[tuple[Context, Spot, Spot, bool, int, int], SiteChange] = {}
+    return tuple(_once(found))
+
+
+_Alike = Mapping[tuple[Kind, Context, str], int]
+
+
+def _key(site: Site, side: Side) -> tuple[Kind, Context, str]:
+    spot: Spot = getattr(site, side)
+    return site.kind, site.context, spot.function
+
+
+def _longest(sections: Iterable[Section], side: Side) -> _Alike:
+    longest: dict[tuple[Kind, Context, str], int] = {}
+    for section in sections:
+        key = _key(section.site, side)
+        longest[key] = max(section.longest, longest.get(key, 0))
+    return longest
+
+
+def _before(site: Site, old: Mapping[Site, Section], alike: Mapping[Side, _Alike]) -> int:
+    if site in old:
+        return old[site].longest
+    return next((alike[side][key] for side in Side if (key := _key(site, side)) in alike[side]), 0)
+
+
+def _once(found: Iterable[SiteChange]) -> Iterator[SiteChange]:
+    """Leave out what only repeats another kind of section: the first one names its own kind best."""
+    known: set[tuple[object, ...]] = set()
     for change in found:
         site = change.site
         lengths = [side.longest if side else 0 for side in (change.baseline, change.candidate)]
-        shown.setdefault((site.context, site.begin, site.end, site.switches, lengths[0], lengths[1]), change)
-    return tuple(shown.values())
+        key = (site.context, site.begin, site.end, site.switches, *lengths)
+        if key not in known:
+            known.add(key)
+            yield change
 
 
 def sentence(found: Iterable[SiteChange], instruction_ns: int) -> str:
@@ -48,9 +103,9 @@ def sentence(found: Iterable[SiteChange], instruction_ns: int) -> str:
     change = next(iter(found), None)
     if change is None or change.growth <= 0 or change.candidate is None:
         return "no critical section is longer than in the baseline"
-    old, new, site = change.baseline, change.candidate, change.site
+    new, site = change.candidate, change.site
     place = site.begin.function if site.begin.function == site.end.function else f"{site.begin} to {site.end}"
-    before = f"{old.longest:,} before" if old else "a new site"
+    before = "a new site" if change.new else f"{change.before:,} before"
     return (
         f"{_OFF[site.kind]} for {change.growth:,} instructions ({change.growth * instruction_ns / 1000:.1f} virtual us) "
         f"more in {place}: {new.longest:,} at the longest of {new.count:,} ({site.context}), {before}"

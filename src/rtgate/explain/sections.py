@@ -160,11 +160,15 @@ def named(log: Log, slices: range, spot: Callable[[int, int], Spot]) -> tuple[Se
 
 def _site(record: np.void, spot: Callable[[int, int], Spot]) -> Site:
     begin, begin_caller, end, end_caller, kind, context = (int(record[name]) for name in _SITE.names or ())
+    first, last = spot(begin, begin_caller), spot(end, end_caller)
+    if first.helper and first.helper == last.helper:
+        # It did not disable for its caller, as a trylock that fails.
+        first = last = Spot(first.helper)
     return Site(
         kind=tuple(Kind)[kind],
         context=tuple(Context)[context & 0xFF],
-        begin=spot(begin, begin_caller),
-        end=spot(end, end_caller),
+        begin=first,
+        end=last,
         switches=bool(context & _SWITCHED),
     )
 

@@ -22,12 +22,9 @@ _LDR_W, _STR_W = 0xB9400000, 0xB9000000  # with an unsigned offset
 _ADD_HARDIRQ = 0x11404000  # add w, w, #0x10, lsl #12
 _AND_SOFTIRQ = 0x12181C00  # and w, w, #0xff00
 _VECTORS = 0x800  # bytes of a table of vectors
-# Code that locks or counts on behalf of its caller, which is the one to name.
+# Code that counts on behalf of its caller, which is the one to name, as locks do.
 _HELPERS = frozenset(
-    {
-        *("preempt_count_add", "preempt_count_sub", "__preempt_count_dec_and_test"),
-        *("migrate_disable", "migrate_enable", "__local_bh_disable_ip", "__local_bh_enable_ip"),
-    }
+    {"preempt_count_add", "preempt_count_sub", "__preempt_count_dec_and_test", "__local_bh_disable_ip"}
 )
 
 

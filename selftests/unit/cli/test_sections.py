@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rtgate.cli import main, sections
+from rtgate.explain.sections import Context, Kind, Section, Site, Spot, from_json
+from rtgate.workflow.sections import SectionsRequest
+
+WORDS = ("sections", "--board", "virt-arm64", "--kernel", "new", "--profile", "smoke")
+SITE = Site(Kind.IRQSOFF, Context.SOFTIRQ, Spot("run_timer_softirq", "_raw_spin_lock_irq"), Spot("run_timer_softirq"))
+OLD = (Section(SITE, 5, 500, 110, 7, (0, 0, 0, 0, 0, 0, 5)),)
+NEW = (Section(SITE, 6, 9000, 7610, 7, (0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 1)),)
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[SectionsRequest]:
+    seen: list[SectionsRequest] = []
+
+    def follow(request: SectionsRequest) -> dict[str, tuple[Section, ...]]:
+        seen.append(request)
+        request.tell("booting")
+        return {arm: {"new": NEW, "old": OLD}[directory.name] for arm, directory in request.kernels.items()}
+
+    monkeypatch.setattr(sections, "follow", follow)
+    return seen
+
+
+def test_one_kernel_is_listed(
+    requests: list[SectionsRequest], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([*WORDS, "--seeds", "1-3", "-o", str(tmp_path / "file")]) == 0
+    assert requests[0].seeds == (1, 2, 3)
+    output = capsys.readouterr()
+    row = next(line for line in output.out.splitlines() if "run_timer" in line).split("  ")
+    assert [word.strip() for word in row if word.strip()] == [
+        "run_timer_softirq (_raw_spin_lock_irq)", "irqsoff", "softirq", "6", "1,500", "7,610", "60.9",
+    ]  # fmt: skip
+    assert "sections:    0 s: booting" in output.err
+    file = json.loads((tmp_path / "file").read_text())
+    assert (file["board"], file["case"], file["instruction_ns"]) == ("virt-arm64", "latency/cyclictest:idle", 8)
+    assert from_json(file["kernels"]["candidate"]) == NEW
+
+
+def test_two_kernels_are_compared(requests: list[SectionsRequest], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main([*WORDS, "--baseline", "old"]) == 0
+    assert requests[0].kernels == {"candidate": Path("new"), "baseline": Path("old")}
+    lines = capsys.readouterr().out.splitlines()
+    row = next(line for line in lines if "run_timer" in line).split("  ")
+    assert [word.strip() for word in row if word.strip()][3:] == ["6", "110", "7,610", "+7,500", "+60.0"]
+    assert lines[-1].startswith("interrupts off for 7,500 instructions (60.0 virtual us) more in run_timer_softirq: ")
+
+
+def test_a_board_that_is_not_virtual_is_refused(
+    requests: list[SectionsRequest], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([*WORDS[:2], "rk3568-evb1", *WORDS[3:]]) == 2
+    assert "rk3568-evb1 is not a virtual board" in capsys.readouterr().err
+    assert not requests

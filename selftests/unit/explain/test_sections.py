@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rtgate.errors import ParseError
+from rtgate.explain import sections
+from rtgate.explain.sections import SUM, Context, Kind, Section, Site, Spot, as_json, from_json, merged, named, parse
+from rtgate.explain.spots import SpotNames
+from rtgate.kernel.preemption import Preemption
+
+LENGTHS = st.lists(st.integers(0, 1 << 31), min_size=1, max_size=20)
+
+
+def bucket(length: int) -> int:
+    return max(0, length.bit_length() - 1)
+
+
+def site_bytes(*sites: tuple[int, int, int, int, int, int]) -> bytes:
+    return np.array(list(sites), sections._SITE).tobytes()
+
+
+def sum_bytes(site: int, slice_: int, lengths: Sequence[int]) -> bytes:
+    buckets = [0] * sections.BUCKETS
+    for length in lengths:
+        buckets[bucket(length)] += 1
+    longest = max(lengths)
+    record = (site, slice_, len(lengths), sum(lengths), longest, 1000 * slice_ + site, buckets)
+    return np.array([record], SUM).tobytes()
+
+
+def spot(address: int, caller: int) -> Spot:
+    return Spot(f"f{caller}", f"h{address}") if caller else Spot(f"f{address}")
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), LENGTHS), max_size=30))
+def test_what_the_plugin_counted_is_added_up_by_site(counted: list[tuple[int, int, list[int]]]) -> None:
+    # The third site is another address in the same functions as the first.
+    sites = site_bytes((1, 0, 2, 0, 0, 0), (1, 0, 2, 0, 1, 0x101), (1, 0, 2, 0, 0, 0))
+    log = parse(sites, b"".join(sum_bytes(*each) for each in counted), "unseen 1\ncpu 0 99\n")
+    found = named(log, range(2, 8), spot)
+    expected: dict[Site, list[int]] = {}
+    for number, slice_, lengths in counted:
+        if slice_ in range(2, 8):
+            kind, context, switches = (
+                (Kind.PREEMPTOFF, Context.SOFTIRQ, True) if number == 1 else (Kind.IRQSOFF, Context.THREAD, False)
+            )
+            key = Site(kind, context, Spot("f1"), Spot("f2"), switches)
+            expected.setdefault(key, []).extend(lengths)
+    assert {each.site: (each.count, each.total, each.longest) for each in found} == {
+        key: (len(lengths), sum(lengths), max(lengths)) for key, lengths in expected.items()
+    }
+    for each in found:
+        assert sum(each.buckets) == each.count
+        assert len(each.buckets) == bucket(each.longest) + 1
+
+
+def test_a_place_in_a_helper_is_named_by_its_caller() -> None:
+    log = parse(site_bytes((1, 3, 2, 4, 0, 0)), sum_bytes(0, 0, [5]), "unseen 0\n")
+    assert [each.site for each in named(log, range(1), spot)] == [
+        Site(Kind.IRQSOFF, Context.THREAD, Spot("f3", "h1"), Spot("f4", "h2"))
+    ]
+
+
+def test_a_helper_that_enables_again_itself_did_it_for_nobody() -> None:
+    log = parse(site_bytes((1, 3, 1, 3, 1, 0)), sum_bytes(0, 0, [5]), "unseen 0\n")
+    assert [each.site for each in named(log, range(1), spot)] == [
+        Site(Kind.PREEMPTOFF, Context.THREAD, Spot("h1"), Spot("h1"))
+    ]
+
+
+GOOD = (site_bytes((1, 0, 2, 0, 0, 0)), sum_bytes(0, 0, [5, 9]), "unseen 0\n")
+
+
+@pytest.mark.parametrize(
+    ("sites", "sums", "followed", "message"),
+    [
+        (GOOD[0][:-1], GOOD[1], GOOD[2], "sites are cut off"),
+        (GOOD[0], GOOD[1][:-1], GOOD[2], "sections are cut off"),
+        (b"", GOOD[1], GOOD[2], "has no site 0"),
+        (site_bytes((1, 0, 2, 0, 3, 0)), GOOD[1], GOOD[2], "kind that does not exist"),
+        (site_bytes((1, 0, 2, 0, 0, 4)), GOOD[1], GOOD[2], "kind that does not exist"),
+        (GOOD[0], GOOD[1][:8] + b"\x09" + GOOD[1][9:], GOOD[2], "not each has a length"),
+        (GOOD[0], GOOD[1], "", "does not say whether"),
+        (GOOD[0], GOOD[1], "unseen many\n", "does not say whether"),
+    ],
+)
+def test_damaged_files_are_refused(sites: bytes, sums: bytes, followed: str, message: str) -> None:
+    assert parse(*GOOD).unseen == 0
+    with pytest.raises(ParseError, match=message):
+        parse(sites, sums, followed)
+
+
+def test_files_that_are_missing_are_refused(tmp_path: Path) -> None:
+    for name, data in zip(("sites", "sections"), GOOD[:2], strict=True):
+        (tmp_path / f"trace.{name}").write_bytes(bytes(data))  # type: ignore[arg-type]
+    with pytest.raises(ParseError, match="incomplete"):
+        sections.read(tmp_path / "trace")
+    (tmp_path / "trace.followed").write_text(GOOD[2])
+    assert sections.read(tmp_path / "trace").sums["longest"].tolist() == [9]
+
+
+NAMES = st.builds(Spot, st.sampled_from(["schedule", "f", "g"]), st.sampled_from(["", "_raw_spin_lock"]))
+SITES = st.builds(Site, st.sampled_from(Kind), st.sampled_from(Context), NAMES, NAMES, st.booleans())
+
+
+def section(site: Site, lengths: Sequence[int]) -> Section:
+    buckets = [0] * (bucket(max(lengths)) + 1)
+    for length in lengths:
+        buckets[bucket(length)] += 1
+    return Section(site, len(lengths), sum(lengths), max(lengths), 7, tuple(buckets))
+
+
+SECTIONS = st.lists(st.builds(section, SITES, LENGTHS), max_size=12)
+
+
+@given(SECTIONS, SECTIONS)
+def test_boots_are_added_up_in_any_order(one: list[Section], other: list[Section]) -> None:
+    both = merged([*one, *other])
+    assert both == merged([*other, *one]) == merged([*merged(one), *merged(other)])
+    assert sum(each.count for each in both) == sum(each.count for each in [*one, *other])
+    assert len({each.site for each in both}) == len(both)
+
+
+@given(SECTIONS)
+def test_sections_are_read_as_they_were_written(found: list[Section]) -> None:
+    assert from_json(json.loads(json.dumps(as_json(found)))) == tuple(found)
+
+
+@pytest.mark.parametrize("entry", [{}, {"site": {}}, {"site": {"kind": "irqson"}}])
+def test_a_damaged_file_is_refused(entry: dict[str, object]) -> None:
+    with pytest.raises(ParseError, match="no critical sections"):
+        from_json([entry])
+
+
+def test_an_entry_for_exceptions_has_the_name_of_the_exception() -> None:
+    class Kernel:
+        @staticmethod
+        def function_at(address: int) -> str:
+            return {0x5000: "_raw_spin_lock", 0x6000 - 4: "schedule"}[address]
+
+    kept = Preemption(count=8, softirq=None, vectors=((0x1000, 0x1800), (0x2000, 0x3000)), helpers=())
+    names = SpotNames(Kernel(), kept)  # type: ignore[arg-type]
+    assert names.spot(0x1280, 0) == Spot("el1h_64_irq")
+    assert names.spot(0x1400, 0) == Spot("el0t_64_sync")
+    assert names.spot(0x2A80, 0) == Spot("el1h_64_irq")  # the second table of several
+    assert names.spot(0x5000, 0x6000) == Spot("schedule", "_raw_spin_lock")
