@@ -11,8 +11,7 @@ A test says what to measure and nothing about boards, kernels, seeds or limits::
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -23,32 +22,22 @@ import pytest
 
 from rtgate.board.boot import ArmName, TimeBase
 from rtgate.cli import suite_options
+from rtgate.cli.suite_cases import CaseMark, Offers, case_mark, offered_cases, selected_cases
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
-from rtgate.measure.profiles import Profile, profile
 from rtgate.measure.run import BootPool, Run, stored
 from rtgate.records import planned
 from rtgate.records.record import Record, read_all
 from rtgate.report.progress import Progress
 from rtgate.report.text import plain
 from rtgate.tools import Tool, registry
-from rtgate.tools.registry import TOOLS
 
 if TYPE_CHECKING:
     from rtgate.workflow.judging import Judging
 
 Measure = Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
-class CaseMark:
-    """What a test item measures: a tool under a load, which profiles may have to name."""
-
-    tool: Tool
-    load: str
-    named: bool = False
 
 
 def cases(tool: Tool | str, *loads: str, named: tuple[str, ...] = ()) -> pytest.MarkDecorator:
@@ -210,14 +199,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Prepare the session for what is left after -k, before the first item runs: a wrong option ends it at once."""
     listed = config.getoption("--cases")
-    if (config.option.collectonly and not listed) or not any(_asked(item) for item in items):
+    if (config.option.collectonly and not listed) or not any(case_mark(item) for item in items):
         return
     every = list(items)
     try:
         session = None if config.option.collectonly else Session(config)
         boards = session.known_boards if session else (config.getoption("--board"),)
-        offers = _Offers.of(config, session.profile if session else suite_options.PROFILE, boards)
-        cases = _selected(config, items, offers)
+        offers = Offers.of(config, session.profile if session else suite_options.PROFILE, boards)
+        cases = selected_cases(config, items, offers)
         if session and session.run:
             for case in cases.values():
                 session.run.plan(case)
@@ -243,75 +232,17 @@ def _tell_placebos(config: pytest.Config, items: Sequence[pytest.Item], run: Run
         return
     by_board: dict[str, Collection[Case]] = {baseline.board.name: cases}
     for name in config.getoption("--also-tell"):
-        offers = _Offers.of(config, suite_options.PROFILE, (name,))
-        by_board[name] = _offered(items, offers, config.getoption("--tuning")).values()
+        offers = Offers.of(config, suite_options.PROFILE, (name,))
+        by_board[name] = offered_cases(items, offers, config.getoption("--tuning")).values()
     from rtgate.workflow.placebo_notice import tell  # noqa: PLC0415 - as `_judging`
 
     tell(baseline, by_board, suite_options.kernels(config)[ArmName.BASELINE], config.getoption("--tell-placebos"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Offers:
-    """What a profile measures of the suites, on each board; of no board as on those that it does not name."""
-
-    chosen: Profile
-    on: Mapping[str | None, Profile]
-
-    @classmethod
-    def of(cls, config: pytest.Config, named: str, boards: Sequence[str | None]) -> _Offers:
-        """Return what the profile of the command line offers, or else the one of this name. Raises ConfigError."""
-        chosen = profile(config.getoption("--profile") or named, TOOLS)
-        return cls(chosen, {board: chosen.on(board) for board in boards})
-
-    def boards(self, item: pytest.Item) -> frozenset[str | None]:
-        """Return the boards on which an item is measured."""
-        asked = _asked(item)
-        if asked is None:
-            return frozenset()
-        what = (item.path.parent.name, asked.tool.name, asked.load)
-        return frozenset(board for board, here in self.on.items() if here.has(*what, named=asked.named))
-
-
-def _offered(items: Sequence[pytest.Item], offers: _Offers, tuning: str) -> dict[str, Case]:
-    """Return the cases that a profile offers, by test item."""
-    return {
-        item.nodeid: Case(suite=suite, tool=offers.chosen.fitted(asked.tool, suite), load=asked.load, tuning=tuning)
-        for item in items
-        if (asked := _asked(item)) and (suite := item.path.parent.name) and offers.boards(item)
-    }
-
-
-def _selected(config: pytest.Config, items: list[pytest.Item], offers: _Offers) -> dict[str, Case]:
-    """Return what is measured, by test item; items that the profile leaves out are gone. Raises ConfigError."""
-    offered = _offered(items, offers, config.getoption("--tuning"))
-    wanted = set(config.getoption("--case"))
-    unknown = wanted - {case.name for case in offered.values()}
-    if unknown:
-        known = ", ".join(sorted(case.name for case in offered.values()))
-        raise ConfigError(f"--case {', '.join(sorted(unknown))}: no such case here (there are: {known})")
-    cases = {key: case for key, case in offered.items() if not wanted or case.name in wanted}
-    left_out = [item for item in items if _asked(item) and item.nodeid not in cases]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
-    names = [case.name for case in cases.values()]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ConfigError(f"two tests measure {', '.join(twice)}: their records would overwrite each other")
-    return cases
-
-
-def _asked(item: pytest.Item) -> CaseMark | None:
-    """Return what an item measures, or None for an item that is not ours."""
-    found = getattr(item, "callspec", None)
-    asked = found.params.get("measure") if found else None
-    return asked if isinstance(asked, CaseMark) else None
-
-
 @pytest.fixture
 def measure(request: pytest.FixtureRequest) -> Measure:
     """Measure the item's case on the session's board, and judge it: the test fails with one sentence."""
-    if _asked(request.node) is None:
+    if case_mark(request.node) is None:
         pytest.fail("a test that measures says what with @cases(TOOL, LOAD, ...)", pytrace=False)
     session = request.config.stash[_SESSION]
     progress = request.config.stash[_PROGRESS]

@@ -243,7 +243,7 @@ def waiver_file(path: Path) -> None:
     waivers.read(path)
     for item in strict_yaml.load(path).items():
         data = item.entries()
-        _tuning(data["board"].value.text(), data["case"].value.text(), data["case"].value)
+        _tuning(boards.board(data["board"].value.text()), data["case"].value.text(), data["case"].value)
 
 
 def placebos(path: Path) -> None:
