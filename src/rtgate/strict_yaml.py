@@ -33,6 +33,7 @@ _TYPE_NAMES = {
 }
 # libyaml's loader reads 120 000 keys in a second, the one in Python in a minute or two.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CONSTRUCTOR = yaml.constructor.SafeConstructor()  # a loader for each number took longer than the number
 _DEEPEST = 100  # levels; libyaml's composer calls itself for each, and no file here has ten
 _LARGEST = 2**63  # nothing here counts further, and Python does not print a number of thousands of digits
 
@@ -102,7 +103,7 @@ class Value:
         """Return a whole number between the bounds, both included."""
         raw = self._scalar("int")
         try:
-            found = int(yaml.SafeLoader("").construct_yaml_int(yaml.ScalarNode("tag:yaml.org,2002:int", raw)))
+            found = int(_CONSTRUCTOR.construct_yaml_int(yaml.ScalarNode("tag:yaml.org,2002:int", raw)))
         except (ValueError, IndexError):  # IndexError: `!!int ""`
             self.fail(f"expected a whole number, found {raw[:40]!r}")
         if abs(found) >= _LARGEST:
