@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,16 +34,25 @@ def image(number: int) -> list[Record]:
     ]
 
 
-@pytest.fixture
-def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Keep a history of twelve good kernels on a virtual board, stored by the command."""
-    found = f"sqlite:///{tmp_path}/history.db"
-    monkeypatch.setenv("RTGATE_HISTORY", found)
+@pytest.fixture(scope="module")
+def twelve(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Store twelve good kernels of a virtual board by the commands; return where the history and their records lie."""
+    made = tmp_path_factory.mktemp("twelve")
+    to = ("--history", f"sqlite:///{made}/history.db")
     for number in range(12):
         for one in image(number):
-            write(one, tmp_path / f"records-{number}")
-        assert main(["history", "add", str(tmp_path / f"records-{number}"), "--run", f"kernel-{number}"]) == 0
-        assert main(["baseline", "promote", f"kernel-{number}", "--unjudged", "a harmless change"]) == 0
+            write(one, made / f"records-{number}")
+        assert main(["history", "add", str(made / f"records-{number}"), "--run", f"kernel-{number}", *to]) == 0
+        assert main(["baseline", "promote", f"kernel-{number}", "--unjudged", "a harmless change", *to]) == 0
+    return made
+
+
+@pytest.fixture
+def url(twelve: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return a history of twelve good kernels, of this test alone."""
+    shutil.copytree(twelve, tmp_path, dirs_exist_ok=True)
+    found = f"sqlite:///{tmp_path}/history.db"
+    monkeypatch.setenv("RTGATE_HISTORY", found)
     return found
 
 
