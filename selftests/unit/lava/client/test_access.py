@@ -63,7 +63,7 @@ def test_an_identity_of_lavacli(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["[", "- list", "default: 5", "default: {uri: 'x', token: t}", ""])
 def test_a_strange_lavacli_yaml_is_no_disaster(tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rtgate.lava.client.access.LAB_TOKEN", Path("/nowhere"))
+    monkeypatch.setattr("rtgate.lava.client.access.LAB_TOKEN", tmp_path / "nowhere")
     (tmp_path / "lavacli.yaml").write_text(content)
     with pytest.raises(ConfigError):
         access(None, {"XDG_CONFIG_HOME": str(tmp_path)})
@@ -87,8 +87,8 @@ def test_the_lab_is_where_its_own_scripts_put_it() -> None:
     assert f"SERVER_PORT=${{RTGATE_LAB_PORT:-{LAB_URL.rpartition(':')[2]}}} " in paths
 
 
-def test_nobody_said_which_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rtgate.lava.client.access.LAB_TOKEN", Path("/nowhere"))
+def test_nobody_said_which_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("rtgate.lava.client.access.LAB_TOKEN", tmp_path / "nowhere")
     with pytest.raises(ConfigError, match="which LAVA server"):
         access(None, {"HOME": os.devnull})
 
