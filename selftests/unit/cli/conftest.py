@@ -106,7 +106,12 @@ def write_rootfs(cache: Path) -> None:
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    programs, fake, kernel, captured = (tmp_path / name for name in ("bin", "fake", "kernel", "captured"))
+    return make_lab(tmp_path, monkeypatch)
+
+
+def make_lab(place: Path, patch: pytest.MonkeyPatch) -> Lab:
+    """Make a lab in a directory, which becomes the current one."""
+    programs, fake, kernel, captured = (place / name for name in ("bin", "fake", "kernel", "captured"))
     for directory in (programs, fake, kernel, captured):
         directory.mkdir()
     for name, data in files().items():
@@ -116,21 +121,25 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     program.write_text(QEMU.format(python=sys.executable, source=source, capture=str(captured)))
     program.chmod(0o755)
     (kernel / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(8))
-    write_rootfs(tmp_path / "cache")
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("RTGATE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("FAKE_QEMU", str(fake))
-    monkeypatch.delenv("RTGATE_SITE", raising=False)
-    monkeypatch.chdir(tmp_path)
+    write_rootfs(place / "cache")
+    patch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    patch.setenv("RTGATE_CACHE", str(place / "cache"))
+    patch.setenv("FAKE_QEMU", str(fake))
+    patch.delenv("RTGATE_SITE", raising=False)
+    patch.chdir(place)
     qemu.version.cache_clear()
     return Lab(kernel=kernel, fake=fake)
 
 
 @pytest.fixture(autouse=True)
 def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw_nothing(monkeypatch)
+
+
+def draw_nothing(patch: pytest.MonkeyPatch) -> None:
     """Draw no latencies: half of a gate's time here. `report/` has what plots show, and integration tests draw them."""
     for name in ("histogram_plot", "boots_plot"):
-        monkeypatch.setattr(latency, name, lambda *_: Picture(svg=b"<svg/>", png=b"PNG"))
+        patch.setattr(latency, name, lambda *_: Picture(svg=b"<svg/>", png=b"PNG"))
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from selftests.unit.cli.conftest import Lab
+from selftests.unit.cli.conftest import Lab, draw_nothing, make_lab
 from selftests.unit.history.conftest import record
 from selftests.written_records import write
 
@@ -38,11 +39,35 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def night(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     """A lab with limits, a history and nobody's pipeline."""
-    nobody(monkeypatch)
-    monkeypatch.setenv("RTGATE_HISTORY", f"sqlite:///{tmp_path}/history.db")
-    monkeypatch.setattr(html, "generate", lambda _, output, __=None: output / "index.html")
-    (tmp_path / "limits.yaml").write_text(LIMITS)
+    prepare(tmp_path, monkeypatch)
     return lab
+
+
+def prepare(place: Path, patch: pytest.MonkeyPatch) -> None:
+    nobody(patch)
+    patch.setenv("RTGATE_HISTORY", f"sqlite:///{place}/history.db")
+    patch.setattr(html, "generate", lambda _, output, __=None: output / "index.html")
+    (place / "limits.yaml").write_text(LIMITS)
+
+
+@pytest.fixture(scope="module")
+def gated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Gate a good kernel once; return where the report and the history lie."""
+    made = tmp_path_factory.mktemp("gated")
+    with pytest.MonkeyPatch.context() as patch:
+        make_lab(made, patch)
+        draw_nothing(patch)
+        prepare(made, patch)
+        assert gate() == 0
+    return made
+
+
+@pytest.fixture
+def passed(night: Lab, gated: Path, tmp_path: Path) -> Lab:
+    """Return a lab in which a good kernel was gated."""
+    shutil.copytree(gated / "report", tmp_path / "report")
+    shutil.copy2(gated / "history.db", tmp_path / "history.db")
+    return night
 
 
 def gate(*words: str) -> int:
@@ -56,8 +81,7 @@ def shown(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any
     return found
 
 
-def test_a_kernel_that_passed_becomes_good_and_is_shown(night: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gate() == 0
+def test_a_kernel_that_passed_becomes_good_and_is_shown(passed: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["baseline", "promote", "report"]) == 0
     said = capsys.readouterr().out
     assert " is good on virt-arm64: PASS of run report-" in said
@@ -98,9 +122,8 @@ def test_a_run_that_nothing_was_judged_in_needs_a_reason_which_is_shown(
 
 
 def test_files_that_changed_since_they_were_judged_are_refused(
-    night: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    passed: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert gate() == 0
     verdict = tmp_path / "report" / "verdict.json"
     verdict.write_text(verdict.read_text().replace('"exit_code": 0', '"exit_code":  0'))
     assert main(["baseline", "promote", "report"]) == 4
@@ -108,8 +131,7 @@ def test_files_that_changed_since_they_were_judged_are_refused(
     assert shown(capsys) == []
 
 
-def test_boots_that_are_not_in_the_history_teach_nothing(night: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gate() == 0
+def test_boots_that_are_not_in_the_history_teach_nothing(passed: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["baseline", "promote", "report", "--history", "sqlite:///other.db"]) == 2
     assert "there is no history at other.db yet" in capsys.readouterr().err
     History.open("sqlite:///other.db", create=True).close()
@@ -136,8 +158,7 @@ def test_mistakes(
     assert message in capsys.readouterr().err
 
 
-def test_a_run_of_the_history_has_no_verdict(night: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gate() == 0
+def test_a_run_of_the_history_has_no_verdict(passed: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", "add", "report/records", "--run", "again"]) == 0  # known already, so no run of its own
     capsys.readouterr()
     assert main(["history", "list", "--json"]) == 0
@@ -148,8 +169,7 @@ def test_a_run_of_the_history_has_no_verdict(night: Lab, capsys: pytest.CaptureF
     assert "UNJUDGED, run report-" in capsys.readouterr().out
 
 
-def test_a_revoked_kernel_is_reported_by_every_gate_of_it(night: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gate() == 0
+def test_a_revoked_kernel_is_reported_by_every_gate_of_it(passed: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["baseline", "promote", "report"]) == 0
     (one,) = shown(capsys)
     assert main(["baseline", "revoke", one["kernel"][:12], "--reason", "loses wake-ups"]) == 0
