@@ -6,6 +6,7 @@ import shutil
 import signal
 import threading
 import time
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -294,10 +295,19 @@ def test_two_arms_judge_the_candidate_and_excuse_what_the_baseline_shows_too(sui
     )
     both = replace(slow(), files={**slow().files, "dmesg": warned.files["dmesg"]})
     suite.fake(arm(FakeTarget({None: both, 1: warned}), "baseline"), arm(FakeTarget({None: warned})))
-    suite.measured("-k", "idle").assert_outcomes(passed=1, deselected=1)
+    suite.measured("-k", "idle", "--junit-xml", "junit.xml").assert_outcomes(passed=1, deselected=1)
     assert {one["arm"] for one in suite.verdict()["verdicts"]} == {"candidate"}
     # The comparison comes last: here one image gave other data, which virtual time never does.
     assert suite.told() == {IDLE: ["DONE", "PASS", "ERROR"]}
+    # pytest's own JUnit must not be green where its exit code is not.
+    suites = ET.parse(suite.pytester.path / "junit.xml").getroot()
+    assert [(one.get("name"), one.get("tests"), one.get("errors")) for one in suites] == [
+        ("pytest", "1", "0"),
+        ("comparison with the baseline", "1", "1"),
+    ]
+    told = suites.find("testsuite/testcase/error")
+    assert told is not None
+    assert str(told.get("message")).startswith("ERROR: ")
 
 
 def test_a_candidate_that_was_not_measured_is_not_replaced_by_its_baseline(suite: Suite) -> None:

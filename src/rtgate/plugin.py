@@ -30,6 +30,7 @@ from rtgate.measure.case import Case
 from rtgate.measure.run import BootPool, Run, stored
 from rtgate.records import planned
 from rtgate.records.record import Record, read_all
+from rtgate.report import junit
 from rtgate.report.progress import Progress
 from rtgate.report.text import plain
 from rtgate.tools import Tool, registry
@@ -282,6 +283,7 @@ def _conclude(verdicts: list[Verdict]) -> None:
         pytest.skip("; ".join(sentences))
 
 
+@pytest.hookimpl(trylast=True)  # pytest's own JUnit is written by then
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write verdict.json. A case that was selected and said nothing is an ERROR there."""
     ours = session.config.stash.get(_SESSION, None)
@@ -304,6 +306,8 @@ def _judge_session(session: pytest.Session, ours: Session, judging: Judging) -> 
     path = Path(session.config.getoption("--verdict") or ours.records / "verdict.json")
     judging.write(path, ours.records)
     _write_allure(session.config, ours, judging.verdicts)
+    if ours.compared and (own := session.config.getoption("xmlpath", None)):
+        junit.add(ours.compared, Path(own))
     bad = {Status.FAIL, Status.ERROR, Status.MISS}  # as for a test of its own
     if session.exitstatus == pytest.ExitCode.OK and any(one.status in bad for one in ours.compared):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rtgate import files
-from rtgate.errors import InfrastructureError
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.verdict import Status, Verdict
 from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, cases
@@ -30,8 +30,27 @@ _ATTRIBUTES = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 def document(records: Sequence[Record], verdicts: Sequence[Verdict]) -> str:
     """Return the XML document of all cases that were measured or judged."""
-    reports = cases(records, verdicts)
-    suite = ET.Element("testsuite", name="rtgate", tests=str(len(reports)))
+    root = ET.Element("testsuites")
+    root.append(_suite("rtgate", cases(records, verdicts)))
+    return _xml(root)
+
+
+def add(verdicts: Sequence[Verdict], path: Path) -> None:
+    """Add a comparison to the document that pytest wrote before both kernels were compared.
+
+    Raises:
+        InfrastructureError: the document is not there, is none, or cannot be written.
+    """
+    try:
+        root = ET.fromstring(files.read_bytes(path, files.JSON_LIMIT))  # noqa: S314 - pytest has just written it
+        root.append(_suite("comparison with the baseline", cases((), verdicts)))
+        files.write_text(path, _xml(root))
+    except (OSError, ConfigError, ET.ParseError) as error:
+        raise InfrastructureError(f"{path}: the comparison with the baseline cannot be added: {error}") from error
+
+
+def _suite(name: str, reports: Sequence[CaseReport]) -> ET.Element:
+    suite = ET.Element("testsuite", name=name, tests=str(len(reports)))
     counts = dict.fromkeys(_ATTRIBUTES.values(), 0)
     for one in reports:
         test = ET.SubElement(
@@ -39,21 +58,23 @@ def document(records: Sequence[Record], verdicts: Sequence[Verdict]) -> str:
         )
         test.set("time", f"{sum(record.seconds.get('total', 0.0) for record in one.records):.3f}")
         _properties(test, one)
-        name = _element(one)
-        if name:
-            counts[_ATTRIBUTES[name]] += 1
+        element = _element(one)
+        if element:
+            counts[_ATTRIBUTES[element]] += 1
             head = one.headline
             told = ET.SubElement(
-                test, name, message=_text(f"{head.status.value}: {head.full_sentence}").partition("\n")[0]
+                test, element, message=_text(f"{head.status.value}: {head.full_sentence}").partition("\n")[0]
             )
-            if name != "skipped":
+            if element != "skipped":
                 told.set("type", _text(head.kind.value))
                 told.text = _told(one)
         ET.SubElement(test, "system-out").text = _told(one)
     for key, count in counts.items():
         suite.set(key, str(count))
-    root = ET.Element("testsuites")
-    root.append(suite)
+    return suite
+
+
+def _xml(root: ET.Element) -> str:
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
