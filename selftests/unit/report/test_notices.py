@@ -47,6 +47,26 @@ def test_the_innermost_speaks(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(capsys.readouterr().err.splitlines()[1:-1]) == {"copying the source ... 0 s"}
 
 
+def test_steps_that_are_short_and_say_nothing_are_no_excuse(capsys: pytest.CaptureFixture[str]) -> None:
+    with reminder(lambda: "gate"):
+        for _ in range(20):
+            with spoken("listing"):
+                time.sleep(0.02)
+    said = capsys.readouterr().err.splitlines()
+    assert said
+    assert set(said) <= {"gate", "listing ... 0 s"}
+
+
+def test_what_was_said_before_it_began_counts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `rtgate: loading`: the time until the next word begins there."""
+    monkeypatch.setattr(notices, "SILENCE_S", 100.0)
+    with reminder(lambda: "gate", silent_s=99.9):
+        time.sleep(1.0)
+    assert set(capsys.readouterr().err.splitlines()) == {"gate"}
+
+
 def test_what_speaks_by_itself_is_not_talked_over(capsys: pytest.CaptureFixture[str]) -> None:
     with reminder(lambda: "gate"), silence():
         time.sleep(0.3)

@@ -166,8 +166,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Not before: what loads has nothing to put in order, and ends at once.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
-        signal.setitimer(signal.ITIMER_REAL, 0)  # everything is loaded
-        code = _run(outline.command, arguments)
+        left, every = signal.setitimer(signal.ITIMER_REAL, 0)  # everything is loaded
+        code = _run(outline.command, arguments, every - left)
         sys.stdout.flush()
     except RtgateError as error:
         print(f"rtgate: {plain(str(error))}", file=sys.stderr)
@@ -190,10 +190,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 _SPEAKING = frozenset({"console", "hub", "in-job", "board-health", "soak", "placebos", "gerrit"})
 
 
-def _run(command: str, arguments: argparse.Namespace) -> int:
-    """Run a command, which is never silent for more than three seconds."""
+def _run(command: str, arguments: argparse.Namespace, silent_s: float) -> int:
+    """Run a command, which is never silent for more than three seconds, with those before it began."""
     began = time.monotonic()
-    with silence() if command in _SPEAKING else reminder(lambda: f"{command} ... {time.monotonic() - began:.0f} s"):
+
+    def now() -> str:
+        return f"{command} ... {time.monotonic() - began:.0f} s"
+
+    with silence() if command in _SPEAKING else reminder(now, silent_s=silent_s):
         return int(_module(command).run(arguments))
 
 

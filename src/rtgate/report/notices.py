@@ -60,21 +60,22 @@ def spoken(doing: str = "working") -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def reminder(now: Callable[[], str], tell: Callable[[str], None] = _print) -> Iterator[None]:
+def reminder(now: Callable[[], str], tell: Callable[[str], None] = _print, *, silent_s: float = 0.0) -> Iterator[None]:
     """Say what goes on now whenever nothing was said for a while. Of reminders within each other the innermost speaks.
 
     Args:
         now: returns what goes on.
         tell: prints it (default: a line on standard error).
+        silent_s: for how long nothing was said before; of the outermost one.
     """
-    with _innermost(_Reminder(now, tell)):
+    with _innermost(_Reminder(now, tell), silent_s):
         yield
 
 
 @contextmanager
 def silence() -> Iterator[None]:
     """Say nothing for a while, as something else speaks: a bar, or a child process."""
-    with _innermost(_Reminder(str, lambda _: None)):
+    with _innermost(_Reminder(str, lambda _: None, speaks=False)):
         yield
 
 
@@ -84,8 +85,8 @@ def heard() -> None:
 
 
 @contextmanager
-def _innermost(reminder: _Reminder) -> Iterator[None]:
-    reminder.start()
+def _innermost(reminder: _Reminder, silent_s: float = 0.0) -> Iterator[None]:
+    reminder.start(silent_s)
     try:
         yield
     finally:
@@ -98,14 +99,17 @@ class _Reminder:
     last = 0.0
     open: ClassVar[list[_Reminder]] = []
 
-    def __init__(self, now: Callable[[], str], tell: Callable[[str], None]) -> None:
+    def __init__(self, now: Callable[[], str], tell: Callable[[str], None], *, speaks: bool = True) -> None:
         self._now = now
         self._tell = tell
+        self.speaks = speaks
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def start(self) -> None:
-        heard()
+    def start(self, silent_s: float) -> None:
+        # Within another one the time goes on: many short steps that say nothing are one long silence.
+        if not self.open or not self.open[-1].speaks:
+            _Reminder.last = time.monotonic() - silent_s
         self.open.append(self)
         self._thread.start()
 
@@ -113,7 +117,8 @@ class _Reminder:
         self._ended.set()
         self._thread.join()
         self.open.remove(self)
-        heard()
+        if not self.speaks:
+            heard()  # by something else
 
     def _run(self) -> None:
         while not self._ended.wait(max(0.01, self.last + SILENCE_S - time.monotonic())):
