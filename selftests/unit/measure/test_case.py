@@ -98,9 +98,7 @@ class Stub(Tool):
 def _record(outcome: Outcome, time: str = "virtual", case: Case = CASE) -> Record:
     made = measure(case, arm(FakeTarget({None: outcome}), time=time), 3)[0]
     # As it is written: with what it was made from.
-    return replace(
-        made, sources={name: "0" * 64 for name in ("console.log", *(f"raw/{name}" for name in outcome.files))}
-    )
+    return replace(made, sources=dict.fromkeys(("console.log", *(f"raw/{name}" for name in outcome.files)), "0" * 64))
 
 
 def _stub(outcome: Outcome, tool: Stub, load: str = "idle") -> Record:
