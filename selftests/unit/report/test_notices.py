@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -88,6 +89,25 @@ def test_what_is_said_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> Non
     """The subject of a merge request's commit is said, and whoever pushes one writes it."""
     say("candidate 1: \x1b[2K\x1b]0;title\x07timers: be tidy\x9b1A")
     assert capsys.readouterr().err == "rtgate: candidate 1: timers: be tidy\n"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_a_build_has_left_is_told_by_its_speed_alone(monkeypatch: pytest.MonkeyPatch, *, terminal: bool) -> None:
+    """Five minutes of unpacking and configuring, and what an earlier build has made, say nothing about its speed."""
+    now = [1000.0]
+    told: list[tuple[int, float]] = []
+    monkeypatch.setattr(build_progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(build_progress, "estimate", lambda elapsed_s, done, total: told.append((done, elapsed_s)) or "")
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    with build_progress.shown("virt-arm64", quiet=False) as listener:
+        now[0] += 300
+        listener.progress(400, 1000, "first.o")
+        now[0] += 20
+        listener.progress(500, 1000, "more.o")
+    assert told == [(0, 0.0), (100, 20.0)]
 
 
 def test_a_build_s_progress_is_neither_markup_nor_moves_a_cursor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,16 +37,28 @@ def _bar(name: str, console: Console) -> Iterator[Listener]:
     left = (TextColumn("{task.fields[left]}"), TextColumn("{task.fields[file]}", markup=False))
     with silence(), Progress(*columns, *left, console=console, transient=True) as bar:
         task = bar.add_task(name, total=None, file="", left="")
-        began = time.monotonic()
+        speed = _Speed()
 
         def progress(done: int, total: int | None, file: str) -> None:
-            left = "" if total is None else estimate(time.monotonic() - began, done, total)
-            bar.update(task, completed=done, total=total, file=plain(file), left=left)
+            bar.update(task, completed=done, total=total, file=plain(file), left=speed.left(done, total))
 
         def notice(text: str) -> None:
             bar.print(plain(text), markup=False, soft_wrap=True)
 
         yield Listener(notice, progress)
+
+
+class _Speed:
+    """How fast files are made: the time and the files before the first one that is told say nothing about it."""
+
+    def __init__(self) -> None:
+        self._first: tuple[float, int] | None = None
+
+    def left(self, done: int, total: int | None) -> str:
+        """Return how long the rest takes, in words; empty if nobody knows."""
+        now = time.monotonic()
+        began, already = self._first = self._first or (now, done)
+        return "" if total is None else estimate(now - began, done - already, total - already)
 
 
 class _Lines:
@@ -55,7 +67,7 @@ class _Lines:
     def __init__(self, name: str, console: Console) -> None:
         self._console = console
         self._now = f"building {name}", time.monotonic()
-        self._first: tuple[float, int] | None = None
+        self._speed = _Speed()
 
     def notice(self, text: str) -> None:
         self._now = text, time.monotonic()
@@ -63,13 +75,9 @@ class _Lines:
         heard()
 
     def progress(self, done: int, total: int | None, file: str) -> None:
-        now = time.monotonic()
-        # Files before the first line were made while the build was starting: they say nothing about its speed.
-        began, already = self._first or (now, done)
-        self._first = began, already
         count = f"{done}" if total is None else f"{done} of {total}"
-        left = "" if total is None else estimate(now - began, done - already, total - already)
-        self._now = f"{', '.join(filter(None, (count, left)))}: {file}", now
+        told = ", ".join(filter(None, (count, self._speed.left(done, total))))
+        self._now = f"{told}: {file}", time.monotonic()
 
     def going_on(self) -> str:
         text, began = self._now
