@@ -121,6 +121,16 @@ def test_who_replaces_the_kernel_meanwhile_changes_nothing(lab: Lab, tmp_path: P
     assert (len(records), digests) == (12, {(hashlib.sha256(began).hexdigest(),) * 2})
 
 
+def test_every_batch_of_a_gate_boots_the_kernels_that_it_began_with(lab: Lab, tmp_path: Path) -> None:
+    """Further boots, another board and the trace come minutes after the first, each from a process of its own."""
+    options = suite_process.SuiteOptions(board="virt-arm64", profile="smoke")
+    suites = suite_process.prepared(options, {"candidate": lab.kernel}, tmp_path / "out")
+    began = (lab.kernel / "Image").read_bytes()
+    (lab.kernel / "Image").write_bytes(began + b"slow")
+    assert (suites.kernels["candidate"] / "Image").read_bytes() == began
+    assert suites.kernels["candidate"].name == lab.kernel.name
+
+
 def test_a_qemu_that_is_replaced_meanwhile_ends_the_run_with_an_error(
     lab: Lab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
