@@ -97,7 +97,12 @@ def test_what_a_build_has_left_is_told_by_its_speed_alone(monkeypatch: pytest.Mo
     now = [1000.0]
     told: list[tuple[int, float]] = []
     monkeypatch.setattr(build_progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(build_progress, "estimate", lambda elapsed_s, done, total: told.append((done, elapsed_s)) or "")
+
+    def estimate(elapsed_s: float, done: int, total: int) -> str:
+        told.append((done, elapsed_s))
+        return f"{total - done} left"
+
+    monkeypatch.setattr(build_progress, "estimate", estimate)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     if terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")
