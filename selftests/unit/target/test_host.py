@@ -57,11 +57,13 @@ def test_nothing_is_known_of_a_process_that_is_gone() -> None:
 
 def test_a_process_that_is_stopped_is_told_from_one_that_waits() -> None:
     with subprocess.Popen(["sleep", "60"]) as child:
-        assert host.why_stopped(child.pid) == ""
-        child.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, child.pid, os.WSTOPPED)
-        assert host.why_stopped(child.pid) == "state T"
-        child.kill()
+        try:
+            assert host.why_stopped(child.pid) == ""
+            child.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, child.pid, os.WSTOPPED)
+            assert host.why_stopped(child.pid) == "state T"
+        finally:
+            child.kill()  # or its end would be waited for
     assert host.why_stopped(child.pid) == ""
 
 
