@@ -382,7 +382,7 @@ def test_the_placebos_of_every_board_are_told_before_the_first_is_measured(
     suite: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(placebo_notice, "version", lambda _: "QEMU emulator version 7.2.22 (Debian)")
-    said: list[str] = []
+    said: list[Any] = []
     monkeypatch.setattr(plugin, "say", said.append)
     site = suite.pytester.mkdir("site")
     (site / "profiles.yaml").write_text(BESIDE)

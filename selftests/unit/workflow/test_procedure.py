@@ -22,7 +22,7 @@ PAIRS = Comparison(board="bench", devices=["bench-01"], flavour="preempt_rt", ca
 
 def _sessions(history: History, count: int, first: int = 0, **changes: str) -> None:
     for number in range(first, first + count):
-        made = [record(10 * number + boot, **changes) for boot in (1, 2)]
+        made = [record(10 * number + boot, scale=1.0, **changes) for boot in (1, 2)]
         add(history, made, origin(f"night-{number}"))
         make_good(history, made)
 

@@ -171,8 +171,12 @@ def test_the_history_decides_the_procedure_before_anything_is_measured(
 ) -> None:
     url = f"sqlite:///{tmp_path}/history.db"
     listed: list[object] = []
-    cases = (Case(suite="latency", tool=Cyclictest(), load="idle"),)
-    monkeypatch.setattr(sequential, "list_cases", lambda *named: listed.append(named) or cases)
+
+    def cases(*named: object) -> tuple[Case, ...]:
+        listed.append(named)
+        return (Case(suite="latency", tool=Cyclictest(), load="idle"),)
+
+    monkeypatch.setattr(sequential, "list_cases", cases)
     bench = Bench(records, slower=2.0, wander=0.001)
     measured = replace(suites(tmp_path, monkeypatch, bench, select="idle"), criteria=Criteria(history=url))
     run_comparison(measured, within(1000))
@@ -278,7 +282,12 @@ def test_the_first_suites_of_a_gate_tell_the_placebos_of_all_boards(
     two = replace(
         suites(tmp_path, monkeypatch, Bench(tmp_path, slower=1)), beside=("second", "third"), remedy="--tree x"
     )
-    monkeypatch.setattr(suite_process, "pytest", lambda _select, options, _log: asked.append(options) or 0)
+
+    def pytest_run(_select: str, options: list[str], _log: Path) -> int:
+        asked.append(options)
+        return 0
+
+    monkeypatch.setattr(suite_process, "pytest", pytest_run)
     two.measure(Batch(), "log")
     assert [words[words.index("--board") + 1] for words in asked] == [BOARD, "second", "third"]
     first, *others = asked
