@@ -61,12 +61,33 @@ def test_an_identity_of_lavacli(tmp_path: Path) -> None:
         access("third", environment)
 
 
-@pytest.mark.parametrize("content", ["[", "- list", "default: 5", "default: {uri: 'x', token: t}", ""])
-def test_a_strange_lavacli_yaml_is_no_disaster(tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[", "lavacli.yaml cannot be read: ConfigError: mend it"),
+        ("- list", "is not a file of lavacli's identities: mend it"),
+        ("default: 5", "is not a file of lavacli's identities: mend it"),
+        ("default: {uri: 'x', token: t}", "URL is none"),
+        ("", "which LAVA server"),
+    ],
+)
+def test_a_strange_lavacli_yaml_is_named_by_whoever_reads_it(
+    tmp_path: Path, content: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("rtgate.lava.client.access.LAB_TOKEN", tmp_path / "nowhere")
     (tmp_path / "lavacli.yaml").write_text(content)
-    with pytest.raises(ConfigError):
-        access(None, {"XDG_CONFIG_HOME": str(tmp_path)})
+    variables = {"XDG_CONFIG_HOME": str(tmp_path)}
+    with pytest.raises(ConfigError, match=message):
+        access(None, variables)
+    # Who names server and token needs nothing of it.
+    assert access("https://lava.example.org", {**variables, "RTGATE_LAVA_TOKEN": SECRET}).token is not None
+
+
+def test_a_damaged_lavacli_yaml_is_no_missing_token(tmp_path: Path) -> None:
+    (tmp_path / "lavacli.yaml").write_text(f"default: {{token: {SECRET}")
+    with pytest.raises(ConfigError, match="mend it") as caught:
+        access("https://lava.example.org", {"XDG_CONFIG_HOME": str(tmp_path)})
+    assert SECRET not in str(caught.value)
 
 
 def test_the_lab_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

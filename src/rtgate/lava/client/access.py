@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from rtgate import files, strict_yaml
@@ -51,22 +52,26 @@ def access(server: str | None = None, environment: Mapping[str, str] | None = No
     this machine.
 
     Raises:
-        ConfigError: no server is known, or the token's file can be read by others.
+        ConfigError: no server is known, the token's file can be read by others, or lavacli's is damaged.
     """
     variables = os.environ if environment is None else environment
+    named = server or variables.get(URL) or ""
+    if "://" in named:
+        return _by_url(base(named), variables, user)
     identities = _identities(variables)
-    named = server or variables.get(URL) or ("default" if "default" in identities else "")
+    named = named or ("default" if "default" in identities else "")
     if not named and os.access(LAB_TOKEN, os.R_OK):
         return Access(LAB_URL, read_token(LAB_TOKEN))
     if not named:
         raise ConfigError(f"which LAVA server? Name it with --server URL or {URL}, its token with {TOKEN}_FILE")
     if named in identities:
         return identities[named].access
-    if "://" not in named:
-        known = ", ".join(sorted(identities)) or "none"
-        raise ConfigError(f"--server {named} is neither a URL nor an identity of lavacli.yaml (there: {known})")
-    url = base(named)
-    token = _token(variables) or _stored(identities, url, user)
+    known = ", ".join(sorted(identities)) or "none"
+    raise ConfigError(f"--server {named} is neither a URL nor an identity of lavacli.yaml (there: {known})")
+
+
+def _by_url(url: str, variables: Mapping[str, str], user: str) -> Access:
+    token = _token(variables) or _stored(_identities(variables), url, user)
     if token is None and url == LAB_URL and os.access(LAB_TOKEN, os.R_OK):
         token = read_token(LAB_TOKEN)
     return Access(url, token)
@@ -101,17 +106,31 @@ def identities_file(variables: Mapping[str, str] | None = None) -> Path:
     return Path(home) / "lavacli.yaml"
 
 
+def read_identities(file: Path) -> dict[str, dict[str, Any]]:
+    """Return the entries of lavacli's file by name; none where there is no file.
+
+    Raises:
+        ConfigError: it cannot be read, or is not a file of lavacli's identities.
+    """
+    try:
+        found = strict_yaml.data(files.read_text(file, files.YAML_LIMIT))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, ConfigError) as error:  # whose words may hold a token
+        raise ConfigError(f"{file} cannot be read: {type(error).__name__}: mend it, or move it away") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        raise ConfigError(f"{file} is not a file of lavacli's identities: mend it, or move it away")
+    return {str(name): entry for name, entry in found.items()}
+
+
 def _identities(variables: Mapping[str, str]) -> dict[str, _Identity]:
     path = identities_file(variables)
-    try:
-        found = strict_yaml.data(files.read_text(path, files.YAML_LIMIT))
-    except (OSError, UnicodeDecodeError, ConfigError):
-        return {}
-    entries = found.items() if isinstance(found, dict) else ()
     return {
-        str(name): _Identity(str(entry.get("username", "")), Access(base(str(entry["uri"])), _kept(entry, path)))
-        for name, entry in entries
-        if isinstance(entry, dict) and "uri" in entry and "@" not in str(entry["uri"])
+        name: _Identity(str(entry.get("username", "")), Access(base(str(entry["uri"])), _kept(entry, path)))
+        for name, entry in read_identities(path).items()
+        if "uri" in entry and "@" not in str(entry["uri"])
     }
 
 

@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rtgate import files, strict_yaml
-from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.lava.client.access import Access, base
+from rtgate.errors import InfrastructureError
+from rtgate.lava.client.access import Access, base, read_identities
 
 
 def store(file: Path, access: Access, user: str) -> str:
@@ -32,7 +32,7 @@ def store(file: Path, access: Access, user: str) -> str:
         InfrastructureError: the file cannot be written.
     """
     assert access.token is not None
-    known = _stored(file)
+    known = read_identities(file)
     name = _name(known, access.url, user)
     kept = known.get(name, {})
     known[name] = {**kept, "uri": f"{access.url}/RPC2", "username": user, "token": access.token.secret()}
@@ -42,20 +42,6 @@ def store(file: Path, access: Access, user: str) -> str:
     except OSError as error:
         raise InfrastructureError(f"{file} cannot be written: {error.strerror}") from error
     return name
-
-
-def _stored(file: Path) -> dict[str, Any]:
-    try:
-        found = strict_yaml.data(files.read_text(file, files.YAML_LIMIT))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, ConfigError) as error:
-        raise ConfigError(f"{file} cannot be read, so nothing can be added to it: {type(error).__name__}") from None
-    if found is None:
-        return {}
-    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
-        raise ConfigError(f"{file} is not a file of lavacli's identities: move it away")
-    return {str(name): entry for name, entry in found.items()}
 
 
 def _name(known: Mapping[str, Mapping[str, Any]], url: str, user: str) -> str:
