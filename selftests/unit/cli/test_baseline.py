@@ -17,7 +17,7 @@ from rtgate.cli.main import main
 from rtgate.history.database import History
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.report import html
-from rtgate.workflow import baselines
+from rtgate.workflow import baselines, pipeline
 from rtgate.workflow.verdicts import write_verdicts
 
 LIMITS = """\
@@ -239,4 +239,4 @@ def test_who_promotes_is_the_user_or_whoever_started_the_pipeline(
     nobody(monkeypatch)
     for name, text in variables.items():
         monkeypatch.setenv(name, text)
-    assert baselines._who() == who
+    assert pipeline.user() == who

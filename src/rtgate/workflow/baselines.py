@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,11 +20,8 @@ from rtgate.measure.raw_output import read_verified
 from rtgate.records.record import Record
 from rtgate.records.seal import check
 from rtgate.report.text import plain
+from rtgate.workflow import pipeline
 from rtgate.workflow.verdict_file import read_verdicts
-
-# Whoever starts a pipeline, and where it can be seen: GitLab's variables and GitHub's.
-_USERS = ("GITLAB_USER_LOGIN", "GITHUB_ACTOR")
-_PIPELINES = ("CI_PIPELINE_URL", "GITHUB_RUN_ID")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +140,7 @@ def _promoted(history: History, stored: Iterable[Boot], status: Status | None, u
         raise ConfigError(
             "no boot of this kernel is valid and without a kernel fault: nothing could be measured with it"
         )
-    now, who = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), _who()
+    now, who = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), _one_line(pipeline.user())
     wanted = [
         Promotion(
             board=board,
@@ -187,23 +182,9 @@ def revoke(history: History, name: str, reason: str) -> RevocationEffect:
     if not reason:
         raise ConfigError("--reason: say why, for those who find the kernel missing")
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return baselines.revoke(history, name, Revocation(kernel="", revoked_at=now, revoked_by=_who(), reason=reason))
-
-
-def _who() -> str:
-    """Return who does this: the user of a pipeline with its address, or that of this machine."""
-    user = _first(_USERS)
-    if not user:
-        try:
-            user = getpass.getuser()
-        except (KeyError, OSError):  # a container's user may have no name
-            user = f"user {os.getuid()}"
-    pipeline = _first(_PIPELINES)
-    return _one_line(f"{user} ({pipeline})" if pipeline else user)
-
-
-def _first(names: Collection[str]) -> str:
-    return next((os.environ[name] for name in names if os.environ.get(name)), "")
+    return baselines.revoke(
+        history, name, Revocation(kernel="", revoked_at=now, revoked_by=_one_line(pipeline.user()), reason=reason)
+    )
 
 
 def _one_line(text: str) -> str:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from rtgate.lava.in_job import on_board
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, render
 from rtgate.lava.job.request import NONCE, MeasurementRequest
 from rtgate.lava.lab.check import TESTED
+from rtgate.workflow import pipeline
 from rtgate.workflow.verdicts import limits_files
 
 _PROOF_S = 120  # starting a shell on a worker that has much to do
@@ -142,19 +142,9 @@ class JobWriter:
         return tuple(on_board.steps(expected, number) for number in range(1, len(order.boots) + 1))
 
 
-_CI = {  # GitLab's variables and GitHub's
-    "merge-request": ("CI_MERGE_REQUEST_IID",),
-    "commit": ("CI_COMMIT_SHA", "GITHUB_SHA"),
-    "branch": ("CI_COMMIT_REF_NAME", "GITHUB_REF_NAME"),
-    "pipeline": ("CI_PIPELINE_ID", "GITHUB_RUN_ID"),
-    "ci-job": ("CI_JOB_ID",),
-}
-
-
 def _origin(named: Sequence[str]) -> dict[str, str]:
-    """Return where the job comes from: what GitLab or GitHub says, and what the command line adds."""
-    variables = [(key, name) for key, names in _CI.items() for name in names]
-    found = {key: os.environ[name] for key, name in variables if os.environ.get(name)}
+    """Return where the job comes from: what the pipeline says, and what the command line adds."""
+    found = pipeline.origin()
     for text in named:
         key, equals, value = text.partition("=")
         if not equals or not key or key.startswith("rtgate."):
