@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from rtgate import process
+from rtgate.kernel.merge import git_of_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +55,7 @@ def of_git(tree: Path, version: str) -> SourceIdentity:
         InfrastructureError: git is missing or fails.
     """
     commit = _git(tree, "rev-parse", "HEAD").strip()
-    described = process.attempt(_git_command(tree, "describe", "--tags", "--always", "--abbrev=12"))
+    described = process.attempt([*git_of_user(tree), "describe", "--tags", "--always", "--abbrev=12"])
     changes = _git(tree, "diff", "HEAD", "--binary", "--no-ext-diff")
     untracked = sorted(filter(None, _git(tree, "ls-files", "-z", "--others", "--exclude-standard").split("\0")))
     state = hashlib.sha256(f"{commit}\n{changes}".encode("utf-8", "surrogateescape"))
@@ -72,13 +73,8 @@ def of_git(tree: Path, version: str) -> SourceIdentity:
     )
 
 
-def _git_command(tree: Path, *arguments: str) -> list[str]:
-    # In CI containers the clone belongs to another user; only reading commands run here.
-    return ["git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-C", str(tree), *arguments]
-
-
 def _git(tree: Path, *arguments: str) -> str:
-    return process.output(_git_command(tree, *arguments))
+    return process.output([*git_of_user(tree), *arguments])
 
 
 def git_files(tree: Path) -> tuple[str, ...]:

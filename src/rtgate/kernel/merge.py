@@ -180,7 +180,7 @@ def git(tree: Path) -> list[str]:
 
 
 def git_of_user(tree: Path) -> list[str]:
-    """Return the same for what asks a server: with the user's settings, such as a proxy or a certificate."""
+    """Return the same with the user's settings, such as a proxy, a certificate, or files that git is to ignore."""
     settings = ("safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.attributesFile=/dev/null")
     return ["git", *(word for setting in settings for word in ("-c", setting)), "-C", str(tree)]
 
