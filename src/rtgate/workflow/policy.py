@@ -82,7 +82,11 @@ class Policy:
     unproven: bool = False
 
 
-_DEFAULT = (Screen(board="virt-arm64", build="virt-arm64-preempt_rt"),)
+_BOARD = "virt-arm64"  # where no file names one
+
+
+def _default() -> tuple[Screen, ...]:
+    return (Screen(board=_BOARD, build=boards.board(_BOARD).build),)
 
 
 def read_policy() -> Policy:
@@ -92,13 +96,13 @@ def read_policy() -> Policy:
         ConfigError: the file is wrong.
     """
     found = site.files(FILE)
-    return read(found[0]) if found else Policy(screens=_DEFAULT)
+    return read(found[0]) if found else Policy(screens=_default())
 
 
 def read(path: Path) -> Policy:
     """Read one policy.yaml. Raises ConfigError."""
     data = load(path).mapping(optional=("screen", "boards", "builds", "build_time", "build_disk", "unproven"))
-    screens = tuple(map(_screen, data["screen"].items())) if "screen" in data else _DEFAULT
+    screens = tuple(map(_screen, data["screen"].items())) if "screen" in data else _default()
     if not screens:
         data["screen"].fail("names no board: nothing would be measured")
     in_lab = tuple(map(_lab_board, data["boards"].items())) if "boards" in data else ()
