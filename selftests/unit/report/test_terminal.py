@@ -39,7 +39,7 @@ def test_a_pass_is_short(world: World) -> None:
     first, kernel, header, *_ = text.splitlines()
     assert first == "virt-arm64, preempt_rt, latency in virtual us"
     assert kernel == "candidate  6.12.107-rt, tree at candidate, image aaaaaaaaaaaa"
-    assert header.split() == ["status", "case", "boots", "min", "avg", "max", "limit", "lost"]
+    assert header.split() == ["status", "case", "boots", "min", "mean", "max", "limit", "lost"]
 
 
 def test_boots_that_were_made_before_are_counted(world: World) -> None:

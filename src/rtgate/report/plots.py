@@ -269,7 +269,7 @@ def _draw_series(axes: Axes, number: int, series: Series) -> int:
 
 
 def _legend(series: Series) -> str:
-    values = (("min", series.low), ("avg", series.mean), ("max", series.high))
+    values = (("min", series.low), ("mean", series.mean), ("max", series.high))
     parts = [f"{name} {value.to(_microseconds(value.unit)).value:.1f}" for name, value in values if value is not None]
     return f"{plain(series.label)}: {', '.join(parts)}" if parts else plain(series.label)
 

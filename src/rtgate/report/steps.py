@@ -127,7 +127,7 @@ def _summary(records: Sequence[Record]) -> str:
     ns = records[0].environment.instruction_ns if records else ""
     parts = [
         f"{name} {shown(value, ns if name == 'max' else '')}"
-        for name, value in (("min", found.low), ("avg", found.mean), ("max", found.high))
+        for name, value in (("min", found.low), ("mean", found.mean), ("max", found.high))
         if value is not None
     ]
     if found.worst is not None and len(records) > 1:

@@ -89,7 +89,7 @@ def _table(found: Sequence[CaseReport]) -> Table:
         columns: tuple[str, ...] = ("figure", "baseline", "candidate", "change", "limit", "boots")
         rows = [row for case in found for row in compared(case)]
     else:
-        columns = ("boots", "min", "avg", "max", "limit", "lost")
+        columns = ("boots", "min", "mean", "max", "limit", "lost")
         rows = [Row(case=case, status=case.status, cells=_alone(case)) for case in found]
     return Table(
         heading=plain(", ".join(part for part in parts if part)),
@@ -144,7 +144,8 @@ def lines(case: CaseReport) -> tuple[Line, ...]:
     for name in names:
         label = name if several else _SHOWN.get(_short(name), _short(name))
         line = Line(name=label, judged=now.get(name), baseline=before.get(name), limit=_limit(case, name))
-        made += _compared_line(line, worse) if worse and name == blamed else [line]
+        typical = f"{_family(name)} {_TYPICAL_MAX}" if several else _TYPICAL_MAX
+        made += _compared_line(line, worse, typical) if worse and name == blamed else [line]
     if worse and blamed not in names:
         made.append(Line(name=blamed, estimate=str(worse.value or "")))
     return tuple(made)
@@ -154,10 +155,10 @@ def _quantities(records: Sequence[Record]) -> dict[str, Quantity]:
     return {name: figure.quantity for name, figure in case_figures(records).items()}
 
 
-def _compared_line(line: Line, verdict: Verdict) -> list[Line]:
+def _compared_line(line: Line, verdict: Verdict, typical: str) -> list[Line]:
     """Return a line with the numbers of the verdict, so that table and sentence say the same.
 
-    Of a maximum the largest of all boots stands beside it: that is what limits are about.
+    Of a maximum it is called `typical`, and the largest of all boots stands beside it: that is what limits are about.
     """
     value, baseline = (one.quantity if one else None for one in (verdict.value, verdict.baseline))
     if value is None or baseline is None:
@@ -165,7 +166,7 @@ def _compared_line(line: Line, verdict: Verdict) -> list[Line]:
     largest = _SHOWN.get(_short(verdict.measurement)) == "max"
     compared = replace(
         line,
-        name=line.name.replace("maximum", "max").replace("max", _TYPICAL_MAX) if largest else line.name,
+        name=typical if largest else line.name,
         judged=value,
         baseline=baseline,
         limit=None if largest else line.limit,
