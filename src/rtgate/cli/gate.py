@@ -93,7 +93,12 @@ def _end(suites: Suites, measured: Measured) -> int:
     """Report, and return the exit code."""
     files.require_free_space(suites.output, needed_mib=1)
     criteria = suites.criteria
-    ending = Ending(whole=measured.whole, allow_unjudged=criteria.allow_unjudged, history=criteria.history)
+    ending = Ending(
+        whole=measured.whole,
+        allow_unjudged=criteria.allow_unjudged,
+        history=criteria.history,
+        waivers=measured.judging.waivers,
+    )
     return finish(suites.output, measured.judging.verdicts, ending)
 
 

@@ -22,7 +22,7 @@ from rtgate.workflow.archive import keep, revoked_kernels
 from rtgate.workflow.judging import JudgingRequest, judge_run
 from rtgate.workflow.report_directory import SUMMARY
 from rtgate.workflow.verdicts import ended, lab_verdict
-from rtgate.workflow.waivers import load_waivers, unneeded
+from rtgate.workflow.waivers import Waiver, unneeded
 
 
 def conclude(output: Path, request: JudgingRequest, others: Sequence[Verdict] = (), *, page: bool = True) -> int:
@@ -43,6 +43,7 @@ def conclude(output: Path, request: JudgingRequest, others: Sequence[Verdict] = 
         history=criteria.history,
         records=request.records,
         page=page,
+        waivers=judging.waivers,
     )
     return finish(output, judging.verdicts, ending)
 
@@ -77,6 +78,7 @@ class Ending:
         records: where the records are; None for `records` in the directory that gets everything.
         page: whether the report page is made.
         over: whether verdict.json stands as it is: the report of a run that ended before.
+        waivers: what it was judged with.
     """
 
     whole: bool
@@ -85,6 +87,7 @@ class Ending:
     records: Path | None = None
     page: bool = True
     over: bool = False
+    waivers: Sequence[Waiver] = ()
 
 
 def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
@@ -103,7 +106,7 @@ def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
     verdicts = [*judged, *unjudged(records, judged)]
     if not ending.whole and not any(verdict.status in _NOT_GREEN for verdict in verdicts):
         verdicts.append(_lab(f"not everything was measured: see {output / 'measure.log'}"))
-    for sentence in (*unneeded(verdicts, load_waivers()), *revoked_kernels(ending.history, records)):
+    for sentence in (*unneeded(verdicts, ending.waivers), *revoked_kernels(ending.history, records)):
         say(sentence)
     unstored = keep(ending.history, directory)
     verdicts += [_lab(unstored)] if unstored else []

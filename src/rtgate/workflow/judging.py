@@ -65,7 +65,7 @@ class Judging:
         self.subjects: list[Subject] = []
         self.verdicts: list[Verdict] = []
         self._limits = limits(criteria.thresholds)
-        self._waivers = load_waivers()
+        self.waivers = load_waivers()
         harmless()
 
     @property
@@ -106,7 +106,7 @@ class Judging:
             if subject.records
         }
         today = datetime.datetime.now(tz=datetime.UTC).date()
-        return waive(verdicts, self._waivers, today, lambda one: releases.get((one.board, one.case), ""))
+        return waive(verdicts, self.waivers, today, lambda one: releases.get((one.board, one.case), ""))
 
     def write(self, path: Path, records: Path) -> None:
         """Write verdict.json; files of `records` are sealed if they are below its directory. Raises OSError."""

@@ -46,7 +46,7 @@ from rtgate.workflow.sequential import ComparisonOptions
 from rtgate.workflow.suite_process import SuiteOptions, prepared
 from rtgate.workflow.verdict_file import read_verdicts
 from rtgate.workflow.verdicts import lab_verdict
-from rtgate.workflow.waivers import load_waivers, unneeded
+from rtgate.workflow.waivers import unneeded
 
 POLICY_DIRECTORY = ".rtgate"
 
@@ -210,13 +210,15 @@ def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boar
     )
     judging.verdicts += on_boards.verdicts
     judging.write(output / "verdict.json", records)
-    ending = Ending(whole=judging.whole, allow_unjudged=policy.unproven, history=request.history)
+    ending = Ending(
+        whole=judging.whole, allow_unjudged=policy.unproven, history=request.history, waivers=judging.waivers
+    )
     code = finish(output, judging.verdicts, ending)
     verdicts, _ = read_verdicts(output / "verdict.json", records)  # with what went wrong while reporting
     about = replace(
         _about(request, commits),
         remarks=(
-            *unneeded(verdicts, load_waivers()),
+            *unneeded(verdicts, judging.waivers),
             *revoked_kernels(request.history, records_file.read_all(records)),
         ),
     )
