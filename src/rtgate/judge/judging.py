@@ -74,6 +74,9 @@ class Subject:
     schedule: Schedule = field(default_factory=Schedule)
 
 
+_Checked = tuple[Record, Sequence[Check]]
+
+
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
     found = applicable(thresholds.of(subject.board, subject.flavour, subject.case), subject.records)
@@ -83,14 +86,15 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
         if record.state == State.SKIPPED:
             findings += _skipped(subject, record, limits)
     findings += _host_too_busy(subject.records)
-    measured = [(one, _spoiled(subject, one, findings)) for one in subject.records if one.measured]
+    checked = _checked(subject, subject.records)
+    measured = [(one, _spoiled(one, ran, findings)) for one, ran in checked]
     telling = [record for record, spoiled in measured if Invalidates.EVERYTHING not in spoiled]
     sound = [record for record, spoiled in measured if not spoiled & {Invalidates.EVERYTHING, Invalidates.FIGURES}]
     if subject.missing and subject.records:
         sentence = f"{', '.join(subject.missing)} left no record: planned, and never carried out or lost"
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
-    findings += _unseen(subject, subject.records)
-    findings += _unseen(subject, subject.baseline)
+    findings += _unseen(checked)
+    findings += _unseen(_checked(subject, subject.baseline))
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
     before = [one for one in subject.baseline if one.measured]
     if sound:
@@ -203,15 +207,20 @@ def _incomparable(subject: Subject) -> Iterator[Finding]:
         yield _finding(Status.ERROR, Kind.VALIDITY, f"baseline and candidate cannot be compared: {text}")
 
 
-def _spoiled(subject: Subject, record: Record, findings: list[Finding]) -> set[Invalidates]:
+def _checked(subject: Subject, records: Sequence[Record]) -> list[_Checked]:
+    """Return the records that measured, each with its checks."""
+    return [(one, checks(one, subject.not_applicable)) for one in records if one.measured]
+
+
+def _spoiled(record: Record, ran: Sequence[Check], findings: list[Finding]) -> set[Invalidates]:
     """Add what is wrong with a measurement to the findings, and return what that spoils."""
-    bad = list(_invalid(subject, record))
+    bad = list(_invalid(record, ran))
     findings += [finding for _, finding in bad]
     return {check.spoils for check, _ in bad}
 
 
-def _invalid(subject: Subject, record: Record) -> Iterator[tuple[Check, Finding]]:
-    for check in checks(record, subject.not_applicable):
+def _invalid(record: Record, ran: Sequence[Check]) -> Iterator[tuple[Check, Finding]]:
+    for check in ran:
         if check.held is not CheckResult.FAILED:
             continue
         lost = check.name == "flavour" and record.environment.flavour not in {"", record.kernel.flavour}
@@ -226,10 +235,10 @@ def _invalid(subject: Subject, record: Record) -> Iterator[tuple[Check, Finding]
             yield check, _finding(Status.ERROR, Kind.VALIDITY, check.failure_in(record.boot), record.boot)
 
 
-def _unseen(subject: Subject, records: Sequence[Record]) -> Iterator[Finding]:
+def _unseen(checked: Sequence[_Checked]) -> Iterator[Finding]:
     """Yield a finding for each check that looked too late in more than half of a kernel's boots: no other answers."""
-    boots = [record for record in records if record.measured]
-    late = [check for record in boots for check in checks(record, subject.not_applicable) if check.unseen]
+    boots = [record for record, _ in checked]
+    late = [check for _, ran in checked for check in ran if check.unseen]
     for name in dict.fromkeys(check.name for check in late):
         mine = [check for check in late if check.name == name]
         if 2 * len(mine) > len(boots):
