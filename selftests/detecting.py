@@ -16,9 +16,9 @@ from selftests.kernels import placebos_of
 from selftests.rates import Looks
 
 from rtgate.judge.compare.boot_figures import BootFigure, Part, boot_figures
-from rtgate.judge.compare.detection import Detection, detections, worsened
+from rtgate.judge.compare.detection import Detection, detections, make_worse
 from rtgate.judge.compare.looks import Outcome
-from rtgate.judge.compare.phases import Boots, Placebo, Shift, decided, first, shifts
+from rtgate.judge.compare.phases import Boots, Placebo, Shift, decide, first, shifts
 from rtgate.judge.judging import Subject
 from rtgate.units import Unit
 
@@ -95,7 +95,7 @@ class _Rule:
         key = (name, change, size)
         if key not in self._seen:
             worse = [{label: _worse(one, change, size) for label, one in boot.items()} for boot in after]
-            said = decided([*shifts(self._before, worse, self._known), *self._quiet])
+            said = decide([*shifts(self._before, worse, self._known), *self._quiet])
             self._seen[key] = any(one.outcome is Outcome.REGRESSION for one in said)
         return self._seen[key]
 
@@ -103,4 +103,4 @@ class _Rule:
 def _worse(one: BootFigure, change: str, size: float) -> BootFigure:
     if one.unit is Unit.COUNT or (change == "the tail alone" and one.part not in _TAIL):
         return one
-    return replace(one, value=worsened(one.value, 1 + size))
+    return replace(one, value=make_worse(one.value, 1 + size))

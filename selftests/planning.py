@@ -13,7 +13,7 @@ from selftests.teaching import Teachers, figures_of
 from rtgate.cli.plan_phases import draws
 from rtgate.judge.compare.boot_figures import BootFigure
 from rtgate.judge.compare.looks import Outcome
-from rtgate.judge.compare.phases import ERROR, LOOKS, Placebo, Shift, decided, shifts
+from rtgate.judge.compare.phases import ERROR, LOOKS, Placebo, Shift, decide, shifts
 from rtgate.judge.learn.phase_planning import FEWEST, PhasePlan, plan_phases
 from rtgate.judge.learn.planning import Change
 
@@ -66,7 +66,7 @@ def plans(kernels: Kernels, teachers: Teachers) -> Iterator[Planned]:
         if change.group == "harmful" and name in kernels and len(kernels[name].records) >= FEWEST:
             # As in a gate of all cases: the tests of this one have their share of the false alarms.
             error = ERROR / LOOKS * 2 * len(learnt) / TESTS
-            for shift in decided(shifts(before, kernels[name].figures, learnt), error):
+            for shift in decide(shifts(before, kernels[name].figures, learnt), error):
                 values = [boot[shift.figure] for boot in before]
                 if shift.learnt and all(one.value for one in values) and shift.shift > _MOVED * abs(shift.baseline):
                     ratio = 1 + shift.shift / abs(shift.baseline)

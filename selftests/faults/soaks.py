@@ -26,7 +26,7 @@ from rtgate.judge.verdict import Verdict
 from rtgate.measure.case import Arm, Case
 from rtgate.measure.observed import uname_flavour
 from rtgate.measure.profiles import Lengths, Profile
-from rtgate.measure.run import stored
+from rtgate.measure.run import records_by_case
 from rtgate.records.record import KernelIdentity, Record, read_all
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
@@ -173,7 +173,7 @@ class Bench:
             source="the bench",
             location=Location(Path("thresholds.yaml"), 1, 1),
         )
-        records = stored(self.records, BOARD).get(CASE.name, [])
+        records = records_by_case(self.records, BOARD).get(CASE.name, [])
         made = subjects(CASE.name, records, {BOARD: {"candidate"}}, planned_in(self.records, CASE.name))
         return [verdict for subject in made for verdict in judge(subject, Thresholds((limit,)))]
 

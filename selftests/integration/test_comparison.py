@@ -22,7 +22,7 @@ import pytest
 from selftests.comparisons import changes
 
 from rtgate import site
-from rtgate.measure.run import stored
+from rtgate.measure.run import records_by_case
 from rtgate.records.record import digest_source
 
 from .conftest import CACHE, ROOT, Patched, built, rtgate
@@ -212,7 +212,9 @@ def twelve(kernel: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 def test_of_twelve_boots_that_are_known_one_is_made_again(kernel: Path, twelve: Path, tmp_path: Path) -> None:
     assert smoke(tmp_path, f"--arm=baseline={kernel}", "--seeds", "1-12", "--no-judge").returncode == 0
-    first, second = (stored(records, "virt-arm64")["latency/cyclictest:idle"] for records in (twelve, tmp_path))
+    first, second = (
+        records_by_case(records, "virt-arm64")["latency/cyclictest:idle"] for records in (twelve, tmp_path)
+    )
     assert [digest_source(record) for record in first] == [digest_source(record) for record in second]
     assert not any(record.machine.keys() & {"booted", "repeated"} for record in first)
     assert sum("booted" in record.machine for record in second) == 11

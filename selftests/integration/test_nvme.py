@@ -13,7 +13,7 @@ from rtgate.board.storage import Overwrite, Storage
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status, Verdict, worst
-from rtgate.measure.case import Arm, Case, measure, plan, recorded
+from rtgate.measure.case import Arm, Case, make_record, measure, plan
 from rtgate.records.record import Record
 from rtgate.tools.fio import FioWrite
 from rtgate.tools.loads import Load
@@ -46,7 +46,7 @@ def test_a_disk_that_goes_while_it_is_written_to_fails_the_kernel(arm: Arm) -> N
     asked = plan(CASE, arm, 1)
     asked = replace(asked, load=Load(name="idle", argv=("sh", "-c", PULL)), duration_s=6)
     outcome = arm.target.run(asked)
-    record = recorded(CASE, arm, asked, outcome)
+    record = make_record(CASE, arm, asked, outcome)
     assert record.state == "measured"
     errors = [one for one in record.measurements if one.name == "io.errors"]
     assert errors

@@ -27,7 +27,7 @@ from rtgate.errors import ChangedError, ConfigError, InfrastructureError, Rtgate
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
-from rtgate.measure.run import BootPool, Run, stored
+from rtgate.measure.run import BootPool, Run, records_by_case
 from rtgate.records import planned
 from rtgate.records.record import Record, read_all
 from rtgate.report import junit
@@ -80,7 +80,7 @@ class Session:
             self.records = Path(replay)
             if not self.records.is_dir():
                 raise ConfigError(f"--replay {replay}: no such directory")
-            self.stored = stored(self.records, board)
+            self.stored = records_by_case(self.records, board)
         elif board:
             self.records = Path(config.getoption("--records")).absolute()
             self.run = suite_options.run(config, board, self.records)

@@ -46,7 +46,7 @@ HEADING = "           CPU0       CPU1       CPU3\n"
     ],
 )
 def test_lists_of_cpus_as_kernel_arguments_have_them(text: str, cpus: set[int] | None) -> None:
-    assert isolation.listed(text, 4) == cpus
+    assert isolation.parse_cpus(text, 4) == cpus
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_lists_of_cpus_as_kernel_arguments_have_them(text: str, cpus: set[int] |
     ],
 )
 def test_what_arguments_ask_for(words: str, asked: dict[str, str]) -> None:
-    assert isolation.asked(words) == asked
+    assert isolation.requested_lists(words) == asked
 
 
 @pytest.mark.parametrize(

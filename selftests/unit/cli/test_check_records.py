@@ -14,7 +14,7 @@ from selftests.unit.report.conftest import Boot, make
 from rtgate.cli.main import main
 from rtgate.records import record as records_file
 from rtgate.records.seal import check
-from rtgate.workflow.verdicts import ended, write_verdicts
+from rtgate.workflow.verdicts import write_ending, write_verdicts
 
 FILES = {"tool.rc": b"0\n", "cyclictest.json": b"{}\n"}
 
@@ -79,7 +79,7 @@ def test_sha256sum_checks_the_seal_without_rtgate(tmp_path: Path) -> None:
 
 def test_the_end_of_a_gate_seals_the_verdict_anew(tmp_path: Path) -> None:
     _sealed(tmp_path)
-    ended(tmp_path / "verdict.json", [], code=3, whole=False)
+    write_ending(tmp_path / "verdict.json", [], code=3, whole=False)
     assert not check(tmp_path).lines
 
 

@@ -124,7 +124,7 @@ def test_who_replaces_the_kernel_meanwhile_changes_nothing(lab: Lab, tmp_path: P
 def test_every_batch_of_a_gate_boots_the_kernels_that_it_began_with(lab: Lab, tmp_path: Path) -> None:
     """Further boots, another board and the trace come minutes after the first, each from a process of its own."""
     options = suite_process.SuiteOptions(board="virt-arm64", profile="smoke")
-    suites = suite_process.prepared(options, {"candidate": lab.kernel}, tmp_path / "out")
+    suites = suite_process.prepare_suites(options, {"candidate": lab.kernel}, tmp_path / "out")
     began = (lab.kernel / "Image").read_bytes()
     (lab.kernel / "Image").write_bytes(began + b"slow")
     assert (suites.kernels["candidate"] / "Image").read_bytes() == began

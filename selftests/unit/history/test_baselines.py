@@ -24,7 +24,7 @@ from rtgate.history.database import History
 from rtgate.history.encoding import kernel
 from rtgate.history.pairing import borrow
 from rtgate.history.prior import HistoryPrior
-from rtgate.history.qualifying import examine, qualified
+from rtgate.history.qualifying import examine, standing_of
 from rtgate.history.qualifying import keep as keep_qualification
 from rtgate.history.queries import Wanted
 from rtgate.history.screens import keep as keep_screen
@@ -163,7 +163,7 @@ def test_what_rests_on_a_revoked_kernel_counts_no_more_and_is_named(fill: Fill, 
     proven = ScreenProposal(level=0.02, flagged=1, sessions=12, upper=0.3, problem="")
     keep_screen(history, boots, record(1), proven, NOW)
     assert level(history, record(1)) == 0.02
-    assert "bbbbbbbbbbbb" not in qualified(history, record(1)).reason
+    assert "bbbbbbbbbbbb" not in standing_of(history, record(1)).reason
     effect = bad(history)
     assert effect.boots == 25
     assert list(effect.uses) == [
@@ -173,7 +173,7 @@ def test_what_rests_on_a_revoked_kernel_counts_no_more_and_is_named(fill: Fill, 
         "limits of bench that `rtgate calibrate` proposed since 2026-11-22T03:00:00Z may rest on it: calibrate again",
     ]
     assert level(history, record(1)) is None
-    standing = qualified(history, record(1))
+    standing = standing_of(history, record(1))
     assert not standing.qualified
     assert "with a kernel that is not good: bbbbbbbbbbbb was revoked" in standing.reason
 

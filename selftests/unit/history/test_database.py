@@ -13,7 +13,7 @@ from rtgate.history import queries, schema
 from rtgate.history.database import History
 from rtgate.history.queries import Wanted
 from rtgate.history.store import add
-from rtgate.history.url import VARIABLE, chosen
+from rtgate.history.url import VARIABLE, require_url
 
 
 def test_reading_makes_no_file(url: str, tmp_path: Path) -> None:
@@ -25,10 +25,10 @@ def test_reading_makes_no_file(url: str, tmp_path: Path) -> None:
 def test_the_url_comes_from_the_option_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     with pytest.raises(ConfigError, match="which history"):
-        chosen(None)
+        require_url(None)
     monkeypatch.setenv(VARIABLE, "sqlite:///a.db")
-    assert chosen(None) == "sqlite:///a.db"
-    assert chosen("sqlite:///b.db") == "sqlite:///b.db"
+    assert require_url(None) == "sqlite:///a.db"
+    assert require_url("sqlite:///b.db") == "sqlite:///b.db"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from rtgate.board.boot import State, TimeBase
 from rtgate.cli.main import main
 from rtgate.history import queries
 from rtgate.history.database import History
-from rtgate.history.qualifying import Standing, examine, keep, qualified
+from rtgate.history.qualifying import Standing, examine, keep, standing_of
 from rtgate.history.queries import Wanted
 from rtgate.history.store import Origin, add
 from rtgate.records import record as records_file
@@ -30,7 +30,7 @@ def night(sd: float, boots: int = 24) -> list[float]:
 
 
 def test_a_device_is_not_qualified_before_a_night_said_so(history: History) -> None:
-    standing = qualified(history, record(1))
+    standing = standing_of(history, record(1))
     assert standing == Standing(False, "bench bench-01 was never qualified for latency/cyclictest:idle: rtgate qualify")
 
 
@@ -44,10 +44,10 @@ def test_a_night_qualifies_a_device_for_a_case_in_its_environment(fill: Fill, hi
     assert 0.002 < body.boot_sd < 0.02
     assert body.smallest < 1.08
     keep(history, queries.find(history, Wanted()), like, standing, NOW)
-    assert qualified(history, record(99)).qualified == standing.qualified
-    assert "another environment" in qualified(history, record(99, firmware="newer")).reason
-    assert "never qualified" in qualified(history, record(99, device="bench-02")).reason
-    assert "never qualified" in qualified(history, record(99, case="latency/cyclictest:hackbench")).reason
+    assert standing_of(history, record(99)).qualified == standing.qualified
+    assert "another environment" in standing_of(history, record(99, firmware="newer")).reason
+    assert "never qualified" in standing_of(history, record(99, device="bench-02")).reason
+    assert "never qualified" in standing_of(history, record(99, case="latency/cyclictest:hackbench")).reason
 
 
 def test_the_newest_night_counts(fill: Fill, history: History) -> None:
@@ -58,13 +58,13 @@ def test_the_newest_night_counts(fill: Fill, history: History) -> None:
         examined = examine(history, boots)
         assert examined is not None
         keep(history, boots, *examined, NOW)
-    standing = qualified(history, record(999))
+    standing = standing_of(history, record(999))
     assert not standing.qualified
     assert "must not be missed" in standing.reason
 
 
 def test_virtual_time_needs_no_qualification(history: History) -> None:
-    assert qualified(history, make(Made())).qualified
+    assert standing_of(history, make(Made())).qualified
 
 
 def test_boots_that_are_all_invalid_say_nothing(fill: Fill, history: History) -> None:

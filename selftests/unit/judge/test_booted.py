@@ -11,7 +11,7 @@ from selftests.unit.judge.compare.test_comparing import PLACEBOS, arm, imaged
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.board.boot import State, TimeBase
-from rtgate.judge.booted import mixed
+from rtgate.judge.booted import identity_conflicts
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.judging import Subject, judge
@@ -78,29 +78,29 @@ def test_what_nobody_knows_the_kernel_of_is_an_error_and_nothing_else(case: str)
 
 
 def test_records_that_agree_are_of_one_kernel() -> None:
-    assert mixed(BASELINE, CANDIDATE) == ()
-    assert mixed((), ()) == ()
+    assert identity_conflicts(BASELINE, CANDIDATE) == ()
+    assert identity_conflicts((), ()) == ()
 
 
 def test_a_boot_that_hung_must_say_what_booted_and_one_that_was_skipped_had_none() -> None:
     hung = [replace(one, state=State.HANG, measurements=()) for one in without_digest("image_sha256", CANDIDATE)]
-    assert "does not say what booted" in mixed(BASELINE, hung)[0]
+    assert "does not say what booted" in identity_conflicts(BASELINE, hung)[0]
     skipped = [replace(one, state=State.SKIPPED, machine={"ran": "nothing"}, measurements=()) for one in CANDIDATE]
-    assert mixed(BASELINE, skipped) == ()
+    assert identity_conflicts(BASELINE, skipped) == ()
 
 
 def test_a_board_says_what_it_can() -> None:
     """Nobody hands a board's console an image: what ran there is read back (check kernel)."""
     there = [make(Boot(seed=None, arm="candidate"))]
     assert there[0].environment.time == "real"
-    assert mixed((), there) == ()
+    assert identity_conflicts((), there) == ()
     started = replace(there[0].environment, time=TimeBase.HOST, emulator="QEMU emulator version 7.2.17")
-    assert mixed((), [replace(there[0], environment=started)])
+    assert identity_conflicts((), [replace(there[0], environment=started)])
 
 
 def test_no_record_is_taken_at_its_word() -> None:
     bare = [replace(one, sources={}) for one in without_digest("image_sha256", CANDIDATE)]
-    assert "does not say what booted" in mixed((), bare)[0]
+    assert "does not say what booted" in identity_conflicts((), bare)[0]
     (check,) = (check for check in checks(bare[0], {}) if check.name == "record")
     assert check.held is CheckResult.FAILED
     assert "`sources` has no raw/tool.rc" in check.sentence

@@ -13,7 +13,7 @@ from selftests.unit.judge.conftest import maximum, number, record, share, withou
 
 from rtgate.board.boot import TimeBase
 from rtgate.judge.learn.planning import samples_needed
-from rtgate.judge.limits import apply, interval, shown
+from rtgate.judge.limits import apply, format_quantity, interval
 from rtgate.judge.thresholds import LimitKind
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.record import Record
@@ -126,9 +126,9 @@ def test_the_worst_cpu_decides() -> None:
 
 
 def test_virtual_time_is_shown_in_microseconds_and_instructions() -> None:
-    assert shown(Quantity(80_000, Unit.VIRTUAL_NS), "8") == "80.0 virtual us (10000 instructions)"
-    assert shown(Quantity(80_000, Unit.VIRTUAL_NS), "") == "80.0 virtual us"
-    assert shown(Quantity(80, Unit.US), "8") == "80 us"
+    assert format_quantity(Quantity(80_000, Unit.VIRTUAL_NS), "8") == "80.0 virtual us (10000 instructions)"
+    assert format_quantity(Quantity(80_000, Unit.VIRTUAL_NS), "") == "80.0 virtual us"
+    assert format_quantity(Quantity(80, Unit.US), "8") == "80 us"
 
 
 # --- what is missing

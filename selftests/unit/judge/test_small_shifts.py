@@ -11,7 +11,7 @@ import pytest
 from rtgate.judge.compare.boot_figures import BootFigure, Part
 from rtgate.judge.compare.detection import Detection
 from rtgate.judge.compare.phase_findings import Compared, findings
-from rtgate.judge.compare.phases import Placebo, decided, shifts
+from rtgate.judge.compare.phases import Placebo, decide, shifts
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
 from rtgate.units import Unit
@@ -34,7 +34,7 @@ def figures(seed: int, factor: float) -> dict[str, BootFigure]:
 def told(factor: float, placebo: Placebo = PLACEBO, not_looked_at: tuple[str, ...] = ()) -> list[Finding]:
     old = [figures(seed, 1.0) for seed in range(12)]
     new = [figures(seed, factor) for seed in range(12, 24)]
-    found = decided(shifts(old, new, dict.fromkeys(old[0], placebo)))
+    found = decide(shifts(old, new, dict.fromkeys(old[0], placebo)))
     case = Compared(
         board="virt-arm64",
         found=found,
@@ -107,6 +107,6 @@ def test_what_a_run_rules_out_is_rarely_there(noise: float) -> None:
 
     missed = 0
     for _ in range(200):
-        (one,) = decided(shifts(boots(1.0), boots(1.05), known))
+        (one,) = decide(shifts(boots(1.0), boots(1.05), known))
         missed += one.ruled_out < 0.05 * 28_800
     assert missed <= 10

@@ -39,20 +39,20 @@ def kernel(tmp_path: Path) -> Path:
 
 
 def test_who_rewrites_the_original_changes_nothing(kernel: Path) -> None:
-    found = pinned.pinned(kernel)
+    found = pinned.pin_kernel(kernel)
     (kernel / "Image").write_bytes(IMAGE + b"other")
     assert (found.directory.name, found.image.read_bytes()) == ("mine", IMAGE)
     assert found.image_sha256 == hashlib.sha256(IMAGE).hexdigest()
-    assert pinned.pinned(found.directory) == found  # a copy is not copied again
-    assert pinned.pinned(kernel).image_sha256 != found.image_sha256
+    assert pinned.pin_kernel(found.directory) == found  # a copy is not copied again
+    assert pinned.pin_kernel(kernel).image_sha256 != found.image_sha256
 
 
 @pytest.mark.usefixtures("toolchain")
 def test_a_build_of_ours_is_copied_whole_and_once(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     made = build(describe(), open_tree(fake_tree), tmp_path / "out")
-    found = pinned.pinned(tmp_path / "out")
+    found = pinned.pin_kernel(tmp_path / "out")
     assert (found.inputs, found.vmlinux and found.vmlinux.parent) == (made.inputs, found.directory)
-    assert pinned.pinned(tmp_path / "out").directory == found.directory
+    assert pinned.pin_kernel(tmp_path / "out").directory == found.directory
 
 
 def test_what_changes_while_it_is_copied_is_no_kernel(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,12 +64,12 @@ def test_what_changes_while_it_is_copied_is_no_kernel(kernel: Path, monkeypatch:
 
     monkeypatch.setattr(pinned, "_copy", changed)
     with pytest.raises(InfrastructureError, match="changed while it was copied: wait for whoever builds there"):
-        pinned.pinned(kernel)
+        pinned.pin_kernel(kernel)
 
 
 def test_no_kernel_is_told_of_the_directory_that_was_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"^{tmp_path} holds no kernel build"):
-        pinned.pinned(tmp_path)
+        pinned.pin_kernel(tmp_path)
 
 
 def test_a_copy_ends_with_its_process_and_what_a_killed_one_left_goes_with_the_next(kernel: Path, cache: Path) -> None:

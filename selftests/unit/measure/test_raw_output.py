@@ -20,7 +20,7 @@ from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status
 from rtgate.measure.case import measure
 from rtgate.measure.raw_output import Reading
-from rtgate.measure.run import stored
+from rtgate.measure.run import records_by_case
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.tools import Setting
@@ -44,7 +44,7 @@ def _changed(directory: Path, change: Change) -> None:
 
 
 def _replayed(records: Path) -> Record:
-    ((record,),) = stored(records, None).values()
+    ((record,),) = records_by_case(records, None).values()
     return record
 
 

@@ -16,7 +16,7 @@ from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted
 from rtgate.measure import run as run_module
 from rtgate.measure.case import Arm, Case
-from rtgate.measure.run import BootPool, Run, stored
+from rtgate.measure.run import BootPool, Run, records_by_case
 from rtgate.records import planned
 from rtgate.records import record as records
 from rtgate.records.record import Place, Record
@@ -269,12 +269,12 @@ def test_stored_records_by_case_and_board(tmp_path: Path) -> None:
         for board in ("virt-arm64", "virt-x86_64"):
             one = arm(FakeTarget(), board=board)
             _run(tmp_path, one, seeds=(1,)).measure(replace(CASE, load=load), _ignore)
-    found = stored(tmp_path, None)
+    found = records_by_case(tmp_path, None)
     assert {case: [one.board for one in made] for case, made in found.items()} == {
         f"latency/cyclictest:{load}": ["virt-arm64", "virt-x86_64"] for load in ("hackbench", "idle")
     }
-    assert {one.board for made in stored(tmp_path, "virt-x86_64").values() for one in made} == {"virt-x86_64"}
-    assert stored(tmp_path, "rk3568") == {}
+    assert {one.board for made in records_by_case(tmp_path, "virt-x86_64").values() for one in made} == {"virt-x86_64"}
+    assert records_by_case(tmp_path, "rk3568") == {}
 
 
 def test_a_damaged_record_among_the_stored_is_an_error(tmp_path: Path) -> None:
@@ -282,4 +282,4 @@ def test_a_damaged_record_among_the_stored_is_an_error(tmp_path: Path) -> None:
     assert one.directory is not None
     (one.directory / "record.json").write_text("{")
     with pytest.raises(ConfigError, match="damaged record"):
-        stored(tmp_path, None)
+        records_by_case(tmp_path, None)

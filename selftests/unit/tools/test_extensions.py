@@ -19,7 +19,7 @@ from rtgate.cli import suite_options
 from rtgate.errors import ConfigError
 from rtgate.lava.job import cases
 from rtgate.measure.case import Case, plan
-from rtgate.measure.run import Run, stored
+from rtgate.measure.run import Run, records_by_case
 from rtgate.tools import extensions, loads, registry
 from rtgate.tools.registry import COMPANIONS, TOOLS
 from rtgate.units import Quantity, Unit
@@ -126,7 +126,7 @@ def _measured(records: Path) -> None:
 
 def test_a_boot_becomes_records_that_are_read_again(site_tool: Path, tmp_path: Path) -> None:
     _measured(tmp_path / "records")
-    one, other = stored(tmp_path / "records", None)["latency/naps:idle"]
+    one, other = records_by_case(tmp_path / "records", None)["latency/naps:idle"]
     assert [(each.name, each.quantity) for each in one.measurements] == [
         ("elapsed", Quantity(1_060_000, Unit.VIRTUAL_US))
     ]
@@ -137,7 +137,7 @@ def test_an_edited_figure_is_found_with_its_parser(site_tool: Path, tmp_path: Pa
     _measured(tmp_path / "records")
     for path in (tmp_path / "records").rglob("record.json"):
         path.write_text(path.read_text().replace("1060000", "1000000"))
-    for record in stored(tmp_path / "records", None)["latency/naps:idle"]:
+    for record in records_by_case(tmp_path / "records", None)["latency/naps:idle"]:
         assert "its raw output 1060000 virtual us" in record.discrepancies[0]
 
 
@@ -147,7 +147,7 @@ def test_where_its_tool_is_not_known_a_record_is_refused(
     _measured(tmp_path / "records")
     monkeypatch.delenv("RTGATE_SITE")
     with pytest.raises(ConfigError) as caught:
-        stored(tmp_path / "records", None)
+        records_by_case(tmp_path / "records", None)
     assert str(tmp_path / "records") in str(caught.value)
     assert "cannot be judged here: unknown tool 'naps'" in str(caught.value)
     assert "--site DIR or RTGATE_SITE" in str(caught.value)

@@ -44,7 +44,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     submitted: list[Any] = []
     monkeypatch.setattr(suites, "cases", lambda *_: CASES)
     monkeypatch.setattr(kernels, "build_commit", lambda *_: tmp_path / "kernel")
-    monkeypatch.setattr(review_boards, "prepared", lambda submission, *_: submitted.append(submission))
+    monkeypatch.setattr(review_boards, "prepare_series", lambda submission, *_: submitted.append(submission))
     monkeypatch.setattr(review_boards, "carry_out", lambda *_: [])
     return submitted
 
@@ -96,7 +96,7 @@ def test_a_lab_that_is_away_is_missed(asked: list[Any], tmp_path: Path, monkeypa
     def away(*_: object) -> None:
         raise InfrastructureError("the lab does not answer")
 
-    monkeypatch.setattr(review_boards, "prepared", away)
+    monkeypatch.setattr(review_boards, "prepare_series", away)
     done = measure_on_boards(_request(tmp_path), [])
     assert [(one.status, one.kind, one.sentence) for one in done.verdicts] == [
         (Status.MISS, Kind.LAB, "not measured: the lab does not answer")

@@ -49,7 +49,7 @@ def bench(
     monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
     monkeypatch.setattr(suites, "cases", lambda *_: (Case(suite="latency", tool=Cyclictest(), load="idle"),))
     monkeypatch.setattr("rtgate.workflow.review._screened", lambda *_: ())
-    monkeypatch.setattr(review_boards, "prepared", lambda *_: None)
+    monkeypatch.setattr(review_boards, "prepare_series", lambda *_: None)
     monkeypatch.setattr(review_boards, "carry_out", lambda _, output: _measure(output))
     repository.commit("a board", **{".rtgate/policy.yaml": BOARDS, ".rtgate/thresholds.yaml": LIMITS})
     repository.branch("mine")

@@ -24,7 +24,7 @@ from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.lava.job.request import MeasurementRequest, in_turns, metadata
 from rtgate.measure import run
 from rtgate.measure.case import Case
-from rtgate.measure.run import stored
+from rtgate.measure.run import records_by_case
 from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import KernelIdentity, Place, Record
@@ -51,11 +51,11 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
     monkeypatch.delenv("RTGATE_HISTORY", raising=False)
     # The boots of `Bench` are drawn: no tool printed anything that could be read again.
-    monkeypatch.setattr(run, "stored", _drawn)
+    monkeypatch.setattr(run, "records_by_case", _drawn)
 
 
 def _drawn(directory: Path, board: str | None = None) -> dict[str, list[Record]]:
-    found = stored(directory, board)
+    found = records_by_case(directory, board)
     return {case: [vouched(one) for one in records] for case, records in found.items()}
 
 

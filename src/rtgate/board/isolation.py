@@ -42,7 +42,7 @@ def of(around: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
     return {path: values for path, values in around.items() if _PATH.fullmatch(path)}
 
 
-def listed(text: str, there: int) -> frozenset[int] | None:
+def parse_cpus(text: str, there: int) -> frozenset[int] | None:
     """Return the CPUs of a list as the kernel's arguments have it, on a board with so many; None if it is not a list.
 
     `0,2-3`, `all`, `N` for the last one, and `0-7:2/4` for the first 2 of each 4.
@@ -86,7 +86,7 @@ def _words(command_line: str) -> dict[str, str]:
     return dict(word.partition("=")[::2] for word in command_line.split())
 
 
-def asked(command_line: str) -> dict[str, str]:
+def requested_lists(command_line: str) -> dict[str, str]:
     """Return the lists of CPUs that kernel arguments ask for: those to be `isolated`, `nohz_full` and `rcu_nocbs`.
 
     `rcu_nocbs` without CPUs only prepares the kernel for them.
@@ -124,7 +124,7 @@ def not_default(wanted: str, there: int, mask: str) -> str:
         there: how many CPUs the board has.
         mask: what the kernel says: groups of 32 bits in hexadecimal digits (lib/bitmap-str.c).
     """
-    cpus = listed(wanted, there)
+    cpus = parse_cpus(wanted, there)
     if cpus is None:
         return f"the CPUs {wanted!r} (irqaffinity) are not understood, so nobody can tell whether they took"
     bits = int(mask.replace(",", ""), 16) if _MASK.fullmatch(mask) else 0
@@ -139,12 +139,12 @@ def not_taken(command_line: str, has: Mapping[str, str], there: int) -> list[str
 
     Args:
         command_line: the arguments that were asked for.
-        has: what the kernel says, by the names of `asked`; what it does not tell is not judged.
+        has: what the kernel says, by the names of `requested_lists`; what it does not tell is not judged.
         there: how many CPUs the board has.
     """
     problems = []
-    for name, wanted in asked(command_line).items():
-        cpus, found = listed(wanted, there), listed(has.get(name, ""), there) or frozenset()
+    for name, wanted in requested_lists(command_line).items():
+        cpus, found = parse_cpus(wanted, there), parse_cpus(has.get(name, ""), there) or frozenset()
         if name not in has:
             continue
         if cpus is None:
@@ -156,12 +156,12 @@ def not_taken(command_line: str, has: Mapping[str, str], there: int) -> list[str
 
 def astray(wanted: str, there: int, readings: Mapping[str, tuple[str, str]]) -> list[str]:
     """Return the interrupts that came on other CPUs than those of a list, and belong there, as sentences."""
-    cpus = listed(wanted, there) or frozenset()
+    cpus = parse_cpus(wanted, there) or frozenset()
     before, after = (_rows(text) for text in readings.get(INTERRUPTS, ("", "")))
     problems = []
     for number, (counts, name) in after.items():
         places = readings.get(_EFFECTIVE.format(number), ("", ""))
-        effective = frozenset[int]().union(*(listed(place, there) or () for place in places))
+        effective = frozenset[int]().union(*(parse_cpus(place, there) or () for place in places))
         earlier = before.get(number, ({}, ""))[0]
         came = {cpu: count - earlier.get(cpu, 0) for cpu, count in counts.items() if cpu in effective - cpus}
         if any(count > 0 for count in came.values()):

@@ -17,7 +17,7 @@ from rich.text import Text
 from rtgate.cli import command_options
 from rtgate.history.baselines import KernelOnBoard, Promotion, kernels_on_boards, short
 from rtgate.history.database import History
-from rtgate.history.url import chosen
+from rtgate.history.url import require_url
 from rtgate.report.notices import say
 from rtgate.report.text import plain
 from rtgate.workflow import baselines
@@ -70,7 +70,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    with History.open(chosen(arguments.history)) as history:
+    with History.open(require_url(arguments.history)) as history:
         return _ACTIONS[arguments.action](history, arguments)
 
 

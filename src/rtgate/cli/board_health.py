@@ -84,7 +84,7 @@ def _shell(arguments: argparse.Namespace, board: Board) -> Iterator[Shell]:
 
 def _all_good(shell: Shell) -> bool:
     """Look at everything, tell, and return whether all of it is good."""
-    good = [_told(one) for one in health.proved(shell)]
+    good = [_told(one) for one in health.prove(shell)]
     return all(good)
 
 

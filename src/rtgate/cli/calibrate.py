@@ -18,7 +18,7 @@ from rtgate.history import pairing, queries
 from rtgate.history import screens as screening
 from rtgate.history.database import History
 from rtgate.history.queries import Boot
-from rtgate.history.url import chosen
+from rtgate.history.url import require_url
 from rtgate.judge.learn.proposing import Ask, Decision, GoodBoot, Proposed, propose_limits, ratchet
 from rtgate.judge.learn.screening import ScreenProposal, propose_screen
 from rtgate.judge.thresholds import LimitKind, Threshold
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     board = boards.board(arguments.board)
     before = limits(arguments.thresholds)
-    with History.open(chosen(arguments.history)) as history:
+    with History.open(require_url(arguments.history)) as history:
         by_case, screens = _good(history, arguments, virtual=board.virtual)
     _check_named(arguments.looser_because, by_case)
     ask = Ask(target=arguments.target, boots=arguments.boots, margin=arguments.margin)

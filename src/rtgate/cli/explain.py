@@ -21,7 +21,7 @@ from rtgate.errors import ConfigError
 from rtgate.explain.comparing import Compared, Side, compare
 from rtgate.explain.explanation import Explanation, Passage, gains
 from rtgate.kernel import artefacts
-from rtgate.kernel.pinned import pinned
+from rtgate.kernel.pinned import pin_kernel
 from rtgate.measure.case import Arm
 from rtgate.records.record import Record
 from rtgate.records.warning_sites import warning_of
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     kernels = {"candidate": _kernel(candidate, directories.get("candidate"))}
     if baseline is not None:
         kernels["baseline"] = _kernel(baseline, directories.get("baseline"))
-    kernels = {arm: pinned(directory).directory for arm, directory in kernels.items()}
+    kernels = {arm: pin_kernel(directory).directory for arm, directory in kernels.items()}
     case = case_of(candidate)
     request = ArmRequest(
         board=candidate.board, kernels=kernels, profile=candidate.profile, tuning=case.tuning, console="virtual"

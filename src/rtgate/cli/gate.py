@@ -21,7 +21,7 @@ from rtgate.workflow.gate import run_gate
 from rtgate.workflow.kernels import Sources, baseline_of, candidate_of
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.sequential import ComparisonOptions, Measured
-from rtgate.workflow.suite_process import SuiteOptions, Suites, prepared
+from rtgate.workflow.suite_process import SuiteOptions, Suites, prepare_suites
 from rtgate.workflow.verdicts import grounds, limits
 
 _DESCRIPTION = """\
@@ -74,7 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
         files.require_free_space(Path(tempfile.gettempdir()), needed_mib=16)
         board = boards.board(arguments.board)
         kernels = _kernels(arguments, board)
-        suites = replace(prepared(options, kernels, output, requests.criteria(arguments)), remedy=_remedy(arguments))
+        suites = replace(
+            prepare_suites(options, kernels, output, requests.criteria(arguments)), remedy=_remedy(arguments)
+        )
         with replacing(output):
             measured = run_gate(suites, _comparison_options(arguments), explain=not arguments.no_explain)
             return _end(suites, measured)

@@ -20,7 +20,7 @@ from rtgate.errors import ConfigError
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.queries import Line, Wanted
-from rtgate.history.url import VARIABLE, chosen
+from rtgate.history.url import VARIABLE, require_url
 from rtgate.measure.raw_output import read_verified
 from rtgate.report.text import plain
 from rtgate.workflow import archive
@@ -64,7 +64,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    url = chosen(arguments.history)
+    url = require_url(arguments.history)
     if arguments.action == "add":
         return _add(url, arguments)
     with History.open(url) as history:

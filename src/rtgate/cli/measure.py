@@ -11,7 +11,7 @@ from rtgate.cli import command_options, requests
 from rtgate.errors import InfrastructureError
 from rtgate.report.notices import say, step
 from rtgate.workflow.report_directory import check_ours, locked, replacing
-from rtgate.workflow.suite_process import Batch, prepared
+from rtgate.workflow.suite_process import Batch, prepare_suites
 
 _DESCRIPTION = """\
 Measure built kernels on a board and keep the records. Nothing is judged: the exit code says whether everything was
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     options.check(boards.board(options.board))
     kernels = {"baseline": arguments.baseline, "candidate": arguments.kernel}
     with locked(output):
-        suites = prepared(options, {arm: directory for arm, directory in kernels.items() if directory}, output)
+        suites = prepare_suites(options, {arm: directory for arm, directory in kernels.items() if directory}, output)
         with replacing(output), step("measuring"):
             whole = suites.measure(Batch(), "measure.log")
     say(f"records: {suites.records}; next: rtgate judge {suites.records}")

@@ -25,7 +25,7 @@ from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.qualifying import examine, keep
 from rtgate.history.queries import Boot
-from rtgate.history.url import chosen
+from rtgate.history.url import require_url
 from rtgate.judge.learn.proposing import Ask, GoodBoot, propose_limits
 from rtgate.judge.learn.qualification import CaseStanding
 from rtgate.measure.raw_output import read_verified
@@ -80,7 +80,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     boards.board(arguments.board)
-    url = chosen(arguments.history)
+    url = require_url(arguments.history)
     runs = arguments.runs.split(",") if arguments.runs else None
     if arguments.kernel is not None or arguments.console is not None:
         if arguments.records is not None or runs:

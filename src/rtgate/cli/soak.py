@@ -18,7 +18,7 @@ from rtgate.files import exclusive_lock
 from rtgate.judge.thresholds import Thresholds
 from rtgate.measure.case import Arm, Case, plan
 from rtgate.measure.profiles import Lengths, Profile
-from rtgate.measure.run import stored
+from rtgate.measure.run import records_by_case
 from rtgate.report.notices import say
 from rtgate.target.live import LiveTarget
 from rtgate.target.power import PowerCycledTarget
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.stop:
             chunks.give_up()
             return _judged(records, order.board, arguments.thresholds)
-        running.begin(stored(records, order.board).get(order.case, ()))
+        running.begin(records_by_case(records, order.board).get(order.case, ()))
         try:
             why = _measured(chunks)
         except KeyboardInterrupt:

@@ -14,7 +14,7 @@ from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.job_series import run_jobs
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.report_directory import check_ours, locked, replacing
-from rtgate.workflow.submission import Submission, prepared
+from rtgate.workflow.submission import Submission, prepare_series
 
 _DESCRIPTION = """\
 Measure a kernel on a board of a LAVA lab: submit one job, follow it, fetch its records, judge them. Without --wait the
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
             check_ours(output)
             files.require_free_space(output)
             stack.enter_context(locked(output))
-        series = prepared(submission, watch, stack)
+        series = prepare_series(submission, watch, stack)
         if not arguments.wait:
             number = series.submission(series.order).leave()
             watch.say(f"submitted; later, anywhere: rtgate fetch {number}")

@@ -23,7 +23,7 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.queries import Boot
-from rtgate.history.url import chosen
+from rtgate.history.url import require_url
 from rtgate.judge.compare.summaries import levels, summaries
 from rtgate.judge.learn.change_points import Change, change_points
 from rtgate.report import plots
@@ -90,7 +90,7 @@ class Trend:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     boards.board(arguments.board)
-    with History.open(chosen(arguments.history)) as history:
+    with History.open(require_url(arguments.history)) as history:
         if arguments.drift_budget is not None:
             return drift.run(history, replace(command_options.wanted(arguments), good=True), arguments)
         trends = _trends(history, arguments)

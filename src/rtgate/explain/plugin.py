@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rtgate.target.compiled import compiled
+from rtgate.target.compiled import compile_library
 
 _SOURCE = Path(__file__).with_name("trace.c")
 _PARTS = [_SOURCE.with_name(name) for name in ("sections.c", "trace.h")]
@@ -13,4 +13,4 @@ _PARTS = [_SOURCE.with_name(name) for name in ("sections.c", "trace.h")]
 
 def library() -> Path:
     """Return the plugin. Raises InfrastructureError: it cannot be compiled here."""
-    return compiled(_SOURCE, ["-ldl"], "tracing a virtual board", _PARTS)
+    return compile_library(_SOURCE, ["-ldl"], "tracing a virtual board", _PARTS)

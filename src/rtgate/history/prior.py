@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rtgate.history.database import History
 from rtgate.history.pairing import borrow
-from rtgate.history.qualifying import qualified
+from rtgate.history.qualifying import standing_of
 from rtgate.history.queries import comparable_revoked
 from rtgate.history.screens import level
 from rtgate.judge.compare.pairing import Known
@@ -34,5 +34,5 @@ class HistoryPrior:
 
     def unqualified(self, like: Record) -> str:
         """Return why the record's board may not judge; empty if it may."""
-        standing = qualified(self._history, like)
+        standing = standing_of(self._history, like)
         return "" if standing.qualified else standing.reason

@@ -29,7 +29,7 @@ class Standing:
     reason: str
 
 
-def qualified(history: History, like: Record) -> Standing:
+def standing_of(history: History, like: Record) -> Standing:
     """Return whether comparisons of a record's case on its device may be judged; those that may not are DONE.
 
     Virtual time repeats bit by bit, so it needs no qualification. Raises InfrastructureError.

@@ -16,7 +16,7 @@ def history_url(option: str | None) -> str | None:
     return option or os.environ.get(VARIABLE) or None
 
 
-def chosen(option: str | None) -> str:
+def require_url(option: str | None) -> str:
     """Return the URL of an option, or of the environment. Raises ConfigError when there is neither."""
     url = history_url(option)
     if url is None:

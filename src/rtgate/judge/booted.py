@@ -11,7 +11,7 @@ from rtgate.records.record import Record
 _DIGESTS = ("image_sha256", "qemu_sha256")
 
 
-def mixed(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:
+def identity_conflicts(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:
     """Return what the boots of an arm are not about, as sentences; empty where nothing speaks against them.
 
     A boot that rtgate made itself must say which image and which QEMU it was; a board says what it can.

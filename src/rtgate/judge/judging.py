@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from rtgate.board.boot import State, TimeBase
 from rtgate.judge import bounds, faults
 from rtgate.judge.applicable import applicable
-from rtgate.judge.booted import mixed
+from rtgate.judge.booted import identity_conflicts
 from rtgate.judge.compare.comparable import differences
 from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
@@ -144,7 +144,7 @@ def verdict(subject: Subject, finding: Finding) -> Verdict:
 
 def _mixed(subject: Subject) -> Iterator[Finding]:
     """Yield a finding when the records are not of the kernels that they name."""
-    found = mixed(subject.baseline, subject.records)
+    found = identity_conflicts(subject.baseline, subject.records)
     if found:
         sentence = f"nobody knows which kernel this is about: {'; '.join(found)}: measure again"
         yield _finding(Status.ERROR, Kind.VALIDITY, sentence)

@@ -37,7 +37,7 @@ class Finding:
     not_looked_at: tuple[str, ...] = ()
 
 
-def shown(quantity: Quantity, instruction_ns: str) -> str:
+def format_quantity(quantity: Quantity, instruction_ns: str) -> str:
     """Return a quantity as people read it; virtual time in microseconds and instructions."""
     if not quantity.unit.virtual:
         return str(quantity)
@@ -48,8 +48,8 @@ def shown(quantity: Quantity, instruction_ns: str) -> str:
 
 
 def figure(quantity: Quantity, instruction_ns: str = "") -> Figure:
-    """Return a quantity for a verdict, with the text that people read (see `shown`)."""
-    return Figure(quantity, shown(quantity, instruction_ns))
+    """Return a quantity for a verdict, with the text that people read (see `format_quantity`)."""
+    return Figure(quantity, format_quantity(quantity, instruction_ns))
 
 
 def apply(threshold: Threshold, records: Sequence[Record]) -> Finding:

@@ -19,7 +19,7 @@ from rtgate.files import waiting_lock
 from rtgate.kernel import artefacts, build_log, publish, tuxmake
 from rtgate.kernel.build_limits import is_full
 from rtgate.kernel.configuration import LostOption, LostOptionsError, lost_options, read_config
-from rtgate.kernel.work import Listener, Options, Work, prepared, short_hash
+from rtgate.kernel.work import Listener, Options, Work, prepare_work, short_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ def build(description: BuildDescription, tree: Tree, output: Path, options: Opti
     options = options or Options()
     output = output.absolute()
     publish.check_output(output)
-    with prepared(description, tree, options) as work:
+    with prepare_work(description, tree, options) as work:
         return _published(work, output, options.listener)
 
 
@@ -60,7 +60,7 @@ def build_by_content(
 ) -> KernelBuild:
     """Build a kernel into `STEM-INPUTS`: what is in a directory of this name never changes. As `build` otherwise."""
     options = options or Options()
-    with prepared(description, tree, options) as work:
+    with prepare_work(description, tree, options) as work:
         output = stem.absolute().with_name(f"{stem.name}-{work.inputs[:12]}")
         publish.check_output(output)
         return _published(work, output, options.listener)
@@ -107,7 +107,7 @@ def in_place(description: BuildDescription, tree: Tree, options: Options) -> Ite
     Raises:
         BuildError, ConfigError, InfrastructureError, Interrupted: as `build`.
     """
-    with prepared(description, tree, options) as work, _held(work.job.build_directory, options.listener):
+    with prepare_work(description, tree, options) as work, _held(work.job.build_directory, options.listener):
         _make(work, options.listener)
         yield work
 
@@ -121,7 +121,7 @@ def check_config(description: BuildDescription, tree: Tree, options: Options | N
         InfrastructureError: a tool is missing.
     """
     with (
-        prepared(description, tree, options or Options()) as work,
+        prepare_work(description, tree, options or Options()) as work,
         tempfile.TemporaryDirectory(prefix="rtgate-check-") as scratch,
     ):
         logs = Path(scratch) / "log"

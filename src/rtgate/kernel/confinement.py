@@ -26,7 +26,7 @@ _MEMORY = 256 << 20  # bytes
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "PYTHONUNBUFFERED", "CCACHE_DIR", "CCACHE_STATSLOG")
 
 
-def confined(command: Sequence[str], readable: Sequence[Path], writable: Sequence[Path], directory: Path) -> list[str]:
+def confine(command: Sequence[str], readable: Sequence[Path], writable: Sequence[Path], directory: Path) -> list[str]:
     """Return a command that runs another one in confinement.
 
     Args:

@@ -22,7 +22,7 @@ from rtgate.kernel.scratch import scratch
 _made: dict[tuple[Path, str, str], KernelBuild] = {}
 
 
-def pinned(directory: Path) -> KernelBuild:
+def pin_kernel(directory: Path) -> KernelBuild:
     """Return a kernel build as files that nobody else writes; the directory's name stays.
 
     What is such a copy already is returned as it is: a gate's suites measure the copy that the gate has made.

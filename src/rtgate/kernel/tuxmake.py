@@ -225,7 +225,7 @@ def _copy(process: subprocess.Popen[str], log: TextIO, watch: Callable[[str], No
 def _confined(command: list[str], job: Job, scratch: Path) -> list[str]:
     # Scripts of Kconfig write beside the sources. A tree that the build directory is in is a copy, made for this build.
     copy = job.build_directory.is_relative_to(job.tree)
-    return confinement.confined(
+    return confinement.confine(
         ["prlimit", f"--fsize={job.limits.disk}", "--core=0", "--", *command],
         readable=(*(() if copy else (job.tree,)), job.ccache_directory, job.fragment),
         writable=(*((job.tree,) if copy else ()), *job.writable, scratch),

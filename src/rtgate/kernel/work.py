@@ -93,7 +93,7 @@ class Work:
 
 
 @contextmanager
-def prepared(description: BuildDescription, source: Tree, options: Options) -> Iterator[Work]:
+def prepare_work(description: BuildDescription, source: Tree, options: Options) -> Iterator[Work]:
     """Yield what `prepare` returns; a patched copy stays as it is until the block is left. Raises as `prepare`."""
     directory = options.patches or description.patches
     if directory is None:

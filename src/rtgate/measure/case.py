@@ -237,7 +237,7 @@ def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
     """
     made = plan(case, arm, seed)
     outcome = beforehand(made, arm, seed) or arm.target.run(made)
-    return recorded(case, arm, made, outcome), outcome
+    return make_record(case, arm, made, outcome), outcome
 
 
 def beforehand(made: Plan, arm: Arm, number: int) -> Outcome | None:
@@ -251,7 +251,7 @@ def beforehand(made: Plan, arm: Arm, number: int) -> Outcome | None:
     return Outcome(state=State.SKIPPED, message="; ".join(reasons), machine=machine)
 
 
-def recorded(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
+def make_record(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
     """Return the record of what came of a case's plan."""
     state, message = outcome.state, outcome.message
     measurements: tuple[Measurement, ...] = ()

@@ -159,7 +159,7 @@ class BootPool:
         self._begun.clear()
 
 
-def stored(records: Path, board: str | None) -> dict[str, list[Record]]:
+def records_by_case(records: Path, board: str | None) -> dict[str, list[Record]]:
     """Return the records below a directory by case, of one board or of all.
 
     Raises:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from rtgate.board.boot import State
-from rtgate.judge.limits import shown
+from rtgate.judge.limits import format_quantity
 from rtgate.records.record import Record
 from rtgate.report.notices import heard, reminder, silence
 from rtgate.report.text import plain
@@ -107,4 +107,4 @@ def headline(record: Record) -> str:
     worst = [one.quantity for one in record.measurements if one.name == "latency.max" and one.quantity is not None]
     if not worst:
         return State.MEASURED
-    return f"max {shown(max(worst, key=lambda quantity: quantity.value), record.environment.instruction_ns)}"
+    return f"max {format_quantity(max(worst, key=lambda quantity: quantity.value), record.environment.instruction_ns)}"

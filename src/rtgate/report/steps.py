@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rtgate import files as regular_file
 from rtgate.board.boot import State
-from rtgate.judge.limits import shown
+from rtgate.judge.limits import format_quantity
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import FaultSeen, Record
 from rtgate.report import latency
@@ -126,7 +126,7 @@ def _summary(records: Sequence[Record]) -> str:
     found = figures(records)
     ns = records[0].environment.instruction_ns if records else ""
     parts = [
-        f"{name} {shown(value, ns if name == 'max' else '')}"
+        f"{name} {format_quantity(value, ns if name == 'max' else '')}"
         for name, value in (("min", found.low), ("mean", found.mean), ("max", found.high))
         if value is not None
     ]
@@ -235,7 +235,7 @@ def _title(record: Record) -> str:
     if not record.measured:
         return f"{record.boot}: {record.state}: {plain(record.message).partition(chr(10))[0]}"
     found = figures([record])
-    high = f", max {shown(found.high, record.environment.instruction_ns)}" if found.high else ""
+    high = f", max {format_quantity(found.high, record.environment.instruction_ns)}" if found.high else ""
     return f"{record.boot}: boot {record.seconds.get('boot', 0.0):.1f} s, measured {_target_time(record)}{high}"
 
 
@@ -267,7 +267,7 @@ def _measured(record: Record) -> str:
 def _numbers(record: Record) -> dict[str, str]:
     """Return every number that the tool reported, and the command that made it."""
     numbers = {
-        f"{one.name} {one.label}".strip(): shown(one.quantity, "")
+        f"{one.name} {one.label}".strip(): format_quantity(one.quantity, "")
         for one in record.measurements
         if one.quantity is not None
     }

@@ -15,7 +15,7 @@ from rtgate import site
 from rtgate.errors import InfrastructureError
 
 
-def compiled(source: Path, flags: Sequence[str], purpose: str, parts: Sequence[Path] = ()) -> Path:
+def compile_library(source: Path, flags: Sequence[str], purpose: str, parts: Sequence[Path] = ()) -> Path:
     """Return the shared library of a C file, compiled if it is not in the cache.
 
     Args:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rtgate.target.compiled import compiled
+from rtgate.target.compiled import compile_library
 
 _SOURCE = Path(__file__).with_name("icount_lockstep.c")
 
 
 def library() -> Path:
     """Return the shared library. Raises InfrastructureError: it cannot be compiled here."""
-    return compiled(_SOURCE, ["-ldl", "-lpthread"], "a virtual board with several CPUs")
+    return compile_library(_SOURCE, ["-ldl", "-lpthread"], "a virtual board with several CPUs")

@@ -37,7 +37,7 @@ WHOLE = "[0-9]{1,18}"
 _MICROSECONDS = r" *(-?[0-9]{1,15}\.[0-9]{3})"
 
 
-def said(output: Output) -> str:
+def program_message(output: Output) -> str:
     """Return what a program said, for a message."""
     return (output.text("tool.err").strip() or output.text("tool.out").strip() or "no message")[:300]
 
@@ -46,7 +46,7 @@ def _only(pattern: re.Pattern[str], output: Output) -> re.Match[str]:
     """Return the only match of what a complete run of latency prints once. Raises ParseError."""
     found = list(pattern.finditer(output.text("tool.out")))
     if len(found) != 1:
-        raise ParseError(f"latency printed {len(found)} results instead of one: {said(output)}")
+        raise ParseError(f"latency printed {len(found)} results instead of one: {program_message(output)}")
     return found[0]
 
 
@@ -239,7 +239,9 @@ def _check_switches(switches: Mapping[str, int], output: Output) -> None:
     cpus = {str(int(cpu or "0")) for cpu in _SLEEPERS.findall(threads)}
     idle = sorted(cpu for cpu in cpus if not switches.get(cpu))
     if not cpus or idle or set(switches) != cpus:
-        raise ParseError(f"switchtest counted no context switches on CPU {', '.join(idle) or '?'}: {said(output)}")
+        raise ParseError(
+            f"switchtest counted no context switches on CPU {', '.join(idle) or '?'}: {program_message(output)}"
+        )
 
 
 _TEST = re.compile(
@@ -303,7 +305,7 @@ class XenomaiSmokey(Tool):
                 raise ParseError(f"smokey contradicts itself: {line[word]} {results[line[word]]} and {word}")
         sums = {word: list(results.values()).count(word) for word in ("ok", "skipped", "failed")}
         if not results or (sums["failed"] and not output.exit_code):
-            raise ParseError(f"smokey ended with {output.exit_code} after {sums}: {said(output)}")
+            raise ParseError(f"smokey ended with {output.exit_code} after {sums}: {program_message(output)}")
         failed = max(sums["failed"], int(output.exit_code == 1))
         return (
             count("tests.passed", sums["ok"], Better.HIGHER),

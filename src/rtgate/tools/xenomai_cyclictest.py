@@ -21,7 +21,7 @@ from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
-from rtgate.tools.xenomai import COBALT, ON_TIME, REPORTS, WHOLE, latencies, said
+from rtgate.tools.xenomai import COBALT, ON_TIME, REPORTS, WHOLE, latencies, program_message
 
 # It is a demonstration in Xenomai; Rockchip's images have it elsewhere. Nowhere else: only one that is linked with
 # Cobalt's library measures Cobalt.
@@ -134,7 +134,7 @@ class XenomaiCyclictest(Tool):
         rows = [(int(value), [int(word) for word in counts.split("\t")]) for value, counts in _ROW.findall(text)]
         widths = {len(values) for values in (*lines.values(), *(counts for _, counts in rows))}
         if set(lines) != set(_LINES) or [value for value, _ in rows] != list(range(self.range_us)):
-            raise ParseError(f"Xenomai's cyclictest printed no whole histogram: {said(output)}")
+            raise ParseError(f"Xenomai's cyclictest printed no whole histogram: {program_message(output)}")
         if widths != {asked}:
             raise ParseError(f"Xenomai's cyclictest measured with {widths} threads, not {asked}")
         found: list[Measurement] = []
@@ -147,7 +147,9 @@ class XenomaiCyclictest(Tool):
         """Return what stands in the last line of each thread, which a run without a histogram leaves."""
         lines = {int(line["thread"]): line for line in _SUMMARY.finditer(text)}
         if list(lines) != list(range(asked)):
-            raise ParseError(f"Xenomai's cyclictest printed no line for each of {asked} threads: {said(output)}")
+            raise ParseError(
+                f"Xenomai's cyclictest printed no line for each of {asked} threads: {program_message(output)}"
+            )
         return tuple(one for number, line in lines.items() for one in self._summary(number, line, output))
 
     def _summary(self, number: int, line: re.Match[str], output: Output) -> tuple[Measurement, ...]:

@@ -15,7 +15,7 @@ def rcu_nocbs(files: Mapping[str, bytes], command_line: str) -> str | None:
 
     None if nobody asks for any, or if its log does not tell or begins too late.
     """
-    if "rcu_nocbs" not in isolation.asked(command_line):
+    if "rcu_nocbs" not in isolation.requested_lists(command_line):
         return None
     log = files.get("dmesg", b"").decode("utf-8", errors="replace")
     return isolation.offloaded(log) or ("" if "Linux version " in log else None)
@@ -28,7 +28,7 @@ def _judge(record: Record) -> Answer:
     has = {"isolated": environment.isolated, "nohz_full": environment.nohz_full}
     has |= {} if evidence.rcu_nocbs is None else {"rcu_nocbs": evidence.rcu_nocbs}
     problems = isolation.not_taken(words, has, there)
-    fine = [f"{name} {cpus}" for name, cpus in isolation.asked(words).items()]
+    fine = [f"{name} {cpus}" for name, cpus in isolation.requested_lists(words).items()]
     interrupts = isolation.interrupts(words, moved)
     if interrupts:
         problems += isolation.astray(interrupts, there, evidence.readings)
@@ -50,7 +50,7 @@ def _unread(record: Record, has: Mapping[str, str]) -> str:
     if moves and not all(evidence.readings.get(isolation.INTERRUPTS, ("", ""))):
         return "where interrupts came was not read before and after"
     # Of a soak's chunks the first one has the log of the boot, and tells.
-    if "rcu_nocbs" in isolation.asked(words) and "rcu_nocbs" not in has and evidence.log != "new":
+    if "rcu_nocbs" in isolation.requested_lists(words) and "rcu_nocbs" not in has and evidence.log != "new":
         return "whether rcu_nocbs took was not read: the kernel's log has lost its beginning"
     return ""
 

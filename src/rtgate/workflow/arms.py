@@ -15,7 +15,7 @@ from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts, banner, build_id
 from rtgate.kernel.artefacts import KernelBuild, sha256
 from rtgate.kernel.configuration import read_config
-from rtgate.kernel.pinned import pinned
+from rtgate.kernel.pinned import pin_kernel
 from rtgate.lava.in_job.target import JobTarget, time_of
 from rtgate.lava.job import environment
 from rtgate.measure.case import Arm, Target
@@ -99,7 +99,7 @@ def _consistent(board: Board, console: str, request: ArmRequest) -> None:
 def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> tuple[Arm, ...]:
     assert board.qemu is not None
     version(board.qemu.binary)
-    kernels = {arm: pinned(directory) for arm, directory in request.kernels.items()}
+    kernels = {arm: pin_kernel(directory) for arm, directory in request.kernels.items()}
     for arm, kernel in kernels.items():
         if kernel.arch and kernel.arch != board.arch:
             raise ConfigError(f"{request.kernels[arm]} is a kernel for {kernel.arch}, {board.name} is {board.arch}")

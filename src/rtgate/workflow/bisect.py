@@ -14,7 +14,7 @@ from rtgate.kernel.merge import Commits, ConflictError, merged, series, subject_
 from rtgate.report.notices import say, step
 from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.policy import Policy, Screen
-from rtgate.workflow.suite_process import Batch, SuiteOptions, prepared
+from rtgate.workflow.suite_process import Batch, SuiteOptions, prepare_suites
 
 MOST_COMMITS = 32  # five further gates at most
 DIRECTORY = "bisect"
@@ -169,6 +169,6 @@ class _Attempt:
         output.mkdir(parents=True, exist_ok=True)
         options = SuiteOptions(board=self.screen.board, profile=self.screen.profile)
         arms = {"baseline": self.builds.base(self.screen.build, self.base), "candidate": kernel}
-        suites = prepared(options, arms, output)
+        suites = prepare_suites(options, arms, output)
         suites.measure(Batch(board=self.verdict.board, cases=(self.verdict.case,)), "measure.log")
         return any(one.status is Status.FAIL for one in suites.judge().verdicts)

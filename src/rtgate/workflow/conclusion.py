@@ -21,7 +21,7 @@ from rtgate.report.notices import say, step
 from rtgate.workflow.archive import keep, revoked_kernels
 from rtgate.workflow.judging import JudgingRequest, judge_run
 from rtgate.workflow.report_directory import SUMMARY
-from rtgate.workflow.verdicts import ended, lab_verdict
+from rtgate.workflow.verdicts import lab_verdict, write_ending
 from rtgate.workflow.waivers import Waiver, unneeded
 
 
@@ -59,7 +59,7 @@ def judge_stored(request: JudgingRequest, path: Path) -> int:
     code = exit_code(judging.verdicts, allow_unjudged=request.criteria.allow_unjudged)
     try:
         judging.write(path, request.records)
-        ended(path, judging.verdicts, code=code, whole=judging.whole)
+        write_ending(path, judging.verdicts, code=code, whole=judging.whole)
     except OSError as error:
         raise InfrastructureError(f"{path} cannot be written: {error.strerror}: name a file with --verdict") from error
     judged = [one for subject in judging.subjects for one in (*subject.records, *subject.baseline)]
@@ -147,7 +147,7 @@ def write_report(
         _write(summary, page_of.summary(cases(records, verdicts), code, plots))
         junit.write(records, verdicts, output / "junit.xml")
         if not ending.over:
-            ended(output / "verdict.json", verdicts, code=code, whole=ending.whole)
+            write_ending(output / "verdict.json", verdicts, code=code, whole=ending.whole)
     terminal.show(records, verdicts, code, Console(), made or summary)
     return code
 

@@ -21,7 +21,7 @@ from rtgate.http.secret import Token
 from rtgate.kernel import artefacts, device_tree
 from rtgate.kernel.artefacts import KernelBuild, sha256
 from rtgate.lava.job import template
-from rtgate.lava.job.artefacts import Storage, Store, check, given, is_url, serving, storage
+from rtgate.lava.job.artefacts import Storage, Store, check, check_url, is_url, serving, storage
 from rtgate.lava.job.definition import Files, console_device, family_of, lava_of, one_console
 from rtgate.records.record import KernelIdentity
 from rtgate.report.notices import spoken
@@ -77,7 +77,7 @@ def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) ->
     """
     way = template.find(lava_of(board).boot)
     wanted = {*way.required, *way.optional}
-    files = {"kernel": given(named.kernel)} if is_url(named.kernel) else {}
+    files = {"kernel": check_url(named.kernel)} if is_url(named.kernel) else {}
     kernel = None if files else artefacts.load(Path(named.kernel))
     if kernel is not None and kernel.arch and kernel.arch != board.arch:
         raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
@@ -155,7 +155,7 @@ def _said(named: Named) -> set[str]:
 
 def _checked(text: str) -> str:
     if is_url(text):
-        return given(text)
+        return check_url(text)
     if not Path(text).is_file():
         raise ConfigError(f"{text}: no such file")
     return text

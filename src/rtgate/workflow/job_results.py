@@ -16,7 +16,7 @@ from rtgate.lava.client.submission import Attempt
 from rtgate.lava.job.request import MeasurementRequest
 from rtgate.lava.results import log, verdicts
 from rtgate.lava.results.classify import Blame
-from rtgate.lava.results.expected import marked, missed, without_broken_pairs
+from rtgate.lava.results.expected import mark_records, plan_records, without_broken_pairs
 from rtgate.lava.results.fetch import Ended, fetch, merge
 from rtgate.records import planned
 from rtgate.records.record import Place
@@ -61,11 +61,11 @@ def keep(
     expected, part = order.expected(), output / ".part"
     shutil.rmtree(part, ignore_errors=True)
     fetched = fetch(expected, ended, part)
-    missed(expected, part)
+    plan_records(expected, part)
     failed = len(order.kernels) > 1 and job_failures.in_records(order, part, thresholds)
     for note in (*fetched.notes, *(() if failed else without_broken_pairs(part, order.boots))):
         watch.say(note)
-    marked(part, order.mark)
+    mark_records(part, order.mark)
     merge(part, output / "records")
     watch.say(
         f"job {last.job.number}: {fetched.measured} records"
@@ -77,7 +77,7 @@ def mark_missing(order: MeasurementRequest, output: Path) -> None:
     """Write down what a job was to bring that was never submitted, so that it is missed. Raises as `keep`."""
     part = output / ".part"
     shutil.rmtree(part, ignore_errors=True)
-    missed(order.expected(), part)
+    plan_records(order.expected(), part)
     merge(part, output / "records")
 
 

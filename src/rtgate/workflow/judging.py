@@ -17,7 +17,7 @@ from rtgate.judge.verdict import Verdict
 from rtgate.measure import run
 from rtgate.records import planned
 from rtgate.records.record import Record
-from rtgate.workflow.verdicts import Missing, compared, harmless, limits, planned_in, subjects, write_verdicts
+from rtgate.workflow.verdicts import Missing, compare_kernels, harmless, limits, planned_in, subjects, write_verdicts
 from rtgate.workflow.waivers import load_waivers, waive
 
 
@@ -95,7 +95,7 @@ class Judging:
 
     def compare(self) -> tuple[Verdict, ...]:
         """Compare both arms, of all cases together: how probable it is to err depends on how many there are."""
-        found = self._waived(compared(self.subjects, self.criteria.history))
+        found = self._waived(compare_kernels(self.subjects, self.criteria.history))
         self.verdicts += found
         return tuple(found)
 
@@ -150,7 +150,7 @@ class _Known:
     @classmethod
     def of(cls, request: JudgingRequest) -> _Known:
         """Read it. Raises ConfigError: a record is damaged."""
-        stored = run.stored(request.records, request.board or None)
+        stored = run.records_by_case(request.records, request.board or None)
         arms, boards = planned.arms(request.records), planned.cases(request.records)
         for record in chain(*stored.values()):
             arms.setdefault(record.board, set()).add(record.arm)
@@ -169,5 +169,5 @@ class _Known:
 
 def boards(records: Path) -> list[str]:
     """Return the boards that have records in a directory, or were to have some. Raises ConfigError."""
-    stored = {record.board for own in run.stored(records, None).values() for record in own}
+    stored = {record.board for own in run.records_by_case(records, None).values() for record in own}
     return sorted(stored | planned.arms(records).keys())

@@ -43,7 +43,7 @@ from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.review_boards import BoardsRequest, OnBoards, check_lab, measure_on_boards
 from rtgate.workflow.review_builds import build_alone, build_both, build_verdict
 from rtgate.workflow.sequential import ComparisonOptions
-from rtgate.workflow.suite_process import SuiteOptions, prepared
+from rtgate.workflow.suite_process import SuiteOptions, prepare_suites
 from rtgate.workflow.verdict_file import read_verdicts
 from rtgate.workflow.verdicts import lab_verdict
 from rtgate.workflow.waivers import unneeded
@@ -169,7 +169,9 @@ def _measured(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -
     options = SuiteOptions(board=screen.board, profile=screen.profile, select=screen.select)
     problem = ""
     try:
-        suites = replace(prepared(options, images, request.output, request.criteria), remedy=f"--tree {request.tree}")
+        suites = replace(
+            prepare_suites(options, images, request.output, request.criteria), remedy=f"--tree {request.tree}"
+        )
         if not run_gate(suites, ComparisonOptions(budget=Budget(minutes(DEFAULT))), explain=True).whole:
             problem = f"not everything was measured: see {request.output.name}/measure.log"
     except InfrastructureError as error:

@@ -31,7 +31,7 @@ from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.lab_jobs import REVIEW, cancel_former
 from rtgate.workflow.policy import FILE, LabBoard
 from rtgate.workflow.review_builds import build_both
-from rtgate.workflow.submission import Submission, prepared
+from rtgate.workflow.submission import Submission, prepare_series
 from rtgate.workflow.verdicts import lab_verdict
 
 _PAIRS = INTERLEAVED.looks.steps[0][0]
@@ -156,4 +156,4 @@ def _measured(
         tags=entry.tags,
     )
     with ExitStack() as stack, step(f"measuring on {entry.board}"):
-        return of_jobs(carry_out(prepared(submission, JobWatch(), stack), request.output))
+        return of_jobs(carry_out(prepare_series(submission, JobWatch(), stack), request.output))

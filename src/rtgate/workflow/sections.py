@@ -15,7 +15,7 @@ from rtgate.errors import ConfigError
 from rtgate.explain.comparing import vmlinux
 from rtgate.explain.replay import Replay, followed
 from rtgate.explain.sections import Section, merged
-from rtgate.kernel.pinned import pinned
+from rtgate.kernel.pinned import pin_kernel
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm
 from rtgate.tools.case_name import CaseName
@@ -59,7 +59,7 @@ def follow(request: SectionsRequest) -> dict[str, tuple[Section, ...]]:
         InfrastructureError: this machine cannot trace.
         ParseError: a boot was not measured, or its trace cannot be read.
     """
-    directories = {arm: pinned(directory).directory for arm, directory in request.kernels.items()}
+    directories = {arm: pin_kernel(directory).directory for arm, directory in request.kernels.items()}
     elves = {arm: Vmlinux(vmlinux(directory)) for arm, directory in directories.items()}
     tuning = CaseName.parse(request.case).tuning
     arms, stop = make_arms(

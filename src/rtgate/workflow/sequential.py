@@ -16,7 +16,7 @@ from rtgate import files
 from rtgate.board.boot import ArmName
 from rtgate.errors import InfrastructureError
 from rtgate.judge.compare.comparing import comparable_on_boards
-from rtgate.judge.compare.on_boards import following
+from rtgate.judge.compare.on_boards import next_measurement
 from rtgate.judge.compare.procedures import Measure, Procedure, Screen
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measure import run
@@ -52,7 +52,7 @@ class Stored:
         judging = judge_cases(JudgingRequest(records=self.records, board=self.board, criteria=self.criteria))
         measured = [subject for subject in judging.subjects if subject.records]
         with grounds(self.criteria.history) as rests:
-            next_ = following(comparable_on_boards(measured), rests.past)
+            next_ = next_measurement(comparable_on_boards(measured), rests.past)
         if not isinstance(next_, Measure):
             return None
         failed = {one.case for one in judging.verdicts if one.status is Status.FAIL}
@@ -65,7 +65,7 @@ class Stored:
 
     def numbered(self, case: str) -> int:
         """Return how many numbers of pairs a case has used: a pair that was left out has had one. Raises as `pairs`."""
-        there = run.stored(self.records, self.board).get(case, ())
+        there = run.records_by_case(self.records, self.board).get(case, ())
         return max([self.pairs(case), *(one.pair or 0 for one in there)])
 
     def place(self, arm: str, case: str) -> Place:
@@ -74,7 +74,7 @@ class Stored:
 
     def minutes(self, cases: Iterable[str]) -> float:
         """Return what a pair of boots of these cases took this board, on an average."""
-        by_case = run.stored(self.records, self.board)
+        by_case = run.records_by_case(self.records, self.board)
         total = 0.0
         for case in cases:
             seconds = [one.seconds["total"] for one in by_case.get(case, []) if "total" in one.seconds]

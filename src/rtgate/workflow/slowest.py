@@ -21,9 +21,9 @@ from rtgate.tools.registry import TOOLS
 def slowest(directory: Path) -> Record:
     """Return the record in a directory, or the slowest measured one of the case below it.
 
-    Raises ConfigError as `measured` and `slowest_of`.
+    Raises ConfigError as `records_to_explain` and `slowest_of`.
     """
-    return slowest_of(measured(directory))
+    return slowest_of(records_to_explain(directory))
 
 
 def slowest_of(records: Sequence[Record]) -> Record:
@@ -36,7 +36,7 @@ def middle(directory: Path) -> Record:
 
     The slowest boot has the mean of a chance phase: two of them may say the contrary of what all boots say.
     """
-    records = measured(directory)
+    records = records_to_explain(directory)
     ranked = _ranked(records, finder(records[0].case).mean, fmean)
     return ranked[len(ranked) // 2]
 
@@ -54,7 +54,7 @@ def _values(record: Record, name: str) -> list[float]:
     return [one.quantity.value for one in record.measurements if one.name == name and one.quantity]
 
 
-def measured(directory: Path) -> list[Record]:
+def records_to_explain(directory: Path) -> list[Record]:
     """Return the record in a directory, or the measured ones of the case below it, at least one.
 
     Raises:

@@ -67,7 +67,7 @@ class Submission:
     stays: bool = True
 
 
-def prepared(submission: Submission, watch: JobWatch, stack: ExitStack) -> Series:
+def prepare_series(submission: Submission, watch: JobWatch, stack: ExitStack) -> Series:
     """Look at the lab, say what it has, publish the files: they are served until `stack` ends.
 
     Raises:
@@ -136,7 +136,7 @@ def plan_job(submission: Submission, stack: ExitStack) -> tuple[MeasurementReque
 
 
 def look_at_lab(submission: Submission, watch: JobWatch) -> tuple[Lava, Lab]:
-    """Look at the lab and say what it has. Raises as `prepared`."""
+    """Look at the lab and say what it has. Raises as `prepare_series`."""
     board = submission.board
     lava = Lava(access(submission.options.server or None), told=watch.say)
     if lava.access.token is None:

@@ -16,7 +16,7 @@ from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.board.boot import ArmName
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError
-from rtgate.kernel.pinned import pinned
+from rtgate.kernel.pinned import pin_kernel
 from rtgate.measure.case import Arm
 from rtgate.measure.profiles import profile, seeds
 from rtgate.process import die_with_parent
@@ -169,7 +169,7 @@ class Suites:
         return judging
 
 
-def prepared(
+def prepare_suites(
     options: SuiteOptions, kernels: Mapping[str, Path], output: Path, criteria: Criteria | None = None
 ) -> Suites:
     """Return what measures built kernels, after a look at all that it needs.
@@ -192,7 +192,7 @@ def prepared(
     )
     beside = _beside(options, board, kernels)
     arms = tuple(arm for name in (board.name, *beside) for arm in make_arms(replace(request, board=name))[0])
-    copies = {arm: pinned(directory).directory for arm, directory in kernels.items()}
+    copies = {arm: pin_kernel(directory).directory for arm, directory in kernels.items()}
     return Suites(
         options=options, kernels=copies, output=output, beside=beside, arms=arms, criteria=criteria or Criteria()
     )

@@ -48,7 +48,7 @@ def harmless() -> Placebos:
     return load_placebos(site.files("placebos.yaml"), site.names("boards"))
 
 
-def compared(subjects: Sequence[Subject], history: str | None) -> tuple[Verdict, ...]:
+def compare_kernels(subjects: Sequence[Subject], history: str | None) -> tuple[Verdict, ...]:
     """Return what the comparison of both arms says; a history that does not answer is a MISS and takes nothing else.
 
     Raises:
@@ -202,7 +202,7 @@ def _document(verdicts: Sequence[Verdict]) -> dict[str, object]:
     }
 
 
-def ended(path: Path, verdicts: Sequence[Verdict], *, code: int, whole: bool) -> None:
+def write_ending(path: Path, verdicts: Sequence[Verdict], *, code: int, whole: bool) -> None:
     """Write into verdict.json how a gate ended: judging wrote it before it was known.
 
     Args:

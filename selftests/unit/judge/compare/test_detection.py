@@ -9,7 +9,7 @@ import pytest
 from rtgate.judge.compare.boot_figures import BootFigure, Part
 from rtgate.judge.compare.detection import SIZES, Detection, detections
 from rtgate.judge.compare.looks import Outcome
-from rtgate.judge.compare.phases import Boots, Placebo, decided, first, shifts
+from rtgate.judge.compare.phases import Boots, Placebo, decide, first, shifts
 from rtgate.tools.measurement import Better
 from rtgate.units import Unit
 
@@ -41,7 +41,7 @@ def sizes(old: Boots, new: Boots) -> dict[str, float | None]:
 
 
 def alarms(old: Boots, new: Boots) -> bool:
-    return any(one.outcome is Outcome.REGRESSION for one in decided(shifts(old, new, KNOWN)))
+    return any(one.outcome is Outcome.REGRESSION for one in decide(shifts(old, new, KNOWN)))
 
 
 def test_the_more_boots_differ_the_larger_a_change_must_be() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rtgate.judge.compare.boot_figures import BootFigure, Part
 from rtgate.judge.compare.looks import Outcome
-from rtgate.judge.compare.phases import Placebo, Shift, boots_needed, decided, learnt, shifts
+from rtgate.judge.compare.phases import Placebo, Shift, boots_needed, decide, placebos_from, shifts
 from rtgate.units import Unit
 
 PLACEBO = Placebo(move=0.01, spike=1.3, kernels=30, boots=12)
@@ -39,7 +39,7 @@ def ordinary(count: int = 12, seed: int = 1, factor: float = 1.0) -> list[float]
 
 
 def outcomes(baseline: Boots, candidate: Boots, placebos: Mapping[str, Placebo] = LEARNT) -> dict[str, Outcome]:
-    return {one.figure: one.outcome for one in decided(shifts(baseline, candidate, placebos))}
+    return {one.figure: one.outcome for one in decide(shifts(baseline, candidate, placebos))}
 
 
 def test_boots_of_one_population_are_no_worse() -> None:
@@ -53,7 +53,7 @@ def test_a_longer_path_is_a_regression() -> None:
 
 def test_what_placebos_move_is_none_however_clear_it_is() -> None:
     """Every boot is 1.2 % slower, the placebos moved 1 %: one and a half times as much is let through, 2 % at least."""
-    found = decided(shifts(boots(ordinary()), boots(ordinary(factor=1.012)), LEARNT))[0]
+    found = decide(shifts(boots(ordinary()), boots(ordinary(factor=1.012)), LEARNT))[0]
     assert found.p < 1e-5
     assert found.outcome is Outcome.NO_WORSE
     noisy = {"latency p50": replace(PLACEBO, move=0.1)}
@@ -104,7 +104,7 @@ def test_what_moved_by_more_than_passes_is_not_no_worse() -> None:
     """A shift of 4 % is worth blocking and below the 8 % that must not be missed; two boots in a fast phase hide it."""
     before, after = ordinary(), [*ordinary(9, seed=3, factor=1.04), *ordinary(3, seed=4, factor=0.9)]
     (body, *_) = shifts(boots(before), boots(after), {"latency p50": PLACEBO})
-    (found,) = decided([body])
+    (found,) = decide([body])
     assert found.p > 0.005
     assert found.ruled_out <= found.must_see
     assert found.practical <= found.shift
@@ -112,22 +112,22 @@ def test_what_moved_by_more_than_passes_is_not_no_worse() -> None:
     needed = boots_needed(found)
     assert needed is not None
     assert found.boots < needed < 3 * found.boots
-    assert decided([replace(body, shift=0.99 * body.practical)])[0].outcome is Outcome.NO_WORSE
+    assert decide([replace(body, shift=0.99 * body.practical)])[0].outcome is Outcome.NO_WORSE
 
 
 def test_what_moved_by_more_than_passes_is_open_even_if_chance_gives_it_often() -> None:
     (body, *_) = shifts(boots(ordinary()), boots(ordinary(factor=1.04)), {"latency p50": PLACEBO})
-    assert decided([replace(body, p=0.4)])[0].outcome is Outcome.INCONCLUSIVE
+    assert decide([replace(body, p=0.4)])[0].outcome is Outcome.INCONCLUSIVE
 
 
 def test_what_is_zero_in_all_boots_did_not_move() -> None:
     zero = [BootFigure(name="lost", part=Part.NUMBER, value=0.0, unit=Unit.VIRTUAL_NS) for _ in range(12)]
-    found = decided(shifts([{"lost": one} for one in zero], [{"lost": one} for one in zero], {"lost": PLACEBO}))
+    found = decide(shifts([{"lost": one} for one in zero], [{"lost": one} for one in zero], {"lost": PLACEBO}))
     assert [one.outcome for one in found] == [Outcome.NO_WORSE]
 
 
 def test_nothing_is_judged_of_which_nothing_was_learnt() -> None:
-    found = decided(shifts(boots(ordinary()), boots(ordinary(factor=3)), {}))
+    found = decide(shifts(boots(ordinary()), boots(ordinary(factor=3)), {}))
     assert {(one.learnt, one.outcome) for one in found} == {(False, Outcome.INCONCLUSIVE)}
 
 
@@ -146,7 +146,7 @@ def test_few_boots_decide_what_no_placebo_ever_showed() -> None:
 def test_wide_boots_leave_it_open_and_say_how_many_would_do() -> None:
     chance = random.Random(4)
     wide = [28_000 * chance.uniform(0.8, 1.25) for _ in range(24)]
-    (body, *_) = decided(shifts(boots(wide[:12]), boots(wide[12:]), {"latency p50": PLACEBO}))
+    (body, *_) = decide(shifts(boots(wide[:12]), boots(wide[12:]), {"latency p50": PLACEBO}))
     assert body.outcome is Outcome.INCONCLUSIVE
     needed = boots_needed(body)
     assert needed is None or needed > 12
@@ -159,22 +159,22 @@ def test_a_shift_that_is_large_and_not_yet_sure_says_how_many_boots_make_it_so()
     before = [*ordinary(10), 70_000.0, 71_000.0]
     (body, *_) = shifts(boots(before), boots(ordinary(12, factor=1.38)), {"latency p50": PLACEBO})
     quiet = [replace(body, figure=f"f{number}", p=0.9) for number in range(400)]
-    (found, *_) = decided([body, *quiet])
+    (found, *_) = decide([body, *quiet])
     assert found.outcome is Outcome.INCONCLUSIVE
     assert found.shift > found.must_see
     needed = boots_needed(found)
     assert needed is not None
     assert 12 < needed <= 36
     (more, *_) = shifts(boots(3 * before), boots(3 * ordinary(12, factor=1.38)), {"latency p50": PLACEBO})
-    assert decided([more, *quiet])[0].outcome is Outcome.REGRESSION
+    assert decide([more, *quiet])[0].outcome is Outcome.REGRESSION
 
 
 def test_more_figures_need_more_evidence() -> None:
     """Holm: what suffices for one figure of a run does not suffice for one of a thousand."""
     (one, _) = shifts(boots(ordinary(8)), boots(ordinary(8, factor=1.04)), {"latency p50": PLACEBO})
     quiet = replace(one, p=0.9)
-    assert decided([one])[0].outcome is Outcome.REGRESSION
-    assert decided([one, *[quiet] * 999])[0].outcome is not Outcome.REGRESSION
+    assert decide([one])[0].outcome is Outcome.REGRESSION
+    assert decide([one, *[quiet] * 999])[0].outcome is not Outcome.REGRESSION
 
 
 def test_a_figure_that_one_boot_lacks_is_not_compared() -> None:
@@ -192,7 +192,7 @@ def test_a_slower_candidate_never_gets_a_better_outcome(old: list[float], new: l
     order = [Outcome.NO_WORSE, Outcome.INCONCLUSIVE, Outcome.REGRESSION]
 
     def rank(values: list[float]) -> int:
-        return max(order.index(one.outcome) for one in decided(shifts(boots(old), boots(values), LEARNT)))
+        return max(order.index(one.outcome) for one in decide(shifts(boots(old), boots(values), LEARNT)))
 
     assert rank([value * factor for value in new]) >= rank(new)
 
@@ -201,7 +201,7 @@ def test_a_slower_candidate_never_gets_a_better_outcome(old: list[float], new: l
 def test_the_order_of_boots_does_not_matter(order: list[int]) -> None:
     values, maxima = ordinary(seed=3), ordinary(seed=4, factor=2)
     mixed = boots([values[i] for i in order], [maxima[i] for i in order])
-    assert decided(shifts(boots(ordinary()), mixed, LEARNT)) == decided(
+    assert decide(shifts(boots(ordinary()), mixed, LEARNT)) == decide(
         shifts(boots(ordinary()), boots(values, maxima), LEARNT)
     )
 
@@ -210,19 +210,19 @@ def test_what_placebos_showed_is_learnt() -> None:
     reference = boots([100.0] * 5, [200.0] * 5)
     quick = boots([98.0] * 4, [200.0, 200.0, 200.0, 290.0])
     slow = boots([103.0] * 4, [210.0] * 4)
-    found = learnt(reference, [quick, slow])
+    found = placebos_from(reference, [quick, slow])
     assert found["latency p50"].move == pytest.approx(5 / 98)  # the slow one against the quick one
     assert (found["latency p50"].kernels, found["latency p50"].boots) == (2, 4)
     assert found["latency maximum"].spike == pytest.approx(1.45)
     with pytest.raises(ValueError, match="placebo"):
-        learnt(reference, [])
+        placebos_from(reference, [])
     with pytest.raises(ValueError, match="placebo"):
-        learnt(reference, [[]])
+        placebos_from(reference, [[]])
 
 
 def test_an_outcome_is_never_decided_twice() -> None:
     """A run without figures has no outcomes; undecided figures are open."""
-    assert decided([]) == ()
+    assert decide([]) == ()
     (one, _) = shifts(boots(ordinary()), boots(ordinary()), LEARNT)
     assert isinstance(one, Shift)
     assert one.outcome is Outcome.INCONCLUSIVE
@@ -235,7 +235,7 @@ def counted(values: Sequence[float]) -> Boots:
 def test_what_placebos_move_counts_where_the_median_is_zero_too() -> None:
     """A share of nothing is nothing: the move is kept in the figure's own unit."""
     harmless = [counted([0.0] * 7 + [9.0] * 5), counted([4.0] * 12)]
-    taught = learnt(counted([0.0] * 12), harmless)
+    taught = placebos_from(counted([0.0] * 12), harmless)
     assert (taught["lost"].move_by, taught["lost"].spike_at) == (4.0, 9.0)
     five, seven = counted([5.0] * 12), counted([7.0] * 12)
     assert outcomes(counted([0.0] * 12), five, taught)["lost"] is not Outcome.REGRESSION
@@ -244,7 +244,7 @@ def test_what_placebos_move_counts_where_the_median_is_zero_too() -> None:
 
 def test_placebos_that_move_too_much_leave_a_figure_blind() -> None:
     noisy = {"latency p50": replace(PLACEBO, move=0.06)}  # 9 % with the factor; 8 % must not be missed
-    found = decided(shifts(boots(ordinary()), boots(ordinary(seed=2)), noisy))[0]
+    found = decide(shifts(boots(ordinary()), boots(ordinary(seed=2)), noisy))[0]
     assert found.noise_exceeds_margin
     assert found.must_see < found.practical
     assert found.outcome is Outcome.INCONCLUSIVE

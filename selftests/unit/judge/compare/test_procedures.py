@@ -21,10 +21,10 @@ from rtgate.judge.compare.procedures import (
     Screen,
     Screening,
     SessionHistory,
-    flagged,
     next_step,
     screen,
     suspicions,
+    suspicious_metrics,
 )
 from rtgate.judge.compare.summaries import Spikes
 
@@ -126,7 +126,7 @@ def test_some_cases_are_always_confirmed_with_all_their_metrics() -> None:
 
 def test_a_case_in_which_nothing_could_be_screened_is_confirmed() -> None:
     state = screened([Screening(case="a", boots=3, suspicion={})])
-    assert flagged(state) == {("a", "")}
+    assert suspicious_metrics(state) == {("a", "")}
     assert next_step(state) == Measure(("a",), 6)
 
 

@@ -250,7 +250,7 @@ def test_a_storage_that_says_no(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["https://h/Image", "file:///srv/Image", "scp://u@h/Image", "ftp://h/x"])
 def test_urls_that_are_given(url: str) -> None:
-    assert artefacts.given(url) == url
+    assert artefacts.check_url(url) == url
 
 
 @pytest.mark.parametrize(
@@ -259,16 +259,16 @@ def test_urls_that_are_given(url: str) -> None:
 )
 def test_urls_that_are_refused(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        artefacts.given(url)
+        artefacts.check_url(url)
     assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["private_token", "job_token", "access-token", "PASSWORD", "client_secret"])
 def test_a_url_with_a_secret_in_its_query_never_gets_into_a_job(key: str) -> None:
     with pytest.raises(ConfigError, match="looks like a secret") as caught:
-        artefacts.given(f"https://h/Image?x=1&{key}=hidden")
+        artefacts.check_url(f"https://h/Image?x=1&{key}=hidden")
     assert "hidden" not in str(caught.value)
-    assert artefacts.given("https://h/Image?X-Amz-Signature=1").endswith("=1")
+    assert artefacts.check_url("https://h/Image?X-Amz-Signature=1").endswith("=1")
 
 
 @pytest.mark.parametrize(

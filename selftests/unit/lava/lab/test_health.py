@@ -73,7 +73,7 @@ def shell() -> Iterator[Shell]:
 
 def test_this_machine_is_proved(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "_CLOCK_S", 2.0)
-    found = {one.name: one for one in health.proved(shell)}
+    found = {one.name: one for one in health.prove(shell)}
     assert set(found) == {"power", "line", "clock"}
     assert found["line"].good, found["line"].sentence
     assert found["line"].value == 0

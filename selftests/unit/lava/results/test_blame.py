@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from rtgate.board.boot import State
-from rtgate.lava.results.blame import Tried, decided
+from rtgate.lava.results.blame import Tried, assign_blame
 from rtgate.lava.results.classify import Blame, Ending
 
 SILENT = Ending(
@@ -23,7 +23,7 @@ SILENT = Ending(
     ],
 )
 def test_only_a_second_failure_after_a_good_boot_blames_the_kernel(tried: Tried, blame: Blame, told: str) -> None:
-    found = decided(SILENT, tried)
+    found = assign_blame(SILENT, tried)
     assert found.blame is blame
     assert found.sentence.startswith(SILENT.sentence)
     assert told in found.sentence

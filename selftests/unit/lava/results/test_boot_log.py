@@ -173,9 +173,9 @@ def missed(directory: Path, name: str) -> dict[str, tuple[str, ...]]:
 
 
 def test_a_job_that_never_measured_is_missed(tmp_path: Path) -> None:
-    expected.missed(owed(), tmp_path)
+    expected.plan_records(owed(), tmp_path)
     assert missed(tmp_path, "candidate") == {"idle": ("2 of 2 boots",), "hackbench": ("2 of 2 boots",)}
-    expected.missed(owed(), tmp_path)
+    expected.plan_records(owed(), tmp_path)
     assert missed(tmp_path, "candidate")["idle"] == ("2 of 2 boots",)
 
 
@@ -263,7 +263,7 @@ def test_a_pair_that_the_lab_broke_is_discarded_whole(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         measured(tmp_path, number)
     measured(tmp_path, 4, state="lab", message=CLOSED)
-    expected.missed(owed(), tmp_path)
+    expected.plan_records(owed(), tmp_path)
     told = expected.without_broken_pairs(tmp_path, BOOTS)
     assert told == ("boots 3 and 4 are left out: the lab failed in one of them",)
     assert {one.machine["boot"] for one in records(tmp_path)} == {"1", "2"}
@@ -306,7 +306,7 @@ def test_a_pair_in_which_a_case_has_no_record_is_missed(tmp_path: Path) -> None:
 
 
 def _left_out_and_missed(directory: Path) -> None:
-    expected.missed(owed(), directory)
+    expected.plan_records(owed(), directory)
     told = expected.without_broken_pairs(directory, BOOTS)
     assert told == ("boots 3 and 4 are left out: one of them is not whole, and that is missed",)
     assert {one.machine["boot"] for one in records(directory)} == {"1", "2"}
@@ -324,6 +324,6 @@ def test_a_kernel_that_failed_is_no_broken_pair(state: str, tmp_path: Path) -> N
 
 def test_the_last_pair_is_never_discarded(tmp_path: Path) -> None:
     measured(tmp_path, 1)
-    expected.missed(owed(), tmp_path)
+    expected.plan_records(owed(), tmp_path)
     assert expected.without_broken_pairs(tmp_path, BOOTS) == ()
     assert missed(tmp_path, "candidate")["idle"] == ("2 of 2 boots",)

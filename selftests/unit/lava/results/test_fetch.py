@@ -14,7 +14,7 @@ from selftests.unit.lava.results.test_classify import PANIC, job
 
 from rtgate.lava.results import log
 from rtgate.lava.results.classify import classify
-from rtgate.lava.results.expected import missed
+from rtgate.lava.results.expected import plan_records
 from rtgate.lava.results.fetch import Ended, Fetched, fetch, merge
 from rtgate.measure.case import Case
 from rtgate.records import planned
@@ -92,7 +92,7 @@ def test_a_frame_that_got_lost(boots: list[list[str]], tmp_path: Path) -> None:
     found = fetch(ALONE.expected(), ended_with(*parts), tmp_path)
     assert found.measured == 1
     assert "frames are missing or damaged" in found.notes[0] or "did not arrive" in found.notes[0]
-    missed(ALONE.expected(), tmp_path)
+    plan_records(ALONE.expected(), tmp_path)
     place = Place(records=tmp_path, board=BOARD, arm="candidate", case=CASES[0].name)
     assert planned.missing(place, []) == ("1 of 1 boots",)
 
@@ -148,7 +148,7 @@ def test_parts_become_one(boots: list[list[str]], tmp_path: Path) -> None:
         part = tmp_path / "part"
         half = replace(BOTH, boots=BOTH.boots[number : number + 2])
         fetch(half.expected(), ended_with(*in_turns(boots[number : number + 2]), ended()), part)
-        missed(half.expected(), part)
+        plan_records(half.expected(), part)
         merge(part, into)
         assert not part.exists()
     records = list(records_file.read_all(into))

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rtgate.board.boot import ArmName, TimeBase
-from rtgate.judge.booted import mixed
+from rtgate.judge.booted import identity_conflicts
 from rtgate.judge.compare.comparable import differences, reported
 from rtgate.judge.compare.inputs import ComparisonInputs
-from rtgate.judge.compare.on_boards import pairs, screened
+from rtgate.judge.compare.on_boards import has_screen, pairs
 from rtgate.judge.compare.on_virtual_time import phases
 from rtgate.judge.compare.repetition import unrepeated
 from rtgate.judge.judging import Subject, verdict
@@ -50,7 +50,9 @@ def _reporting(subject: Subject, finding: Finding) -> Finding:
 def comparable_on_boards(subjects: Sequence[Subject]) -> list[Subject]:
     """Return the cases that pairs of boots, or boots beside the history, may say something of."""
     return [
-        one for one in subjects if _time(one) in {TimeBase.REAL, TimeBase.HOST} or (screened(one) and not one.baseline)
+        one
+        for one in subjects
+        if _time(one) in {TimeBase.REAL, TimeBase.HOST} or (has_screen(one) and not one.baseline)
     ]
 
 
@@ -59,7 +61,7 @@ def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Fi
     for subject in subjects:
         if subject.arm == ArmName.BASELINE or not _measured(subject.records) or _measured(subject.baseline):
             continue
-        if screened(subject) and not subject.baseline:
+        if has_screen(subject) and not subject.baseline:
             continue
         broken = unrepeated(subject)
         if broken:
@@ -105,6 +107,6 @@ def _time(subject: Subject) -> TimeBase:
     times = {one.environment.time for one in measured}
     if len({one.arm for one in measured}) != 2 or len(times) != 1 or differences(subject.baseline, subject.records):
         return TimeBase.UNKNOWN
-    if mixed(subject.baseline, subject.records):
+    if identity_conflicts(subject.baseline, subject.records):
         return TimeBase.UNKNOWN
     return times.pop()

@@ -71,7 +71,7 @@ def detections(baseline: Boots, candidate: Boots, placebos: Mapping[str, Placebo
     return found
 
 
-def worsened(value: float, ratio: float) -> float:
+def make_worse(value: float, ratio: float) -> float:
     """Return a figure that became worse; larger is worse, and what should be high has a minus."""
     return value * ratio if value >= 0 else value / ratio
 
@@ -97,7 +97,7 @@ class _Trial:
 
     def found(self, drawn: Sequence[int], size: float, level: float) -> bool:
         """Return whether a candidate of these boots, made worse, is a regression."""
-        return self.rule.alarms(self.baseline, [worsened(self.pool[one], 1 + size) for one in drawn], level)
+        return self.rule.alarms(self.baseline, [make_worse(self.pool[one], 1 + size) for one in drawn], level)
 
 
 def _smallest(trials: Sequence[_Trial], boots: int, level: float) -> float | None:

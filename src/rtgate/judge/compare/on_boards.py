@@ -66,12 +66,12 @@ def pairs(subjects: Sequence[Subject], past: HistoryProvider) -> Iterator[tuple[
             yield case.subject, _judged(case, told.get(case.subject.case), state, past)
 
 
-def following(subjects: Sequence[Subject], past: HistoryProvider) -> Done | Screen | Measure:
+def next_measurement(subjects: Sequence[Subject], past: HistoryProvider) -> Done | Screen | Measure:
     """Return what a board, the only one, has to measure next; by the records' own schedule."""
     return next_step(_state([_case(subject, past) for subject in subjects], 1.0))
 
 
-def screened(subject: Subject) -> bool:
+def has_screen(subject: Subject) -> bool:
     """Return whether boots of the candidate alone are compared with the history."""
     return any(record.screening for record in subject.records)
 

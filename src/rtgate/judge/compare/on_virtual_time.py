@@ -13,7 +13,7 @@ from rtgate.judge.compare.exercise import RunExercise, run_exercise
 from rtgate.judge.compare.looked_at import not_looked_at
 from rtgate.judge.compare.looks import Outcome
 from rtgate.judge.compare.phase_findings import UNKNOWN, Compared, findings
-from rtgate.judge.compare.phases import LOOKS, Shift, decided, first, shifts
+from rtgate.judge.compare.phases import LOOKS, Shift, decide, first, shifts
 from rtgate.judge.compare.placebos import Placebos
 from rtgate.judge.compare.repetition import not_repeated
 from rtgate.judge.compare.usable import flawed, unusable, valid
@@ -34,7 +34,7 @@ def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Su
         for subject in subjects
     ]
     every = [figure for case in cases for figure in case.found]
-    outcomes, level = iter(decided(every)), first(every)
+    outcomes, level = iter(decide(every)), first(every)
     for subject, case in zip(subjects, cases, strict=True):
         decided_here = tuple(next(outcomes) for _ in case.found)
         broken = not_repeated(subject) or unusable(subject) or _overspent(subject)

@@ -165,7 +165,7 @@ def _regression(comparison: Comparison) -> str:
     worse = sorted(
         (one for one in comparison.results if one.outcome is Outcome.REGRESSION), key=lambda one: one.adjusted
     )
-    told = "; ".join(f"{shown(one)}, p {one.adjusted:.2g}" for one in worse)
+    told = "; ".join(f"{format_effect(one)}, p {one.adjusted:.2g}" for one in worse)
     return f"worse than the baseline in {comparison.pairs} pairs: {told}"
 
 
@@ -182,13 +182,13 @@ def _inconclusive(comparison: Comparison) -> str:
     one = comparison.decisive
     if comparison.pairs == 0:
         return f"not enough data: the first interim analysis takes {comparison.next_look} pairs"
-    start = f"not enough data in {comparison.pairs} pairs: {shown(one)}"
+    start = f"not enough data in {comparison.pairs} pairs: {format_effect(one)}"
     if one.enough is None:
         return f"{start}; nobody can tell how many would decide"
     return f"{start}; if it goes on like this {one.enough - comparison.pairs} more pairs would decide"
 
 
-def shown(result: Result) -> str:
+def format_effect(result: Result) -> str:
     """Return a metric's effect and its interval as people read it."""
     effect = result.effect
     if effect is None:

@@ -79,7 +79,7 @@ class Shift:
         by_spikes: whether spikes alone make it a regression.
         fewest: boots of each kernel with which anything can be called a regression in this run.
         learnt: whether placebos showed how much this figure moves for no reason; otherwise it is not judged.
-        outcome: decided for all figures of the run together, see `decided`.
+        outcome: decided for all figures of the run together, see `decide`.
         least: lower bound of the shift, at 95 % over both looks.
         faster_p: how probable so much in the good direction is for equal kernels.
         harmless: the largest shift that a placebo showed.
@@ -257,7 +257,7 @@ def first(found: Sequence[Shift], error: float = ERROR / LOOKS) -> float:
     return error / max(1, sum(one.learnt for one in found) + sum(one.spikes is not None for one in found))
 
 
-def decided(found: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift, ...]:
+def decide(found: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift, ...]:
     """Return the outcome of every figure of a run, with the chance of any wrong regression at most `error` (Holm).
 
     Args:
@@ -303,7 +303,7 @@ def _decided(one: Shift, index: int, significant: set[tuple[float, int]], level:
     )
 
 
-def learnt(reference: Boots, harmless: Sequence[Boots]) -> Mapping[str, Placebo]:
+def placebos_from(reference: Boots, harmless: Sequence[Boots]) -> Mapping[str, Placebo]:
     """Return how much harmless kernels moved each figure against the kernel without their changes.
 
     Raises:

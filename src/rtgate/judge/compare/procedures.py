@@ -128,7 +128,7 @@ def next_step(state: ComparisonState) -> Done | Screen | Measure:
     if lacking:
         boots = max(state.boots - screen.boots for screen in lacking)
         return Screen(tuple(sorted(screen.case for screen in lacking)), boots)
-    unmeasured = sorted({case for case, _ in flagged(state)} - {one.case for one in state.pairs})
+    unmeasured = sorted({case for case, _ in suspicious_metrics(state)} - {one.case for one in state.pairs})
     if unmeasured:
         return Measure(tuple(unmeasured), state.looks.steps[0][0])
     return _looked(family(state), state.looks)
@@ -136,7 +136,7 @@ def next_step(state: ComparisonState) -> Done | Screen | Measure:
 
 def family(state: ComparisonState) -> tuple[Evidence, ...]:
     """Return the evidence that is judged together."""
-    chosen = flagged(state)
+    chosen = suspicious_metrics(state)
     return tuple(one for one in state.pairs if (one.case, one.metric) in chosen or (one.case, "") in chosen)
 
 
@@ -145,7 +145,7 @@ def comparisons(state: ComparisonState) -> tuple[Comparison, ...]:
     return compare(family(state), state.looks)
 
 
-def flagged(state: ComparisonState) -> set[tuple[str, str]]:
+def suspicious_metrics(state: ComparisonState) -> set[tuple[str, str]]:
     """Return the (case, metric) pairs to compare; an empty metric stands for all of a case."""
     chosen = {(case, "") for case in state.always}
     for screen in state.screens:

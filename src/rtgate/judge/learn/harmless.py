@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from rtgate.judge.compare.boot_figures import BootFigure, boot_figures
-from rtgate.judge.compare.phases import Placebo, learnt
+from rtgate.judge.compare.phases import Placebo, placebos_from
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos, version
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
@@ -78,7 +78,7 @@ def figures_of(lessons: Sequence[Lesson]) -> Mapping[str, Placebo]:
     found: dict[str, Placebo] = {}
     for lesson in lessons:
         teachers = [boots.figures for boots in lesson.placebos.values()]
-        for name, placebo in (learnt(lesson.unpatched.figures, teachers) if teachers else {}).items():
+        for name, placebo in (placebos_from(lesson.unpatched.figures, teachers) if teachers else {}).items():
             own = replace(placebo, kernels=lesson.distinct)
             found[name] = together(found[name], own) if name in found else own
     return found

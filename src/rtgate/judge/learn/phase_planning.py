@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from rtgate.judge.compare import phases, ranks
 from rtgate.judge.compare.boot_figures import BootFigure
-from rtgate.judge.compare.detection import worsened
+from rtgate.judge.compare.detection import make_worse
 from rtgate.judge.compare.looks import Outcome
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.learn.planning import Change
@@ -112,12 +112,12 @@ class _Trial:
 
     def power(self, boots: int) -> float:
         """Return how often so many boots of each kernel show a regression."""
-        worse = [replace(one, value=worsened(one.value, self.change.ratio)) for one in self.measured]
+        worse = [replace(one, value=make_worse(one.value, self.change.ratio)) for one in self.measured]
         found = 0
         for _ in range(DRAWS):
             shifts = self._shifts(self.draw(self.measured, boots), self.draw(worse, boots))
             # One figure has two tests: of its shift, and of its spikes.
-            (one,) = phases.decided(shifts, 2 * self.level)
+            (one,) = phases.decide(shifts, 2 * self.level)
             found += one.outcome is Outcome.REGRESSION
         return found / DRAWS
 

@@ -23,7 +23,7 @@ from rtgate.lava.client.devices import elsewhere, own_tag, same
 from rtgate.lava.client.follow import Followed, Following, Waits
 from rtgate.lava.client.server import Job, Lava
 from rtgate.lava.job.request import NONCE
-from rtgate.lava.results.blame import Tried, came_up, decided, ended, known_good
+from rtgate.lava.results.blame import Tried, assign_blame, came_up, ended, known_good
 from rtgate.lava.results.classify import Blame, Ending
 from rtgate.lava.results.log import LogLine
 
@@ -209,7 +209,7 @@ class Submission:
             tried = Tried(why=f"nobody could try a known-good kernel: {error}")
         except ConfigError as error:
             tried = Tried(why=f"the job that tries {reference} cannot be submitted: {error}")
-        return Attempt(job=job, lines=attempt.lines, ending=decided(ending, tried), tried=tuple(jobs))
+        return Attempt(job=job, lines=attempt.lines, ending=assign_blame(ending, tried), tried=tuple(jobs))
 
     def _after_baseline(self, silent: str, job: Job, jobs: list[Followed]) -> Tried:
         """Boot the baseline, and the silent kernel after it, in one job."""

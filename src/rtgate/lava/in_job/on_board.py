@@ -37,7 +37,7 @@ from rtgate.lava.job import environment
 from rtgate.lava.results.expected import Expected
 from rtgate.lava.results.frames import frames
 from rtgate.lava.results.plain import plain
-from rtgate.measure.case import Arm, Case, plan, recorded
+from rtgate.measure.case import Arm, Case, make_record, plan
 from rtgate.measure.profiles import profile
 from rtgate.records import planned
 from rtgate.records import record as records_file
@@ -244,7 +244,7 @@ def write(found: Context, lines: Sequence[str], records: Path, *, hung: bool = F
         place = Place(records=records, board=found.expected.board.name, arm=found.arm.name, case=case.name)
         planned.add(place, [], 1)
         outcome = refused(made, log.outcome(nonce), found.expected.profile)
-        record = recorded(case, found.arm, made, outcome)
+        record = make_record(case, found.arm, made, outcome)
         path = records_file.write(record, outcome.files, outcome.console, records)
         problem = outcome.message if outcome.state is State.UNREADABLE else ""
         written.append((_numbered(path, found.number), problem))

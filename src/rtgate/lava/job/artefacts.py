@@ -300,7 +300,7 @@ def _content_name(path: Path, file: BufferedReader) -> str:
     return f"{hashlib.file_digest(file, 'sha256').hexdigest()}/{_name(path)}"
 
 
-def given(text: str) -> str:
+def check_url(text: str) -> str:
     """Return a URL that a person gave, or raise ConfigError: it stands in the job, for all who may read it."""
     if not _URL.fullmatch(text):
         raise ConfigError(f"{text[:80]!r} is no URL (expected http, https, ftp, scp or file://, without spaces)")
@@ -326,12 +326,12 @@ def storage(text: str) -> str:
             "--put: no user, password, query or fragment in the URL, it becomes part of the job: a token comes from "
             "RTGATE_PUT_TOKEN"
         )
-    return given(text)
+    return check_url(text)
 
 
 def directory_url(text: str) -> str:
     """Return the URL below which a directory's files will be, or raise ConfigError; the message repeats no secret."""
-    parts = urlsplit(given(text))
+    parts = urlsplit(check_url(text))
     if parts.query or parts.fragment:
         raise ConfigError("--artefacts-url: names of files are added to it, so it has no query and no fragment")
     return text

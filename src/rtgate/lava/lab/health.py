@@ -119,7 +119,7 @@ def probe(device_type: str, image: str = "") -> tuple[str, str]:
     return dump(data), nonce
 
 
-def proved(shell: Shell) -> Iterator[HealthResult]:
+def prove(shell: Shell) -> Iterator[HealthResult]:
     """Look at a board whose plain shell was found.
 
     Raises:

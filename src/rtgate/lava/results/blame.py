@@ -34,7 +34,7 @@ class Tried:
     job: int = 0
 
 
-def decided(ending: Ending, tried: Tried) -> Ending:
+def assign_blame(ending: Ending, tried: Tried) -> Ending:
     """Return whose fault a silent boot was, by what was tried after it."""
     if tried.good is False:
         why = f"a known-good kernel ({tried.by}) does not boot there either"

@@ -19,7 +19,7 @@ from rtgate.board.boot import ArmName
 from rtgate.lava.in_job.target import time_of
 from rtgate.lava.results import boot_log
 from rtgate.lava.results.boot_log import BootLog
-from rtgate.measure.case import Arm, Case, plan, recorded
+from rtgate.measure.case import Arm, Case, make_record, plan
 from rtgate.measure.profiles import Profile
 from rtgate.records import planned
 from rtgate.records import record as records_file
@@ -67,7 +67,7 @@ class _Elsewhere:
         raise AssertionError(f"{plan.case} is measured inside a job, not here")
 
 
-def missed(expected: Expected, records: Path) -> None:
+def plan_records(expected: Expected, records: Path) -> None:
     """Plan every case of every boot of a job, so that one without a record is missed.
 
     Raises:
@@ -83,7 +83,7 @@ def missed(expected: Expected, records: Path) -> None:
         planned.at_least(place, count)
 
 
-def marked(records: Path, mark: Callable[[int], Mapping[str, str]]) -> None:
+def mark_records(records: Path, mark: Callable[[int], Mapping[str, str]]) -> None:
     """Say in the records of a job which place their boots have in a comparison.
 
     Args:
@@ -121,7 +121,7 @@ def died(expected: Expected, boot: BootLog, state: State, message: str, records:
     )
     found = []
     for case in expected.cases:
-        record = recorded(case, arm, plan(case, arm, boot.number), outcome)
+        record = make_record(case, arm, plan(case, arm, boot.number), outcome)
         found.append(records_file.read(records_file.write(record, {}, outcome.console, records)))
     return tuple(found)
 

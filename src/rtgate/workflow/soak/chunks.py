@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted
-from rtgate.measure.case import Arm, Case, plan, recorded
+from rtgate.measure.case import Arm, Case, make_record, plan
 from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import Chunk, Place, Record
@@ -154,7 +154,7 @@ class Chunks:
     def _add(self, number: int, outcome: Outcome) -> Record:
         """Write the record of a chunk, and how far the soak is."""
         outcome = replace(outcome, machine={**outcome.machine, "soak": self.order.nonce})
-        record = recorded(self.case, self.arm, self._plan, outcome)
+        record = make_record(self.case, self.arm, self._plan, outcome)
         record = replace(record, chunk=Chunk(soak=self.order.nonce, number=number))
         directory = records_file.write(record, outcome.files, outcome.console, self.records)
         write(self.order, self.records)

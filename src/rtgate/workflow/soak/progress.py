@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
-from rtgate.judge.limits import shown
+from rtgate.judge.limits import format_quantity
 from rtgate.records.record import Record
 from rtgate.report.progress import headline
 from rtgate.tools.measurement import Histogram
@@ -63,7 +63,7 @@ class SoakProgress:
     def _so_far(self) -> list[str]:
         found = []
         if self._worst is not None:
-            found.append(f"so far max {shown(self._worst[0], '')} in {self._worst[1]}")
+            found.append(f"so far max {format_quantity(self._worst[0], '')} in {self._worst[1]}")
         for name, level in self._levels:
             if name in self._histograms:
                 found.append(_share(name, self._histograms[name], level))
