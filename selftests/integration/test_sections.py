@@ -3,12 +3,19 @@
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
 
 import pytest
 
-from rtgate.explain.sections import Section, from_json
+from rtgate.explain.replay import Replay
+from rtgate.explain.sections import Section, named
+from rtgate.explain.spots import SpotNames
+from rtgate.explain.trace import TraceRequest
+from rtgate.kernel.preemption import preemption
+from rtgate.kernel.vmlinux import Vmlinux
+from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.slowest import case_named
 
 from .conftest import ROOT, Patched, rtgate
 
@@ -31,24 +38,18 @@ EXACT = {
 LOCK = 2 * 1600  # with what locks and unlocks around it
 
 
-def followed(*words: object, output: Path) -> dict[str, tuple[Section, ...]]:
-    done = rtgate("sections", "--board", "virt-arm64", *words, "-o", output)
-    assert done.returncode == 0
-    return {arm: from_json(entries) for arm, entries in json.loads(output.read_text())["kernels"].items()}
-
-
 @pytest.mark.long("a kernel of its own")
-def test_sections_of_known_lengths_are_measured_to_the_instruction(patched: Patched, tmp_path: Path) -> None:
-    kernel = patched("known-lengths", DATA / "known-lengths")
-    found = followed("--kernel", kernel, "--profile", "smoke", output=tmp_path / "file")["candidate"]
+@pytest.mark.parametrize("board", ["virt-arm64", "virt-arm64-smp2"])
+def test_sections_of_known_lengths_are_measured_to_the_instruction(patched: Patched, board: str) -> None:
+    found = of_whole_boot(patched("known-lengths", DATA / "known-lengths"), board)
     by_site = {
-        (each.site.kind, each.site.context, each.site.begin.function): each
+        (str(each.site.kind), str(each.site.context), each.site.begin.function): each
         for each in found
         if each.site.begin.function.startswith("known_")
     }
     lengths = {key: (by_site[key].longest, by_site[key].total / by_site[key].count) for key in EXACT}
     assert lengths == {key: (length, length) for key, length in EXACT.items()}
-    assert min(by_site[key].count for key in EXACT) > 50  # each 20 ms of 2 s
+    assert min(by_site[key].count for key in EXACT) > 50  # each 20 ms of 2 s and more
     assert by_site["irqsoff", "thread", "known_begin"].site.end.function == "known_end"
     for kind in ("irqsoff", "preemptoff", "preemptirqsoff"):
         lock = by_site[kind, "thread", "known_raw_lock"]
@@ -61,18 +62,37 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(patched: Patc
     assert max(each.longest for each in interrupts) > 2 * 5000
 
 
-@pytest.mark.long("a kernel of its own, and two boots under load")
+def of_whole_boot(directory: Path, board: str) -> tuple[Section, ...]:
+    """Return the sections of a boot from power-on to the end."""
+    case = case_named("latency/cyclictest:idle", "smoke")
+    kernels = {"candidate": directory}
+    (arm,), _ = make_arms(ArmRequest(board=board, kernels=kernels, profile="smoke", console="virtual"))
+    kernel = Vmlinux(directory / "vmlinux")
+    kept = preemption(kernel)
+    order = TraceRequest(slice_bits=21, preemption=kept)
+    _, seen = Replay(case=case, arm=arm, seed=1, kernel=kernel).traced(order)
+    assert seen.sections is not None
+    assert seen.sections.unseen == 0
+    return named(seen.sections, range(1 << 31), SpotNames(kernel, kept).spot)
+
+
+@pytest.mark.long("kernels of their own, and boots under load")
 @pytest.mark.parametrize(
-    ("name", "load", "start"),
+    ("name", "load", "least", "function"),
     [
-        ("softirq-interrupts-off", "idle", "interrupts off for 7,"),
-        ("timer-wheel-locked-longer", "hackbench", "interrupts off for 5,"),
+        # 60 us are 7500 instructions, and 40 us are 5000, of which the longest one of the baseline takes some.
+        ("softirq-interrupts-off", "idle", 7500, "run_timer_softirq"),
+        ("timer-wheel-locked-longer", "hackbench", 4000, "__run_timer_base"),
     ],
 )
 def test_a_planted_section_is_named_first(
-    kernel: Path, patched: Patched, name: str, load: str, start: str
+    kernel: Path, patched: Patched, name: str, load: str, least: int, function: str
 ) -> None:
     words = ("--board", "virt-arm64", "--baseline", kernel, "--case", f"latency/cyclictest:{load}")
     done = rtgate("sections", "--kernel", patched(name, DATA / name), *words)
     assert done.returncode == 0
-    assert done.stdout.splitlines()[-1].startswith(start)
+    last = done.stdout.splitlines()[-1]
+    sentence = re.match(r"\w+ off for ([0-9,]+) instructions .* more in (\w+): .* \(softirq\)", last)
+    assert sentence is not None
+    assert int(sentence[1].replace(",", "")) >= least
+    assert sentence[2] == function

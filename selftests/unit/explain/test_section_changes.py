@@ -6,14 +6,12 @@ from dataclasses import replace
 from hypothesis import given
 
 from rtgate.explain.section_changes import changes, sentence
-from rtgate.explain.sections import Context, Kind, Section, Site, Spot
+from rtgate.explain.sections import Context, Kind, Section, Site, Spot, merged
 
-from .test_sections import SECTIONS, merged, section
+from .test_sections import SECTIONS, section
 
 TIMER = Site(Kind.IRQSOFF, Context.SOFTIRQ, Spot("run_timer_softirq"), Spot("run_timer_softirq"))
-LOCKED = Site(
-    Kind.PREEMPTOFF, Context.THREAD, Spot("wake", "_raw_spin_lock"), Spot("wake", "_raw_spin_unlock")
-)
+LOCKED = Site(Kind.PREEMPTOFF, Context.THREAD, Spot("wake", "_raw_spin_lock"), Spot("wake", "_raw_spin_unlock"))
 SCHEDULE = Site(Kind.PREEMPTOFF, Context.THREAD, Spot("schedule"), Spot("schedule"), switches=True)
 
 

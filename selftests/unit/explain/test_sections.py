@@ -99,8 +99,8 @@ def test_damaged_files_are_refused(sites: bytes, sums: bytes, followed: str, mes
 
 
 def test_files_that_are_missing_are_refused(tmp_path: Path) -> None:
-    for name, data in zip(("sites", "sections"), GOOD[:2], strict=True):
-        (tmp_path / f"trace.{name}").write_bytes(bytes(data))  # type: ignore[arg-type]
+    (tmp_path / "trace.sites").write_bytes(GOOD[0])
+    (tmp_path / "trace.sections").write_bytes(GOOD[1])
     with pytest.raises(ParseError, match="incomplete"):
         sections.read(tmp_path / "trace")
     (tmp_path / "trace.followed").write_text(GOOD[2])

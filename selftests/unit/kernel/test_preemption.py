@@ -29,7 +29,7 @@ LOCKS = """
 asm(".globl __lock_text_start\\n__lock_text_start: ret\\nret\\n.globl __lock_text_end\\n__lock_text_end: ret");
 void preempt_count_add(int value) { asm volatile("nop"); }
 """
-RT = "void rt_spin_lock(void) { asm volatile(\"nop\"); }"
+RT = 'void rt_spin_lock(void) { asm volatile("nop"); }'
 
 
 def test_the_offsets_and_the_places_are_those_of_the_kernel(tmp_path: Path) -> None:

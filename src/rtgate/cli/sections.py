@@ -33,7 +33,7 @@ docs/explanation/critical-sections.md.
 
 examples:
   rtgate sections --board virt-arm64 --kernel build/mine --baseline build/virt-arm64-preempt_rt
-  rtgate sections --board virt-arm64 --kernel build/mine --case latency/cyclictest:hackbench --seeds 1-4 -o sections.json
+  rtgate sections --board virt-arm64 --kernel build/mine --case latency/cyclictest:hackbench --seeds 1-4 -o all.json
 """
 _ROWS = 30
 

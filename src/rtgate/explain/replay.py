@@ -33,7 +33,6 @@ LEAD = 4000  # instructions before an interval, from which its callers become kn
 SAMPLED = 400  # intervals whose mean is the typical one
 _SLICE_BITS = 21  # 17 virtual ms of a busy CPU; of an idle one, woken 1000 times a second, about 0.17 s
 _USER_ABOVE = 1 << 63
-_UNSEEN = 1  # the first task's count is there before anybody looks
 _GOLDEN = (5**0.5 - 1) / 2
 
 Tell = Callable[[str], None]
@@ -172,7 +171,7 @@ def followed(order: Replay) -> tuple[Record, tuple[Section, ...]]:
     kept = preemption(order.kernel)
     record, seen, slices = _sliced(order, kept)
     assert seen.sections is not None
-    if seen.sections.unseen > _UNSEEN:
+    if seen.sections.unseen:
         raise ParseError(
             f"the preemption count changed {seen.sections.unseen} times by instructions that are not known: "
             "critical sections of this kernel cannot be followed"

@@ -106,7 +106,8 @@ def sentence(found: Iterable[SiteChange], instruction_ns: int) -> str:
     new, site = change.candidate, change.site
     place = site.begin.function if site.begin.function == site.end.function else f"{site.begin} to {site.end}"
     before = "a new site" if change.new else f"{change.before:,} before"
+    time = f"{change.growth * instruction_ns / 1000:.1f} virtual us"
     return (
-        f"{_OFF[site.kind]} for {change.growth:,} instructions ({change.growth * instruction_ns / 1000:.1f} virtual us) "
-        f"more in {place}: {new.longest:,} at the longest of {new.count:,} ({site.context}), {before}"
+        f"{_OFF[site.kind]} for {change.growth:,} instructions ({time}) more in {place}: "
+        f"{new.longest:,} at the longest of {new.count:,} ({site.context}), {before}"
     )

@@ -486,6 +486,8 @@ static void switched(struct cpu *cpu)
 		return;
 	for (int kind = 0; cpu->task && kind < KINDS; kind++)
 		cpu->sections[kind].context |= SWITCHED;
+	if (!cpu->task)
+		cpu->waiting = true; /* nothing was followed until now */
 	cpu->task = task_at(address);
 	/* The count is the new task's from here on, and not one that a store was missed of. */
 	if (!!*cpu->task->count == !!cpu->off)

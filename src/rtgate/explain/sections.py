@@ -22,12 +22,17 @@ from rtgate.errors import ParseError
 BUCKETS = 32
 _SWITCHED = 0x100
 _SITE = np.dtype(
-    [(name, "<u8") for name in ("begin", "begin_caller", "end", "end_caller")]
-    + [(name, "<u4") for name in ("kind", "context")]
+    [
+        *((name, "<u8") for name in ("begin", "begin_caller", "end", "end_caller")),
+        *((name, "<u4") for name in ("kind", "context")),
+    ]
 )
 SUM = np.dtype(
-    [("site", "<u4"), ("slice", "<u4"), *((name, "<u8") for name in ("count", "total", "longest", "at"))]
-    + [("buckets", "<u4", BUCKETS)]
+    [
+        *((name, "<u4") for name in ("site", "slice")),
+        *((name, "<u8") for name in ("count", "total", "longest", "at")),
+        ("buckets", "<u4", BUCKETS),
+    ]
 )
 """What a site came to in a slice of the boot."""
 

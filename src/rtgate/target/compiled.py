@@ -27,7 +27,8 @@ def compile_library(source: Path, flags: Sequence[str], purpose: str, parts: Seq
     Raises:
         InfrastructureError: there is no C compiler, or it failed.
     """
-    key = hashlib.sha256(b"\0".join([*(file.read_bytes() for file in (source, *parts)), *map(str.encode, flags)])).hexdigest()[:12]
+    inputs = [file.read_bytes() for file in (source, *parts)]
+    key = hashlib.sha256(b"\0".join([*inputs, *map(str.encode, flags)])).hexdigest()[:12]
     made = site.cache() / f"{source.stem}-{key}.so"
     if made.is_file():
         return made

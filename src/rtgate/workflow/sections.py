@@ -59,13 +59,13 @@ def follow(request: SectionsRequest) -> dict[str, tuple[Section, ...]]:
         InfrastructureError: this machine cannot trace.
         ParseError: a boot was not measured, or its trace cannot be read.
     """
+    if "pseudo_nmi" in board(request.board).command_line:
+        raise ConfigError(f"{request.board} masks interrupts by priority (pseudo_nmi): its sections cannot be followed")
     directories = {arm: pin_kernel(directory).directory for arm, directory in request.kernels.items()}
     elves = {arm: Vmlinux(vmlinux(directory)) for arm, directory in directories.items()}
     tuning = CaseName.parse(request.case).tuning
     arms, stop = make_arms(
-        ArmRequest(
-            board=request.board, kernels=directories, profile=request.profile, tuning=tuning, console="virtual"
-        )
+        ArmRequest(board=request.board, kernels=directories, profile=request.profile, tuning=tuning, console="virtual")
     )
     pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
     try:
