@@ -3,30 +3,54 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from rtgate.cli import main, sections
+from rtgate.explain.path import Profile
+from rtgate.explain.section_changes import SiteChange
+from rtgate.explain.section_path import SectionPaths
 from rtgate.explain.sections import Context, Kind, Section, Site, Spot, from_json
 from rtgate.workflow.sections import SectionsRequest
 
 WORDS = ("sections", "--board", "virt-arm64", "--kernel", "new", "--profile", "smoke")
 SITE = Site(Kind.IRQSOFF, Context.SOFTIRQ, Spot("run_timer_softirq", "_raw_spin_lock_irq"), Spot("run_timer_softirq"))
-OLD = (Section(SITE, 5, 500, 110, 7, (0, 0, 0, 0, 0, 0, 5)),)
-NEW = (Section(SITE, 6, 9000, 7610, 7, (0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 1)),)
+OLD = (Section(SITE, 5, 500, 110, 1, 7, 117, (0, 0, 0, 0, 0, 0, 5)),)
+NEW = (Section(SITE, 6, 9000, 7610, 1, 7, 7617, (0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 1)),)
+
+
+class _Boots:
+    """Kernels whose sections are known."""
+
+    asked: ClassVar[list[SectionsRequest]] = []
+
+    def __init__(self, request: SectionsRequest) -> None:
+        self.request = request
+
+    @classmethod
+    def of(cls, request: SectionsRequest) -> _Boots:
+        cls.asked.append(request)
+        return cls(request)
+
+    def follow(self) -> dict[str, tuple[Section, ...]]:
+        self.request.tell("booting")
+        return {arm: {"new": NEW, "old": OLD}[directory.name] for arm, directory in self.request.kernels.items()}
+
+    def paths(self, change: SiteChange) -> SectionPaths:
+        assert change.site == SITE
+        baseline, candidate = (
+            Profile(own={"f": 110.0}, total=110),
+            Profile(own={"f": 100.0, "__delay": 7510.0}, blamed={"run_timer_softirq": 7510.0}, total=7610),
+        )
+        return SectionPaths(baseline=baseline, candidate=candidate, changed={"run_timer_softirq"})
 
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[SectionsRequest]:
-    seen: list[SectionsRequest] = []
-
-    def follow(request: SectionsRequest) -> dict[str, tuple[Section, ...]]:
-        seen.append(request)
-        request.tell("booting")
-        return {arm: {"new": NEW, "old": OLD}[directory.name] for arm, directory in request.kernels.items()}
-
-    monkeypatch.setattr(sections, "follow", follow)
-    return seen
+    monkeypatch.setattr(sections, "SectionBoots", _Boots)
+    _Boots.asked = []
+    return _Boots.asked
 
 
 def test_one_kernel_is_listed(
@@ -59,4 +83,22 @@ def test_a_board_that_is_not_virtual_is_refused(
 ) -> None:
     assert main.main([*WORDS[:2], "rk3568-evb1", *WORDS[3:]]) == 2
     assert "rk3568-evb1 is not a virtual board" in capsys.readouterr().err
+    assert not requests
+
+
+def test_the_function_that_made_a_section_longer_is_named(
+    requests: list[SectionsRequest], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([*WORDS, "--baseline", "old", "--explain"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].endswith("; +7,510 instructions in run_timer_softirq (changed and slower)")
+    assert next(line for line in lines if line.startswith("__delay")).split() == ["__delay", "0", "7,510", "+7,510"]
+    assert next(line for line in lines if line.startswith("f ")).split() == ["f", "110", "100", "-10"]
+
+
+def test_nothing_is_explained_without_a_baseline(
+    requests: list[SectionsRequest], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([*WORDS, "--explain"]) == 2
+    assert "--baseline DIR is missing" in capsys.readouterr().err
     assert not requests

@@ -32,7 +32,7 @@ def sum_bytes(site: int, slice_: int, lengths: Sequence[int]) -> bytes:
     for length in lengths:
         buckets[bucket(length)] += 1
     longest = max(lengths)
-    record = (site, slice_, len(lengths), sum(lengths), longest, 1000 * slice_ + site, buckets)
+    record = (site, slice_, len(lengths), sum(lengths), longest, 1000 * slice_, 1000 * slice_ + site, buckets)
     return np.array([record], SUM).tobytes()
 
 
@@ -115,7 +115,7 @@ def section(site: Site, lengths: Sequence[int]) -> Section:
     buckets = [0] * (bucket(max(lengths)) + 1)
     for length in lengths:
         buckets[bucket(length)] += 1
-    return Section(site, len(lengths), sum(lengths), max(lengths), 7, tuple(buckets))
+    return Section(site, len(lengths), sum(lengths), max(lengths), 1, 7, 9, tuple(buckets))
 
 
 SECTIONS = st.lists(st.builds(section, SITES, LENGTHS), max_size=12)

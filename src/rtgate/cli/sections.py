@@ -16,12 +16,15 @@ from rich.table import Table
 from rich.text import Text
 
 from rtgate.cli import command_options
+from rtgate.errors import ConfigError
+from rtgate.explain.explanation import gains
 from rtgate.explain.section_changes import SiteChange, changes, sentence
+from rtgate.explain.section_path import SectionPaths
 from rtgate.explain.sections import Section, Site, as_json
 from rtgate.measure.profiles import seeds
 from rtgate.report.notices import heard
 from rtgate.report.text import plain
-from rtgate.workflow.sections import SectionsRequest, follow
+from rtgate.workflow.sections import SectionBoots, SectionsRequest
 
 _DESCRIPTION = """\
 Boot a kernel on a virtual-time board, and list every place where it had interrupts or preemption off while a case was
@@ -36,6 +39,7 @@ examples:
   rtgate sections --board virt-arm64 --kernel build/mine --case latency/cyclictest:hackbench --seeds 1-4 -o all.json
 """
 _ROWS = 30
+_FUNCTIONS = 12  # of a section, those of which the instructions differ most
 
 
 def add_parser(commands: Any) -> None:
@@ -55,6 +59,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--rows", type=command_options.positive, default=_ROWS, metavar="N", help="of the table (default: %(default)s)"
     )
+    parser.add_argument(
+        "--explain", action="store_true", help="boot both kernels again, and show what ran in the site that grew most"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write all sections as JSON")
     command_options.profile(parser)
 
@@ -73,8 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
         seeds=seeds(arguments.seeds),
         tell=lambda text: _tell(text, time.monotonic() - began),
     )
+    if arguments.explain and not arguments.baseline:
+        raise ConfigError("--explain compares two kernels: --baseline DIR is missing")
     instruction_ns = request.instruction_ns
-    found = follow(request)
+    boots = SectionBoots.of(request)
+    found = boots.follow()
     if arguments.output:
         text = json.dumps(_file(request, found), indent=1)
         arguments.output.write_text(text + "\n", encoding="utf-8")
@@ -84,7 +94,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.baseline:
         listed = changes(found["baseline"], found["candidate"])
         console.print(_compared(listed[: arguments.rows], instruction_ns))
-        console.print(Text(plain(sentence(listed, instruction_ns)), style="bold"), soft_wrap=True)
+        words = sentence(listed, instruction_ns)
+        if arguments.explain and listed[:1] and listed[0].growth > 0:
+            paths = boots.paths(listed[0])
+            console.print(_functions(paths))
+            words = f"{words}; {paths.sentence}"
+        console.print(Text(plain(words), style="bold"), soft_wrap=True)
     else:
         console.print(_listed(changes((), found["candidate"])[: arguments.rows], instruction_ns))
     return 0
@@ -147,4 +162,16 @@ def _listed(found: Sequence[SiteChange], instruction_ns: int) -> Table:
             f"{section.longest:,}",
             f"{section.longest * instruction_ns / 1000:.1f}",
         )
+    return table
+
+
+def _functions(paths: SectionPaths) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("function")
+    for name in ("baseline", "candidate", "change"):
+        table.add_column(name, justify="right")
+    old, new = paths.baseline.own, paths.candidate.own
+    most = sorted(gains(old, new), key=lambda item: -abs(item[1]))[:_FUNCTIONS]
+    for name, gain in sorted(most, key=lambda item: -item[1]):
+        table.add_row(Text(plain(name)), f"{old.get(name, 0):,.0f}", f"{new.get(name, 0):,.0f}", f"{gain:+,.0f}")
     return table

@@ -84,7 +84,7 @@ def compare(
     found = _differences(kernels, sides, tell) if baseline else None
     names = found.functions if found else frozenset[str]()
 
-    with _beside(stop) as pool:
+    with boot_pool(stop) as pool:
         running = {
             name: pool.submit(replayed, side.replay(case, kernels[name], tell), names) for name, side in sides.items()
         }
@@ -119,7 +119,7 @@ def exercise(
     sides = {"candidate": pairs[0].candidate, "baseline": pairs[0].baseline}
     kernels = {name: Vmlinux(vmlinux(side.directory)) for name, side in sides.items()}
     longest = sorted(range(len(pairs)), key=lambda number: -pairs[number].candidate.seconds)
-    with _beside(stop) as pool:
+    with boot_pool(stop) as pool:
         # The longest boots come first, and the kernels are compared meanwhile: less of this machine lies idle.
         boots = {
             number: [
@@ -162,7 +162,7 @@ def _exercised(
 
 
 @contextmanager
-def _beside(stop: threading.Event) -> Iterator[ThreadPoolExecutor]:
+def boot_pool(stop: threading.Event) -> Iterator[ThreadPoolExecutor]:
     """Return what carries out boots, one on each core of this machine; `stop` is set if an error leaves the block."""
     pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
     try:

@@ -176,7 +176,7 @@ def followed(order: Replay) -> tuple[Record, tuple[Section, ...]]:
             f"the preemption count changed {seen.sections.unseen} times by instructions that are not known: "
             "critical sections of this kernel cannot be followed"
         )
-    return record, named(seen.sections, slices, SpotNames(order.kernel, kept).spot)
+    return record, named(seen.sections, slices, SpotNames(order.kernel, kept).spot, order.seed)
 
 
 def _sliced(order: Replay, kept: Preemption | None = None) -> tuple[Record, Trace, range]:

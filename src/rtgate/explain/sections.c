@@ -56,7 +56,7 @@ struct site {
 
 struct sum {
 	uint32_t site, slice;
-	uint64_t count, total, longest, at; /* at: n at the end of the longest */
+	uint64_t count, total, longest, from, to; /* the last two: n at both ends of the longest */
 	uint32_t buckets[BUCKETS]; /* of lengths from 2^b to 2^(b+1) - 1 */
 };
 
@@ -79,6 +79,7 @@ struct spot {
 struct section {
 	bool open;
 	uint64_t begin, taken; /* in the CPU's own instructions; of those of interrupts */
+	uint64_t from; /* n */
 	struct spot spot;
 	uint32_t context;
 };
@@ -369,9 +370,10 @@ static void end_of(struct section *section, enum kind kind, struct spot spot, ui
 	}
 	there->sum.count++;
 	there->sum.total += length;
-	if (length >= there->sum.longest) {
+	if (length > there->sum.longest || there->sum.count == 1) {
 		there->sum.longest = length;
-		there->sum.at = n;
+		there->sum.from = section->from;
+		there->sum.to = n;
 	}
 	there->sum.buckets[length ? 63 - __builtin_clzll(length) : 0]++;
 	section->open = false;
@@ -394,7 +396,7 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 		if (section->open && !states[kind]) {
 			end_of(section, kind, spot, now, cpu->taken);
 		} else if (!section->open && states[kind]) {
-			*section = (struct section){ true, now, cpu->taken, spot, context(cpu, place) };
+			*section = (struct section){ true, now, cpu->taken, n, spot, context(cpu, place) };
 		}
 	}
 	cpu->masked = mask;

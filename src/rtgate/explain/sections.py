@@ -30,7 +30,7 @@ _SITE = np.dtype(
 SUM = np.dtype(
     [
         *((name, "<u4") for name in ("site", "slice")),
-        *((name, "<u8") for name in ("count", "total", "longest", "at")),
+        *((name, "<u8") for name in ("count", "total", "longest", "start", "end")),
         ("buckets", "<u4", BUCKETS),
     ]
 )
@@ -90,7 +90,9 @@ class Section:
     """All sections of a site: lengths in instructions.
 
     Attributes:
-        at: instructions from power-on to the end of the longest one, in the boot that had it.
+        seed: the boot that had the longest one.
+        start: instructions of all CPUs from power-on to its beginning, in that boot.
+        end: the same to its end.
         buckets: how many were from 2^b to 2^(b+1) - 1 long, without the empty ones in the end.
     """
 
@@ -98,7 +100,9 @@ class Section:
     count: int
     total: int
     longest: int
-    at: int
+    seed: int
+    start: int
+    end: int
     buckets: tuple[int, ...]
 
 
@@ -148,19 +152,20 @@ def _unseen(followed: str) -> int:
     return int(words[1])
 
 
-def named(log: Log, slices: range, spot: Callable[[int, int], Spot]) -> tuple[Section, ...]:
+def named(log: Log, slices: range, spot: Callable[[int, int], Spot], seed: int = 0) -> tuple[Section, ...]:
     """Return the sections that ended in some slices of a boot, by site; those of one name are one site.
 
     Args:
         log: what the plugin wrote.
         slices: which ones.
         spot: returns the functions of an address and of its helper's caller (0 for none).
+        seed: that of the boot.
     """
     chosen = log.sums[(log.sums["slice"] >= slices.start) & (log.sums["slice"] < slices.stop)]
     names = {int(number): _site(log.sites[number], spot) for number in np.unique(chosen["site"])}
     order = np.argsort(chosen["site"], kind="stable")
     groups = itertools.groupby(order, key=lambda place: int(chosen["site"][place]))
-    return merged(_section(names[number], chosen[list(places)]) for number, places in groups)
+    return merged(_section(names[number], chosen[list(places)], seed) for number, places in groups)
 
 
 def _site(record: np.void, spot: Callable[[int, int], Spot]) -> Site:
@@ -178,14 +183,16 @@ def _site(record: np.void, spot: Callable[[int, int], Spot]) -> Site:
     )
 
 
-def _section(site: Site, sums: NDArray[np.void]) -> Section:
+def _section(site: Site, sums: NDArray[np.void], seed: int) -> Section:
     longest = int(sums["longest"].argmax())
     return Section(
         site=site,
         count=int(sums["count"].sum()),
         total=int(sums["total"].sum()),
         longest=int(sums["longest"][longest]),
-        at=int(sums["at"][longest]),
+        seed=seed,
+        start=int(sums["start"][longest]),
+        end=int(sums["end"][longest]),
         buckets=_trimmed(sums["buckets"].sum(axis=0, dtype=np.uint64).tolist()),
     )
 
@@ -240,6 +247,6 @@ def _decoded(entry: Mapping[str, Any]) -> Section:
             end=Spot(**site["end"]),
             switches=bool(site["switches"]),
         ),
-        **{name: int(entry[name]) for name in ("count", "total", "longest", "at")},
+        **{name: int(entry[name]) for name in ("count", "total", "longest", "seed", "start", "end")},
         buckets=tuple(int(count) for count in entry["buckets"]),
     )

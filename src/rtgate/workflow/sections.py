@@ -1,28 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""Boots of one or two kernels in which critical sections are followed."""
+"""Boots of one or two kernels in which critical sections are followed, and what ran in one of these."""
 
 from __future__ import annotations
 
-import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 from rtgate.board.boards import board
 from rtgate.errors import ConfigError
-from rtgate.explain.comparing import vmlinux
+from rtgate.explain.comparing import boot_pool, vmlinux
+from rtgate.explain.path import Profile
 from rtgate.explain.replay import Replay, followed
+from rtgate.explain.section_changes import SiteChange
+from rtgate.explain.section_path import SectionPaths, section_profile
 from rtgate.explain.sections import Section, merged
+from rtgate.kernel.differing import differing
 from rtgate.kernel.pinned import pin_kernel
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm
 from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import case_named
-
-_Boot = Future[tuple[Section, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,48 +46,74 @@ class SectionsRequest:
 
     @property
     def instruction_ns(self) -> int:
-        """What one instruction takes. Raises ConfigError: the board is not virtual."""
-        qemu = board(self.board).qemu
-        if qemu is None:
+        """What one instruction takes. Raises ConfigError: the board is not virtual, or masks otherwise."""
+        chosen = board(self.board)
+        if chosen.qemu is None:
             raise ConfigError(f"{self.board} is not a virtual board: its instructions cannot be followed")
-        return 1 << qemu.shift
+        if "pseudo_nmi" in chosen.command_line:
+            raise ConfigError(f"{self.board} masks interrupts by priority (pseudo_nmi): this cannot be followed")
+        return 1 << chosen.qemu.shift
 
 
-def follow(request: SectionsRequest) -> dict[str, tuple[Section, ...]]:
-    """Boot each kernel with each seed, as many at once as this machine has cores, and return its sections by arm.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionBoots:
+    """Kernels that are ready to boot, by the names of arms."""
 
-    Raises:
-        ConfigError: no such board, kernel, profile or case, or they cannot be followed.
-        InfrastructureError: this machine cannot trace.
-        ParseError: a boot was not measured, or its trace cannot be read.
-    """
-    if "pseudo_nmi" in board(request.board).command_line:
-        raise ConfigError(f"{request.board} masks interrupts by priority (pseudo_nmi): its sections cannot be followed")
-    directories = {arm: pin_kernel(directory).directory for arm, directory in request.kernels.items()}
-    elves = {arm: Vmlinux(vmlinux(directory)) for arm, directory in directories.items()}
-    tuning = CaseName.parse(request.case).tuning
-    arms, stop = make_arms(
-        ArmRequest(board=request.board, kernels=directories, profile=request.profile, tuning=tuning, console="virtual")
-    )
-    pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
-    try:
-        boots = {
-            arm.name: [pool.submit(_boot, request, arm, elves[arm.name], seed) for seed in request.seeds]
-            for arm in arms
-        }
-        return {name: _sum(each) for name, each in boots.items()}
-    except BaseException:
-        stop.set()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    request: SectionsRequest
+    arms: Mapping[str, Arm]
+    kernels: Mapping[str, Vmlinux]
+    stop: threading.Event
 
+    @classmethod
+    def of(cls, request: SectionsRequest) -> SectionBoots:
+        """Prepare the kernels.
 
-def _boot(request: SectionsRequest, arm: Arm, kernel: Vmlinux, seed: int) -> tuple[Section, ...]:
-    case = case_named(request.case, request.profile)
-    _, sections = followed(Replay(case=case, arm=arm, seed=seed, kernel=kernel, tell=request.tell))
-    return sections
+        Raises:
+            ConfigError: no such board, kernel, profile or case, or they do not fit together.
+            InfrastructureError: QEMU or the root filesystem is not to be had.
+        """
+        directories = {arm: pin_kernel(directory).directory for arm, directory in request.kernels.items()}
+        kernels = {arm: Vmlinux(vmlinux(directory)) for arm, directory in directories.items()}
+        asked = ArmRequest(
+            board=request.board,
+            kernels=directories,
+            profile=request.profile,
+            tuning=CaseName.parse(request.case).tuning,
+            console="virtual",
+        )
+        arms, stop = make_arms(asked)
+        return cls(request=request, arms={arm.name: arm for arm in arms}, kernels=kernels, stop=stop)
 
+    def follow(self) -> dict[str, tuple[Section, ...]]:
+        """Boot each kernel with each seed, and return its sections by arm.
 
-def _sum(boots: Sequence[_Boot]) -> tuple[Section, ...]:
-    return merged(chain.from_iterable(boot.result() for boot in boots))
+        Raises:
+            ConfigError: the case or the kernel cannot be followed.
+            InfrastructureError: this machine cannot trace.
+            ParseError: a boot was not measured, or its trace cannot be read.
+        """
+        with boot_pool(self.stop) as pool:
+            boots = {
+                arm: [pool.submit(followed, self._replay(arm, seed)) for seed in self.request.seeds]
+                for arm in self.arms
+            }
+            return {arm: merged(chain.from_iterable(boot.result()[1] for boot in each)) for arm, each in boots.items()}
+
+    def paths(self, change: SiteChange) -> SectionPaths:
+        """Boot again, and return what ran in the longest section of a site in both kernels. Raises as `follow`."""
+        found = differing(self.kernels["baseline"], self.kernels["candidate"], (None, None)).functions
+        with boot_pool(self.stop) as pool:
+            sides = {"baseline": change.baseline, "candidate": change.candidate}
+            profiles: dict[str, Future[Profile]] = {
+                arm: pool.submit(section_profile, self._replay(arm, side.seed), side, found)
+                for arm, side in sides.items()
+                if side
+            }
+            made = {arm: future.result() for arm, future in profiles.items()}
+        return SectionPaths(
+            baseline=made.get("baseline", Profile()), candidate=made.get("candidate", Profile()), changed=found
+        )
+
+    def _replay(self, arm: str, seed: int) -> Replay:
+        case = case_named(self.request.case, self.request.profile)
+        return Replay(case=case, arm=self.arms[arm], seed=seed, kernel=self.kernels[arm], tell=self.request.tell)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""What ran in a critical section: a boot again, with the longest section of a site logged block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from rtgate.explain.explanation import gains
+from rtgate.explain.path import Code, Profile, profile
+from rtgate.explain.replay import LEAD, Replay
+from rtgate.explain.sections import Section
+from rtgate.explain.trace import TraceRequest
+
+_SHARE = 0.2  # of what a section gained, a function must have gained so much to be named
+
+
+def section_profile(order: Replay, section: Section, differing: frozenset[str]) -> Profile:
+    """Return the instructions of each function in the longest section of a site.
+
+    Args:
+        order: the boot that had it.
+        section: what that boot, or several, had of the site.
+        differing: functions that differ between the kernels.
+
+    Raises:
+        ConfigError, InfrastructureError, ParseError: as `Replay.traced`.
+    """
+    order.tell(f"{order.arm.name}, seed {order.seed}: logging what ran in {section.site.begin.function}")
+    _, logged = order.traced(TraceRequest(intervals=[(max(0, section.start - LEAD), section.end)]))
+    code = Code(order.kernel.arch, logged.blocks, order.kernel.function_at)
+    return profile(code, logged.runs, (section.start, section.end), differing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionPaths:
+    """The longest section of a site in two kernels.
+
+    Attributes:
+        baseline: empty, if it has no section of the site.
+        changed: functions that differ between the kernels.
+    """
+
+    baseline: Profile
+    candidate: Profile
+    changed: Collection[str]
+
+    @property
+    def sentence(self) -> str:
+        """Which function gained most: one that differs, if there is one that matters."""
+        more = self.candidate.total - self.baseline.total
+        changed = gains(self.baseline.blamed, self.candidate.blamed)[:1]
+        same = gains(self.baseline.own, self.candidate.own)[:1]
+        for (name, gain), why in (*((each, "changed and slower") for each in changed), *((each, "") for each in same)):
+            if gain > 0 and gain >= _SHARE * more:
+                reason = why or ("changed" if name in self.changed else "slower, its code is the same")
+                return f"+{gain:,.0f} instructions in {name} ({reason})"
+        return "no function gained instructions"
