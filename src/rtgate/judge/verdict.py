@@ -42,7 +42,7 @@ class Kind(Enum):
     SLOWER = "slower, below what blocks"  # for certain, and by more than harmless changes showed
     NOT_SUSPICIOUS = "not suspicious"  # against the history; weaker than no worse
     NOT_EXERCISED = "not exercised"  # nothing of what differs ran while measuring
-    NOT_COMPARED = "not compared"  # both kernels were measured, and nothing may be said of the difference
+    NOT_COMPARED = "not proven"  # both kernels were measured, and nothing may be said of the difference
     INCONCLUSIVE = "inconclusive"
     FAULT = "kernel fault"
     FLAVOUR = "flavour"
