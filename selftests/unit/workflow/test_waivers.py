@@ -61,7 +61,7 @@ def test_a_waived_failure_blocks_nothing_and_says_who_answers_for_it(waivers: tu
     found = _waive(_failed(), waivers)
     assert (found.status, found.kind) == (Status.DONE, Kind.WAIVED)
     assert found.sentence == (
-        "waived (known since the timer rework; A. Person <a@example.org>, until 2027-03-31, https://example.org/1; "
+        "known since the timer rework (A. Person <a@example.org>, until 2027-03-31, https://example.org/1; "
         "waivers.yaml:1): over the limit\nmore"
     )
     assert found.value == _failed().value

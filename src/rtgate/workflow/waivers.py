@@ -134,7 +134,7 @@ def _waived(verdict: Verdict, waivers: Sequence[Waiver], today: datetime.date) -
     first, newline, rest = verdict.sentence.partition("\n")
     for waiver in waivers:
         if today <= waiver.expires and waiver.allows(verdict):
-            told = f"waived ({waiver.reason}; {waiver.origin}): {first}{newline}{rest}"
+            told = f"{waiver.reason} ({waiver.origin}): {first}{newline}{rest}"
             return replace(verdict, status=Status.DONE, kind=Kind.WAIVED, sentence=told)
     why = "; ".join(_refusal(waiver, verdict, today) for waiver in waivers)
     return replace(verdict, sentence=f"{first}; {why}{newline}{rest}")
