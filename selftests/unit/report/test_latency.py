@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,21 @@ def test_many_boots_are_added_up(world: World) -> None:
     histogram = _drawn(records, [world.within_limit()])["latency histogram"]
     assert "CPU 0, 10 boots: min" in histogram
     assert 'id="series-1"' not in histogram
+
+
+def test_the_grey_lines_of_a_baseline_share_an_entry_and_long_entries_a_column(world: World) -> None:
+    records = [
+        world.record(world.boot(arm=arm, seed=seed, cpus=4, samples=300))
+        for arm in ("baseline", "candidate")
+        for seed in (1, 2)
+    ]
+    histogram = _drawn(records, [world.within_limit()])["latency histogram"]
+    assert histogram.count("baseline, ") == 1
+    assert "baseline, 4 CPUs, 2 boots: min" in histogram
+    assert {f'id="series-{number}"' in histogram for number in range(8)} == {True}
+    places = re.findall(r'<text [^>]*x="([0-9.]+)"[^>]*>(?:candidate, CPU|baseline, 4)', histogram)
+    assert len(places) == 5
+    assert len(set(places)) == 1
 
 
 def test_histograms_of_different_ranges_stay_apart(world: World) -> None:

@@ -89,13 +89,17 @@ def _merged(records: Sequence[Record], *, told: bool, baseline: bool = False) ->
     for record, one, histogram in _histograms(records):
         key = (one.labels.get("cpu", ""), histogram.unit.value, histogram.limit)
         groups.setdefault(key, []).append((record, histogram))
-    made = []
+    made: list[Series] = []
+    count = len({cpu for cpu, _, _ in groups})
     for (cpu, _, _), members in groups.items():
         here = figures([record for record, _ in members], cpu or None)
         arm = f"{members[0][0].arm}, " if told else ""
         name = f"CPU {cpu}, " if cpu else ""
+        # The baseline's lines are all grey: the first one's entry stands for them, with the figures of all.
+        if baseline:
+            here, name = figures(records), f"{count} CPUs, " if count > 1 else name
         series = Series(
-            label=f"{arm}{name}{_boots(members)}",
+            label="" if baseline and made else f"{arm}{name}{_boots(members)}",
             histogram=Histogram.merged(histogram for _, histogram in members),
             low=here.low,
             mean=here.mean,

@@ -26,6 +26,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#
 _STYLES = ("solid", "dashed", "dotted")
 _BASELINE = "#888888"
 _LIMIT = "#b00020"
+_COLUMN = 48  # characters of the longest entry of a legend with two columns: longer ones would be cut off
 _FLOOR = 0.8  # a bin with one sample stands above the axis; an empty one lies below it
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "rtgate",
@@ -109,7 +110,7 @@ def histogram_plot(title: str, series: Sequence[Series], limits: Sequence[LimitL
         raise ValueError("a histogram plot needs at least one series")
     unit = _microseconds(series[0].histogram.unit)
     edge = _edge(series, limits, unit)
-    with _figure(9.0, 5.2) as figure:
+    with _figure(7.6, 4.8) as figure:
         axes = figure.subplots()
         tallest = max(_draw_series(axes, number, one) for number, one in enumerate(series))
         tallest = max([tallest, *(one.histogram.overflow for one in series)])  # or its mark stands above the plot
@@ -127,7 +128,7 @@ def histogram_plot(title: str, series: Sequence[Series], limits: Sequence[LimitL
         axes.set_xlabel(f"latency in {unit}")
         axes.set_ylabel("samples")
         axes.grid(visible=True, alpha=0.25, linewidth=0.5)
-        figure.legend(loc="outside lower center", ncols=2, frameon=False)
+        _legend_below(figure, axes)
         return _picture(figure)
 
 
@@ -141,7 +142,7 @@ def boots_plot(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLin
     if first is None:
         raise ValueError("no boot has a maximum")
     unit = _microseconds(first.unit)
-    with _figure(9.0, 3.6) as figure:
+    with _figure(7.6, 3.4) as figure:
         axes = figure.subplots()
         _dots(axes, [(x, boot.high.to(unit).value) for x, boot in enumerate(boots) if boot.high], "maximum", "o")
         _dots(axes, [(x, boot.mean.to(unit).value) for x, boot in enumerate(boots) if boot.mean], "average", "_")
@@ -170,7 +171,7 @@ def trend_plot(title: str, lines: Sequence[TrendLine]) -> Picture:
     """
     if not lines:
         raise ValueError("a trend needs at least one line")
-    with _figure(9.0, 0.8 + 1.8 * len(lines)) as figure:
+    with _figure(7.6, 0.8 + 1.8 * len(lines)) as figure:
         panels = figure.subplots(len(lines), 1, squeeze=False)[:, 0]
         for number, (axes, line) in enumerate(zip(panels, lines, strict=True)):
             axes.plot(line.values, marker="o", markersize=4, color=_COLOURS[0], linewidth=1.0, gid=f"trend-{number}")
@@ -272,6 +273,11 @@ def _legend(series: Series) -> str:
     values = (("min", series.low), ("mean", series.mean), ("max", series.high))
     parts = [f"{name} {value.to(_microseconds(value.unit)).value:.1f}" for name, value in values if value is not None]
     return f"{plain(series.label)}: {', '.join(parts)}" if parts else plain(series.label)
+
+
+def _legend_below(figure: Figure, axes: Axes) -> None:
+    longest = max(map(len, axes.get_legend_handles_labels()[1]), default=0)
+    figure.legend(loc="outside lower center", ncols=2 if longest <= _COLUMN else 1, frameon=False)
 
 
 def _mark_maximum(axes: Axes, series: Sequence[Series], edge: float, unit: Unit) -> None:
