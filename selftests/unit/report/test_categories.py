@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from selftests.unit.report.conftest import World
 
 EXPECTED = [
-    (Status.FAIL, Kind.BOOT, "Kernel: does not boot, fault or hang"),
-    (Status.FAIL, Kind.FAULT, "Kernel: does not boot, fault or hang"),
-    (Status.FAIL, Kind.HANG, "Kernel: does not boot, fault or hang"),
+    (Status.FAIL, Kind.MERGE, "Kernel: does not merge, build or boot; fault or hang"),
+    (Status.FAIL, Kind.BUILD, "Kernel: does not merge, build or boot; fault or hang"),
+    (Status.FAIL, Kind.BOOT, "Kernel: does not merge, build or boot; fault or hang"),
+    (Status.FAIL, Kind.FAULT, "Kernel: does not merge, build or boot; fault or hang"),
+    (Status.FAIL, Kind.HANG, "Kernel: does not merge, build or boot; fault or hang"),
     (Status.FAIL, Kind.LIMIT, "Kernel: limit broken, regression or wrong flavour"),
     (Status.FAIL, Kind.SHARE, "Kernel: limit broken, regression or wrong flavour"),
     (Status.FAIL, Kind.FLAVOUR, "Kernel: limit broken, regression or wrong flavour"),

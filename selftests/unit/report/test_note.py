@@ -133,7 +133,7 @@ def test_the_first_line_is_the_verdict_and_the_kernel_s_part_comes_before_the_la
     shown = note(About(base=BASE, candidate=CANDIDATE, title="timers: be late"), [], verdicts, 1)
     assert [section.heading for section in shown.sections] == [
         "What is wrong with the kernel",
-        "What went wrong in the lab, or in a measurement",
+        "What went wrong in the lab, or was not measured",
         "What could not be decided",
     ]
     assert shown.sections[0].lines == (

@@ -67,6 +67,41 @@ def test_a_run_without_any_case_is_a_miss() -> None:
     assert '<span class="word MISS">MISS</span>' in page.first_screen((), 3, {}, _link)
 
 
+@pytest.mark.parametrize(
+    ("verdict", "code", "action"),
+    [
+        ((Status.FAIL, Kind.LIMIT), 1, "whoever changed the kernel must act"),
+        ((Status.ERROR, Kind.VALIDITY), 4, "whoever looks after boards and tests must act"),
+        ((Status.MISS, Kind.LAB), 3, "whoever runs the lab must act"),
+        ((Status.MISS, Kind.HANG), 3, "whoever looks after the baseline must act"),
+        ((Status.DONE, Kind.INCONCLUSIVE), 5, "measure more boots"),
+        ((Status.DONE, Kind.NOT_COMPARED), 5, "whoever looks after boards and placebos.yaml must act"),
+        ((Status.SKIP, Kind.NOT_EXERCISED), 5, "measure on a board"),
+        ((Status.DONE, Kind.UNJUDGED), 5, "whoever sets limits must act"),
+    ],
+)
+def test_both_pages_say_who_must_act(world: World, verdict: tuple[Status, Kind], code: int, action: str) -> None:
+    found = cases([world.record(world.boot())], [world.verdict(*verdict, "what happened")])
+    for shown in (page.first_screen(found, code, {}, _link), page.summary(found, code, {})):
+        assert f"<p><b>Next:</b> {action}" in shown
+
+
+def test_nobody_must_act_for_a_good_kernel(world: World) -> None:
+    found = cases([world.record(world.boot())], [world.within_limit()])
+    assert "Next" not in page.first_screen(found, 0, {}, _link)
+
+
+def test_what_the_compiler_says_is_shown_at_once_and_no_table_of_nothing(world: World) -> None:
+    nothing = {"board": "", "arm": "", "flavour": "", "case": ""}
+    broken = world.verdict(Status.FAIL, Kind.BUILD, "make ended with 2\nhrtimer.c:7: error: no <x>", **nothing)
+    found = cases([], [broken])
+    screen, mail = page.first_screen(found, 1, {}, _link), page.summary(found, 1, {})
+    assert "<details open>" in screen
+    assert "<table>" not in screen
+    for shown in (screen, mail):
+        assert "<pre>hrtimer.c:7: error: no &lt;x&gt;</pre>" in shown
+
+
 def test_of_many_causes_the_worst_are_shown(world: World) -> None:
     verdicts = [
         world.verdict(Status.FAIL, Kind.LIMIT, f"latency.max was {n} us", case=f"latency/a:{n}", measurement="x")

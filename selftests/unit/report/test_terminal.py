@@ -64,7 +64,7 @@ def test_boots_that_did_not_measure_are_not_counted_as_if_they_had(world: World)
         (Status.FAIL, Kind.LAB, 1, "FAIL: the kernel failed (1 FAIL; exit code 1)"),
         (Status.ERROR, Kind.VALIDITY, 4, "ERROR: a measurement was invalid, or output could not be read (1 ERROR;"),
         (Status.MISS, Kind.LAB, 3, "MISS: the lab failed, or something was not measured (1 MISS; exit code 3)"),
-        (Status.DONE, Kind.UNJUDGED, 5, "DONE: inconclusive, or nothing was judged (1 DONE; exit code 5)"),
+        (Status.DONE, Kind.UNJUDGED, 5, "DONE: nothing was judged (1 DONE; exit code 5)"),
         (Status.DONE, Kind.INCONCLUSIVE, 5, "DONE: inconclusive: the samples do not decide (1 DONE; exit code 5)"),
         (Status.DONE, Kind.UNJUDGED, 0, "DONE: measured, nothing was judged, as asked (1 DONE; exit code 0)"),
     ],
@@ -78,6 +78,22 @@ def test_what_is_not_good_is_told_whole(world: World, status: Status, kind: Kind
     line = f"{status.value} latency/cyclictest:idle candidate virt-arm64: {kind.value}: {sentence}"
     assert line in text.splitlines()
     assert "\x1b" not in text
+
+
+def test_what_boots_say_alike_is_said_once_and_who_must_act_at_the_end(world: World) -> None:
+    verdicts = [
+        world.verdict(Status.MISS, Kind.LAB, f"seed {seed}: QEMU is not there", boot=f"seed {seed}") for seed in (1, 2)
+    ]
+    text = _shown([world.record(world.boot())], verdicts, 3)
+    assert text.count("QEMU is not there") == 1
+    assert "lab: seed 1: QEMU is not there (the same 2 times)\n" in text
+    assert text.splitlines()[-2].startswith("next: whoever runs the lab must act")
+
+
+def test_what_is_about_no_case_is_about_the_run(world: World) -> None:
+    nothing = {"board": "", "arm": "", "flavour": "", "case": ""}
+    text = _shown([], [world.verdict(Status.FAIL, Kind.BUILD, "make ended with 2\nno rule", **nothing)], 1)
+    assert text.startswith("FAIL the run: build: make ended with 2\n     no rule\n")
 
 
 def test_a_terminal_gets_colours_and_wrapped_sentences(world: World) -> None:

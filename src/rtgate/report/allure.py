@@ -172,8 +172,8 @@ class _Writer:
         self._names = (uuid.uuid5(_SPACE, f"{_uuid(case)} {number}") for number in itertools.count())
         result = TestResult(
             uuid=_uuid(case),
-            name=case.case,
-            fullName=f"{case.board}/{case.case}",
+            name=case.case or "the run",
+            fullName=f"{case.board}/{case.case or 'the run'}",
             testCaseId=_digest(case.board, case.flavour, case.case),
             historyId=_digest(case.board, case.flavour, case.case, case.arm, _profile(case)),
             titlePath=[case.board, case.suite],

@@ -11,9 +11,10 @@ from rtgate.judge.verdict import Kind, Status, Verdict, is_open
 from rtgate.report.cases import CaseReport
 from rtgate.report.text import plain
 
-_HEADINGS = _KERNEL, _LAB, _UNDECIDED, _WAIVED, _SLOWER, _RULED_OUT = (
+_HEADINGS = _KERNEL, _INVALID, _LAB, _UNDECIDED, _WAIVED, _SLOWER, _RULED_OUT = (
     "What is wrong with the kernel",
-    "What went wrong in the lab, or in a measurement",
+    "What makes a measurement invalid",
+    "What went wrong in the lab, or was not measured",
     "What could not be decided",
     "What is waived",
     "Slower for certain, by less than what blocks",
@@ -64,19 +65,31 @@ def sections(found: Sequence[CaseReport]) -> tuple[Section, ...]:
     for case in found:
         for one in case.causes:
             by_heading.setdefault(_heading(one), []).append((case, one))
-    return tuple(Section(name, _alike(by_heading[name])) for name in _HEADINGS if name in by_heading)
+    return tuple(Section(name, _answers(by_heading[name])) for name in _HEADINGS if name in by_heading)
 
 
-def _alike(verdicts: Sequence[tuple[CaseReport, Verdict]]) -> tuple[Answer, ...]:
+def _answers(verdicts: Sequence[tuple[CaseReport, Verdict]]) -> tuple[Answer, ...]:
     """Return one answer for what several verdicts say; the boot that one names is the first of them."""
-    alike: dict[tuple[Status, str], list[tuple[CaseReport, Verdict]]] = {}
+    groups: dict[tuple[Status, str], list[tuple[CaseReport, Verdict]]] = {}
     for case, one in verdicts:
-        sentence = plain(one.sentence).removeprefix(f"{one.boot}: " if one.boot else "")
-        alike.setdefault((one.status, sentence), []).append((case, one))
+        groups.setdefault(_of_any_boot(one), []).append((case, one))
     return tuple(
         Answer(owners[0][1], plain(owners[0][1].sentence), tuple(case for case, _ in owners))
-        for owners in alike.values()
+        for owners in groups.values()
     )
+
+
+def alike(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, int]]:
+    """Return the first of the verdicts of a case that say the same of several boots, and how many do."""
+    groups: dict[tuple[Status, str], list[Verdict]] = {}
+    for one in verdicts:
+        groups.setdefault(_of_any_boot(one), []).append(one)
+    return [(group[0], len(group)) for group in groups.values()]
+
+
+def _of_any_boot(verdict: Verdict) -> tuple[Status, str]:
+    """Return what a verdict says, without the boot that it names."""
+    return verdict.status, plain(verdict.sentence).removeprefix(f"{verdict.boot}: " if verdict.boot else "")
 
 
 def lead(sentence: str) -> tuple[str, str]:
@@ -93,7 +106,9 @@ def _heading(verdict: Verdict) -> str:
     """Return what a verdict is listed below; empty for a limit that is kept, and what else nobody has to read."""
     if verdict.status is Status.FAIL:
         return _KERNEL
-    if verdict.status in {Status.MISS, Status.ERROR}:
+    if verdict.status is Status.ERROR:
+        return _INVALID
+    if verdict.status is Status.MISS:
         return _LAB
     if is_open(verdict):
         return _UNDECIDED

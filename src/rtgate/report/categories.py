@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rtgate.judge.verdict import Kind, Verdict
 from rtgate.report.text import plain
 
-_BROKEN_KERNEL = "|".join(kind.value for kind in (Kind.BOOT, Kind.FAULT, Kind.HANG))
+_BROKEN_KERNEL = "|".join(kind.value for kind in (Kind.MERGE, Kind.BUILD, Kind.BOOT, Kind.FAULT, Kind.HANG))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Category:
 
 
 CATEGORIES: tuple[Category, ...] = (
-    Category("Kernel: does not boot, fault or hang", rf"^FAIL (?:{_BROKEN_KERNEL}): [\s\S]*"),
+    Category("Kernel: does not merge, build or boot; fault or hang", rf"^FAIL (?:{_BROKEN_KERNEL}): [\s\S]*"),
     Category("Kernel: limit broken, regression or wrong flavour", rf"^FAIL (?!(?:{_BROKEN_KERNEL}): )[\s\S]*"),
     Category("Measurement: invalid, or output nobody understands", r"^ERROR [\s\S]*"),
     Category("Lab: it failed, or nothing reported", r"^MISS [\s\S]*"),

@@ -25,6 +25,22 @@ _OPEN = {
     Kind.NOT_EXERCISED: "what differs between the kernels did not run here: boards must say",
 }
 
+_KERNEL_ACTS = "whoever changed the kernel must act"
+_LAB_ACTS = "whoever runs the lab must act: mend what failed, then measure again"
+_BASELINE_ACTS = "whoever looks after the baseline must act: it fails by itself"
+_ACTIONS = {
+    1: _KERNEL_ACTS,
+    2: "whoever started it must act",
+    4: "whoever looks after boards and tests must act: mend what makes it invalid, then measure again",
+    130: "start it again",
+}
+_OPEN_ACTIONS = {
+    Kind.INCONCLUSIVE: "measure more boots, or for longer (the sentences say how much it takes)",
+    Kind.NOT_EXERCISED: "measure on a board",
+}
+_UNPROVEN_ACTION = "whoever looks after boards and placebos.yaml must act (the sentences say what a comparison lacks)"
+_UNJUDGED_ACTION = "whoever sets limits must act (`rtgate calibrate` proposes some), or allow it with --allow-unjudged"
+
 _LIMITS = frozenset({Kind.LIMIT, Kind.SHARE, Kind.GUARANTEE})
 _DEATHS = {
     Kind.MERGE: "does not merge into its target branch",
@@ -45,6 +61,7 @@ class Outcome:
         numbers: what decided, with its figures and its case; empty where everything is well.
         cause: where the instructions of a regression went; empty where nobody traced one.
         counts: how many cases have which status, with the exit code.
+        action: who must act now, and how; empty where nobody must.
     """
 
     status: Status
@@ -52,6 +69,7 @@ class Outcome:
     numbers: str
     cause: str
     counts: str
+    action: str
 
 
 def outcome(found: Sequence[CaseReport], exit_code: int) -> Outcome:
@@ -64,7 +82,20 @@ def outcome(found: Sequence[CaseReport], exit_code: int) -> Outcome:
         numbers=_numbers(found, status),
         cause=next((plain(one.cause) for case in found for one in case.causes if one.cause), ""),
         counts=f"{', '.join(counts) or 'no case'}; exit code {exit_code}",
+        action=_action([verdict for case in found for verdict in case.verdicts], exit_code),
     )
+
+
+def _action(verdicts: Sequence[Verdict], exit_code: int) -> str:
+    if exit_code == 3:
+        missed = {verdict.kind for verdict in verdicts if verdict.status is Status.MISS}
+        return _BASELINE_ACTS if missed and missed <= _DEATHS.keys() else _LAB_ACTS
+    if exit_code == 5:
+        kinds = {verdict.kind for verdict in verdicts}
+        named = [action for kind, action in _OPEN_ACTIONS.items() if kind in kinds]
+        named += [_UNPROVEN_ACTION] if any(map(is_unproven, verdicts)) else []
+        return "; ".join(named) or _UNJUDGED_ACTION
+    return _ACTIONS.get(exit_code, "")
 
 
 def _numbers(found: Sequence[CaseReport], status: Status) -> str:
@@ -116,7 +147,7 @@ def _failure(kinds: AbstractSet[Kind]) -> str:
 
 def _open(kinds: AbstractSet[Kind], unproven: str) -> str:
     found = [meaning for kind, meaning in _OPEN.items() if kind in kinds]
-    return next(iter(found), unproven or "inconclusive, or nothing was judged")
+    return next(iter(found), unproven or f"{'only guarantees were' if Kind.GUARANTEE in kinds else 'nothing was'} judged")
 
 
 def _unproven(verdicts: Sequence[Verdict]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from rtgate.judge.verdict import Status
+from rtgate.judge.verdict import Kind, Status
 from rtgate.records.record import Record
 from rtgate.report.answers import lead, sections
 from rtgate.report.cases import CaseReport, cpus, figures
@@ -34,6 +34,7 @@ _MOST_PLOTS = 6
 _MOST_BYTES = 700 * 1024  # of a summary's pictures: mail servers refuse what is much larger than a megabyte
 _SHORT = 260  # letters of a sentence that is shown whole; of a longer one its first statement
 _MOST_TEXT = 600  # what a kernel prints may be of any length
+_OPEN_KINDS = frozenset({Kind.BUILD.value, Kind.MERGE.value})  # nothing else says where to look
 _LEGEND = "A case has the status of its worst answer. A limit is that of thresholds.yaml."
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
@@ -95,12 +96,13 @@ def _content(found: Sequence[CaseReport], exit_code: int) -> dict[str, object]:
     alike = all(table.kernels == made[0].kernels for table in made)
     return {
         "outcome": outcome(found, exit_code),
-        "legend": _LEGEND if found else "",
+        "legend": _LEGEND if made else "",
         "kernels": made[0].kernels if made and alike else {},
         "tables": made,
         "hidden": f"{left} further cases, none of them worse than these, are not shown here." if left else "",
         "sections": sections(worst_first(found)),
         "most": _MOST_ANSWERS,
+        "open_kinds": _OPEN_KINDS,
     }
 
 

@@ -76,8 +76,9 @@ class Table:
 
 
 def tables(found: Sequence[CaseReport]) -> tuple[Table, ...]:
-    """Return the table of each board."""
-    return tuple(_table([case for case in found if case.board == board]) for board in sorted({c.board for c in found}))
+    """Return the table of each board; what is said of a run, and of no case, is in none."""
+    named = [case for case in found if case.case]
+    return tuple(_table([case for case in named if case.board == board]) for board in sorted({c.board for c in named}))
 
 
 def _table(found: Sequence[CaseReport]) -> Table:

@@ -14,6 +14,7 @@ from rich.text import Text
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
 from rtgate.report import table
+from rtgate.report.answers import alike
 from rtgate.report.cases import CaseReport, cases
 from rtgate.report.outcome import outcome
 from rtgate.report.text import plain
@@ -27,6 +28,7 @@ _COLOURS = {
     Status.SKIP: "dim",
 }
 _WIDEST = 10_000
+_RULED_OUT = frozenset({Kind.NO_WORSE, Kind.SLOWER, Kind.NOT_SUSPICIOUS})
 
 
 def show(
@@ -99,11 +101,11 @@ def _status(status: Status) -> Text:
 
 def _sentences(console: Console, case: CaseReport) -> None:
     """Print what is not PASS, and what a comparison rules out: wrapped in a terminal, on one line in a pipe."""
-    for verdict in case.causes:
-        if verdict.status is Status.PASS and verdict.kind not in {Kind.NO_WORSE, Kind.SLOWER, Kind.NOT_SUSPICIOUS}:
-            continue
-        where = " ".join(part for part in (case.case, case.arm, case.board) if part)
+    told = [one for one in case.causes if one.status is not Status.PASS or one.kind in _RULED_OUT]
+    for verdict, count in alike(told):
+        where = " ".join(part for part in (case.case or "the run", case.arm, case.board) if part)
         first, _, rest = plain(verdict.full_sentence).partition("\n")
+        first += f" (the same {count} times)" if count > 1 else ""
         head = Text.assemble(_status(verdict.status), f" {where}: ", Text(verdict.kind.value, style="bold"))
         if console.is_terminal:
             _print(console, head)
@@ -119,3 +121,5 @@ def _outcome(console: Console, found: Sequence[CaseReport], exit_code: int) -> N
     console.print()
     word = Text(told.status.value, style=_COLOURS[told.status])
     _print(console, Text.assemble(word, f": {told.meaning} ({told.counts})"))
+    if told.action:
+        _print(console, Text(f"next: {told.action}"))
