@@ -5,19 +5,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from rtgate.cli import command_options
 from rtgate.history.baselines import KernelOnBoard, Promotion, kernels_on_boards, short
 from rtgate.history.database import History
 from rtgate.history.url import require_url
+from rtgate.report.listing import show_listing
 from rtgate.report.notices import say
 from rtgate.report.text import plain
 from rtgate.workflow import baselines
@@ -79,7 +75,7 @@ def _show(history: History, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([asdict(one) for one in found], indent=1))
     elif found:
-        Console(width=None if sys.stdout.isatty() else 160).print(_table(found))
+        show_listing(("board", "kernel", "good", "boots", "valid", "cases", "runs"), map(_row, found))
     else:
         print("no kernel was promoted or revoked: rtgate baseline promote DIR")
     return 0
@@ -108,20 +104,16 @@ def _revoke(history: History, arguments: argparse.Namespace) -> int:
 _ACTIONS = {"show": _show, "promote": _promote, "revoke": _revoke}
 
 
-def _table(found: Sequence[KernelOnBoard]) -> Table:
-    table = Table("board", "kernel", "good", "boots", "valid", "cases", "runs")
-    for one in found:
-        cells = (
-            _lines([one.board, *one.devices]),
-            _lines([f"{short(one.kernel)} {one.release}", one.source]),
-            _lines(_standing(one)),
-            str(one.boots),
-            str(one.valid),
-            str(len(one.cases)),
-            _lines(_newest(one.runs)),
-        )
-        table.add_row(*(Text(plain(cell)) for cell in cells))
-    return table
+def _row(one: KernelOnBoard) -> tuple[object, ...]:
+    return (
+        _lines([one.board, *one.devices]),
+        _lines([f"{short(one.kernel)} {one.release}", one.source]),
+        _lines(_standing(one)),
+        one.boots,
+        one.valid,
+        len(one.cases),
+        _lines(_newest(one.runs)),
+    )
 
 
 def _standing(one: KernelOnBoard) -> Iterator[str]:

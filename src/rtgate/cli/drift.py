@@ -10,10 +10,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from rtgate.board.boot import ArmName
 from rtgate.history import queries
 from rtgate.history.database import History
@@ -21,6 +17,7 @@ from rtgate.history.queries import Boot, Wanted
 from rtgate.judge.compare.comparable import differences
 from rtgate.judge.compare.drift import Drift, Gate, drifts
 from rtgate.records.record import Record
+from rtgate.report.listing import show_listing
 from rtgate.report.text import plain
 
 
@@ -100,12 +97,13 @@ def _gate(history: History, boots: Sequence[Boot]) -> Gate | None:
 
 
 def _show(found: Sequence[Drift], beyond: Sequence[Drift], budget: float) -> None:
-    table = Table("case", "figure", "gates", "drift", "between")
-    for one in found:
-        between = f"{_percent(one.low)} and {_percent(one.high)}"
-        cells = (one.case, one.figure, str(len(one.steps)), _percent(one.total), between)
-        table.add_row(*(Text(plain(cell)) for cell in cells))
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    show_listing(
+        ("case", "figure", "gates", "drift", "between"),
+        (
+            (one.case, one.figure, len(one.steps), _percent(one.total), f"{_percent(one.low)} and {_percent(one.high)}")
+            for one in found
+        ),
+    )
     for one in beyond:
         print(
             f"{plain(one.case)}: {one.figure} drifted by {_percent(one.total)} over {len(one.steps)} gates (between "

@@ -5,15 +5,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
@@ -22,7 +16,7 @@ from rtgate.history.database import History
 from rtgate.history.queries import Line, Wanted
 from rtgate.history.url import VARIABLE, require_url
 from rtgate.measure.raw_output import read_verified
-from rtgate.report.text import plain
+from rtgate.report.listing import show_listing
 from rtgate.workflow import archive
 
 _DESCRIPTION = f"""\
@@ -76,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([asdict(line) for line in lines], indent=1))
     elif lines:
-        Console(width=None if sys.stdout.isatty() else 200).print(_table(lines))
+        show_listing(_COLUMNS, map(_row, lines))
     else:
         print("the history has no such boots")
     return 0
@@ -93,22 +87,16 @@ def _add(url: str, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _table(lines: Sequence[Line]) -> Table:
-    table = Table("run", "stored", "board", "case", "arm", "flavour", "kernel", "boots", "valid", "good kernel")
-    for line in lines:
-        board = f"{line.board} {line.device}".strip()
-        kernel = line.kernel_release if line.kernels == 1 else f"{line.kernels} kernels"
-        cells = (
-            line.run,
-            line.stored_at,
-            board,
-            line.case,
-            line.arm,
-            line.flavour,
-            kernel,
-            line.boots,
-            line.good,
-            line.trusted,
-        )
-        table.add_row(*(Text(plain(str(cell))) for cell in cells))
-    return table
+_COLUMNS = ("run, stored", "board, flavour", "case", "kernel", "boots", "valid", "good")
+
+
+def _row(line: Line) -> tuple[object, ...]:
+    return (
+        f"{line.run}\n{line.stored_at[:16].replace('T', ' ')}",
+        f"{line.board} {line.device}".strip() + f"\n{line.flavour}",
+        line.case,
+        f"{line.arm}\n{line.kernel_release if line.kernels == 1 else f'{line.kernels} kernels'}",
+        line.boots,
+        line.good,
+        line.trusted,
+    )

@@ -12,10 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from rtgate import files
 from rtgate.board import boards
 from rtgate.board.boot import TimeBase
@@ -30,6 +26,7 @@ from rtgate.judge.learn.proposing import Ask, GoodBoot, propose_limits
 from rtgate.judge.learn.qualification import CaseStanding
 from rtgate.measure.raw_output import read_verified
 from rtgate.process import die_with_parent
+from rtgate.report.listing import show_listing
 from rtgate.report.notices import say
 from rtgate.report.text import plain
 from rtgate.workflow import archive, suites
@@ -205,22 +202,20 @@ def _text(proposed: Any) -> str:
 
 
 def _show(found: Sequence[CaseStanding], limits: Sequence[tuple[str, str, str]]) -> None:
-    table = Table("case", "metric", "pairs", "noise between boots", "12 pairs show", "must not be missed")
-    for one in found:
-        for noise in one.noise:
-            cells = (one.case, noise.metric, str(noise.pairs), f"{100 * noise.boot_sd:.1f} %")
-            table.add_row(*map(_cell, (*cells, f"x{noise.smallest:.3f}", f"x{noise.wanted:.2f}")))
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(table)
+    show_listing(
+        ("case", "metric", "pairs", "noise between boots", "12 pairs show", "must not be missed"),
+        (
+            (
+                *(one.case, noise.metric, noise.pairs, f"{100 * noise.boot_sd:.1f} %"),
+                *(f"x{noise.smallest:.3f}", f"x{noise.wanted:.2f}"),
+            )
+            for one in found
+            for noise in one.noise
+        ),
+    )
     if limits:
-        begin = Table("limits to begin with (rtgate calibrate writes them)", "limit", "")
-        for row in limits:
-            begin.add_row(*map(_cell, row))
-        console.print(begin)
+        print()
+        show_listing(("limits to begin with (rtgate calibrate writes them)", "limit", ""), limits)
     for one in found:
         verdict = "qualified" if one.qualified else f"NOT qualified: {'; '.join(one.problems)}"
         print(f"{one.case}: {verdict} ({one.boots} boots, {one.invalid} invalid)")
-
-
-def _cell(text: str) -> Text:
-    return Text(plain(text))

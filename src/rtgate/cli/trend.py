@@ -13,10 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from rtgate.board import boards
 from rtgate.cli import command_options, drift
 from rtgate.errors import ConfigError, InfrastructureError
@@ -27,6 +23,7 @@ from rtgate.history.url import require_url
 from rtgate.judge.compare.summaries import levels, summaries
 from rtgate.judge.learn.change_points import Change, change_points
 from rtgate.report import plots
+from rtgate.report.listing import show_listing
 from rtgate.report.text import plain
 
 _DESCRIPTION = """\
@@ -154,12 +151,13 @@ def _trend(
 
 
 def _show(trends: Sequence[Trend]) -> None:
-    table = Table("case", "metric", "runs", "first to last", "changes: at run (kernel), by how much")
-    for trend in trends:
-        whole = math.exp(trend.values[-1] - trend.values[0])
-        cells = (trend.case, trend.metric, str(len(trend.runs)), _percent(whole), _changes(trend))
-        table.add_row(*(Text(plain(cell)) for cell in cells))
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    show_listing(
+        ("case", "metric", "runs", "first to last", "changes: at run (kernel), by how much"),
+        (
+            (one.case, one.metric, len(one.runs), _percent(math.exp(one.values[-1] - one.values[0])), _changes(one))
+            for one in trends
+        ),
+    )
 
 
 def _changes(trend: Trend) -> str:

@@ -147,7 +147,9 @@ def _failure(kinds: AbstractSet[Kind]) -> str:
 
 def _open(kinds: AbstractSet[Kind], unproven: str) -> str:
     found = [meaning for kind, meaning in _OPEN.items() if kind in kinds]
-    return next(iter(found), unproven or f"{'only guarantees were' if Kind.GUARANTEE in kinds else 'nothing was'} judged")
+    return next(
+        iter(found), unproven or f"{'only guarantees were' if Kind.GUARANTEE in kinds else 'nothing was'} judged"
+    )
 
 
 def _unproven(verdicts: Sequence[Verdict]) -> str:

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""Tables that commands print: without a frame, and nothing is cut off.
+
+In a terminal long names are folded; a pipe has no width of its own, so there each row is one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rtgate.report.text import plain
+
+_WIDEST = 10_000
+
+
+def show_listing(names: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print a table.
+
+    Args:
+        names: of the columns.
+        rows: their cells; control characters in them are not printed.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    console = Console(highlight=False)
+    width = console.width if console.is_terminal else _WIDEST
+    for row in rows:
+        cells = [plain(str(cell)) for cell in row]
+        table.add_row(*(Text(cell if console.is_terminal else cell.replace("\n", "; ")) for cell in cells))
+    for line in console.render_lines(table, console.options.update(width=width), pad=False):
+        text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
+        text.rstrip()
+        console.print(text, soft_wrap=True)
