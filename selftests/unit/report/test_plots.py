@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
@@ -155,8 +155,13 @@ def test_a_trend_has_its_unit_the_runs_and_where_the_level_changed() -> None:
 
 
 def test_each_format_is_drawn_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[str] = []
+    drawn: list[Figure] = []
     draw = Figure.draw
-    monkeypatch.setattr(Figure, "draw", lambda *words: (drawn.append("drawn"), draw(*words)))
+
+    def counted(figure: Figure, renderer: Any) -> None:
+        drawn.append(figure)
+        draw(figure, renderer)
+
+    monkeypatch.setattr(Figure, "draw", counted)
     histogram_plot("a title", series(world.record(world.boot())), [])
     assert len(drawn) == len(fields(Picture))
