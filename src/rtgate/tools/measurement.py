@@ -90,7 +90,11 @@ class Histogram:
         if len({(part.unit, part.limit) for part in histograms}) != 1:
             raise ValueError("histograms of different units or ranges cannot be added")
         if len(histograms) == 1:
-            return replace(histograms[0], counts=dict(sorted(histograms[0].counts.items())))
+            (only,) = histograms
+            in_order = sorted(only.counts)
+            return (
+                only if in_order == list(only.counts) else replace(only, counts={x: only.counts[x] for x in in_order})
+            )
         counts: dict[int, int] = defaultdict(int)
         for part in histograms:
             for value, count in part.counts.items():
