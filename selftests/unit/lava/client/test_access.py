@@ -74,7 +74,7 @@ def test_an_identity_of_lavacli(tmp_path: Path) -> None:
 def test_a_strange_lavacli_yaml_is_named_by_whoever_reads_it(
     tmp_path: Path, content: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rtgate.lava.client.access.LAB_TOKEN", tmp_path / "nowhere")
+    monkeypatch.setattr("rtgate.lava.client.access.LAB_TOKEN", tmp_path / "none")
     (tmp_path / "lavacli.yaml").write_text(content)
     variables = {"XDG_CONFIG_HOME": str(tmp_path)}
     with pytest.raises(ConfigError, match=message):
@@ -108,8 +108,8 @@ def test_the_lab_is_where_its_own_scripts_put_it() -> None:
     assert f"SERVER_PORT=${{RTGATE_LAB_PORT:-{LAB_URL.rpartition(':')[2]}}} " in paths
 
 
-def test_nobody_said_which_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("rtgate.lava.client.access.LAB_TOKEN", tmp_path / "nowhere")
+def test_nobody_said_which_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rtgate.lava.client.access.LAB_TOKEN", tmp_path / "none")
     with pytest.raises(ConfigError, match="which LAVA server"):
         access(None, {"HOME": os.devnull})
 

@@ -114,7 +114,7 @@ def read_identities(file: Path) -> dict[str, dict[str, Any]]:
     """
     try:
         found = strict_yaml.data(files.read_text(file, files.YAML_LIMIT))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError, ConfigError) as error:  # whose words may hold a token
         raise ConfigError(f"{file} cannot be read: {type(error).__name__}: mend it, or move it away") from None
