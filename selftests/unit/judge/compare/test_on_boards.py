@@ -112,7 +112,7 @@ def test_a_lost_boot_takes_its_own_pair_alone() -> None:
     mine = numbered([replace(one, arm=ArmName.CANDIDATE) for one in drift])
     verdict = told(subject([*mine[:4], *mine[5:]], base))
     assert verdict.sentence.startswith(
-        "no worse than the baseline in 3 pairs, which would have shown winsorised mean x1.02"
+        "no worse than the baseline in 3 pairs, which would have shown 1 h return level x1.04"
     )
     assert "1 pairs could not be used" in verdict.sentence
     assert verdict.status is Status.DONE

@@ -45,7 +45,7 @@ def compared(baseline: list[Record], candidate: list[Record], known: Known | Non
 
 def test_evidence_has_every_metric_and_the_spikes() -> None:
     made = evidence(CASE, [BoardRecords(board="one", pairs=list(zip(boots(3), boots(3, seed=2), strict=True)))], 3)
-    assert [one.metric for one in made] == ["winsorised mean", "1 h return level", "exceedance rate", "spikes"]
+    assert [one.metric for one in made] == ["1 h return level", "exceedance rate", "winsorised mean", "spikes"]
     assert {one.pairs for one in made} == {3}
 
 
@@ -53,7 +53,7 @@ def test_equal_kernels_are_no_worse_and_say_what_would_have_been_seen() -> None:
     found = finding(compared(boots(3), boots(3, seed=2)))
     assert (found.status, found.kind) == (Status.PASS, Kind.NO_WORSE)
     assert found.sentence.startswith(
-        "no worse than the baseline in 3 pairs, which would have shown winsorised mean x1.0"
+        "no worse than the baseline in 3 pairs, which would have shown 1 h return level x1."
     )
 
 
