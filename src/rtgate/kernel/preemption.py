@@ -24,7 +24,10 @@ _AND_SOFTIRQ = 0x12181C00  # and w, w, #0xff00
 _VECTORS = 0x800  # bytes of a table of vectors
 # Code that counts on behalf of its caller, which is the one to name, as locks do.
 _HELPERS = frozenset(
-    {"preempt_count_add", "preempt_count_sub", "__preempt_count_dec_and_test", "__local_bh_disable_ip"}
+    {
+        *("preempt_count_add", "preempt_count_sub", "__preempt_count_dec_and_test", "__local_bh_disable_ip"),
+        *("raw_spin_rq_lock_nested", "raw_spin_rq_unlock", "raw_spin_rq_trylock"),
+    }
 )
 
 
