@@ -38,7 +38,7 @@ coverage: bootstrap-dev ## the unit tests, and which share of lines and branches
 	@.venv/bin/python ci/coverage
 
 mutants: bootstrap-dev ## small changes of the judging code that tests must notice; MODULE=rtgate.judge MUTANTS=100 SEED=1
-	@.venv/bin/python ci/mutants --mutants "$(MUTANTS)" --seed "$(SEED)" $(MODULE)
+	@.venv/bin/python ci/mutation/mutants.py --mutants "$(MUTANTS)" --seed "$(SEED)" $(MODULE)
 
 check: bootstrap-dev ## linters, types, layers, YAML files, shell scripts, documentation, project rules
 	@ci/check

@@ -2,17 +2,17 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
+import importlib
 import subprocess
 import sys
-from importlib.machinery import SourceFileLoader
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / "ci" / "mutants"
+PROGRAM = ROOT / "ci" / "mutation" / "mutants.py"
 SOURCE = """\
 def first(
     a: int | None, b: int = 0
@@ -29,57 +29,67 @@ def second(): return 1
 
 
 @pytest.fixture(scope="module")
-def program() -> ModuleType:
-    loader = SourceFileLoader("ci_mutants", str(PROGRAM))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[loader.name] = module  # dataclasses look their module up
-    loader.exec_module(module)
-    return module
+def changes() -> Iterator[ModuleType]:
+    yield from _module("changes")
 
 
-def test_a_seed_picks_the_same_mutants(program: ModuleType) -> None:
-    pick = program.mutants(["rtgate.judge.verdict"], 5, seed=1)
+@pytest.fixture(scope="module")
+def trials(changes: ModuleType) -> Iterator[ModuleType]:
+    yield from _module("trials")
+
+
+def _module(name: str) -> Iterator[ModuleType]:
+    """Yield a module of the program, as those import each other."""
+    sys.path.insert(0, str(PROGRAM.parent))
+    try:
+        yield importlib.import_module(name)
+    finally:
+        sys.path.remove(str(PROGRAM.parent))
+        del sys.modules[name]
+
+
+def test_a_seed_picks_the_same_mutants(changes: ModuleType) -> None:
+    pick = changes.mutants(["rtgate.judge.verdict"], 5, seed=1)
     assert len(pick) == 5
-    assert pick == program.mutants(["rtgate.judge.verdict"], 5, seed=1)
-    assert pick != program.mutants(["rtgate.judge.verdict"], 5, seed=2)
+    assert pick == changes.mutants(["rtgate.judge.verdict"], 5, seed=1)
+    assert pick != changes.mutants(["rtgate.judge.verdict"], 5, seed=2)
     for mutant in pick:
         changed = [line for line in mutant.diff.splitlines()[2:] if line.startswith("-")]
         assert len(changed) == 1
 
 
-def test_annotations_are_no_code(program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_types_are_no_code(changes: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "rtgate").mkdir()
     (tmp_path / "rtgate" / "one.py").write_text("def one(a: int | None, b: int | str) -> int | None: return a + b\n")
-    monkeypatch.setattr(program, "SOURCE", tmp_path)
-    assert {mutant.text.count("+") for mutant in program.mutants(["rtgate.one"], 9, seed=1)} == {0}
+    monkeypatch.setattr(changes, "SOURCE", tmp_path)
+    assert {mutant.text.count("+") for mutant in changes.mutants(["rtgate.one"], 9, seed=1)} == {0}
 
 
 @pytest.mark.parametrize(
     ("line", "statement"),
     [(2, {1, 2, 3}), (5, {4, 5, 6}), (7, {7}), (8, {8}), (10, {10}), (11, {11})],
 )
-def test_the_lines_of_a_statement(program: ModuleType, line: int, statement: set[int]) -> None:
-    assert program._statement(ast.parse(SOURCE), line) == statement
+def test_the_lines_of_a_statement(trials: ModuleType, line: int, statement: set[int]) -> None:
+    assert trials.statement(ast.parse(SOURCE), line) == statement
 
 
-def test_tests_of_the_line_come_first_then_those_of_their_files(program: ModuleType) -> None:
+def test_tests_of_the_line_come_first_then_those_of_their_files(trials: ModuleType) -> None:
     path = str(ROOT / "src" / "rtgate" / "judge" / "verdict.py")
     line = 1 + Path(path).read_text().splitlines().index("    if not found:")
-    known = program.Baseline(
+    known = trials.Baseline(
         {"a.py::slow": 2.0, "a.py::quick": 1.0, "a.py::other": 0.1, "b.py::elsewhere": 0.1},
         {path: {line: {"a.py::slow", "a.py::quick"}, line + 1: set(), line + 2: {""}}},
     )
-    run = [known.of_mutant(program.Mutant("rtgate.judge.verdict", at, "")) for at in (line, line + 1)]
+    run = [known.of_mutant(trials.Mutant("rtgate.judge.verdict", at, "")) for at in (line, line + 1)]
     assert run == [["a.py::quick", "a.py::slow", "a.py::other"], []]
 
 
-def test_code_that_runs_at_import_is_everybody_s(program: ModuleType) -> None:
+def test_code_that_runs_at_import_is_everybody_s(trials: ModuleType) -> None:
     path = str(ROOT / "src" / "rtgate" / "judge" / "verdict.py")
     line = 1 + Path(path).read_text().splitlines().index("class Kind(Enum):")
-    known = program.Baseline({"a.py::one": 1.0, "b.py::two": 1.0}, {path: {line: {""}, 999: {"b.py::two"}}})
-    assert known.of_mutant(program.Mutant("rtgate.judge.verdict", line, "")) == ["b.py::two"]
+    known = trials.Baseline({"a.py::one": 1.0, "b.py::two": 1.0}, {path: {line: {""}, 999: {"b.py::two"}}})
+    mutant = trials.Mutant("rtgate.judge.verdict", line, "")
+    assert (known.of_mutant(mutant), known.at_load(mutant)) == (["b.py::two"], True)
 
 
 @pytest.mark.parametrize("name", ["rtgate.judge.nothing", "rtgate", "json", "rtgate.nothing"])
