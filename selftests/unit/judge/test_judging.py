@@ -706,6 +706,12 @@ def test_a_host_on_which_most_wake_ups_were_lost_was_too_busy() -> None:
     assert exit_code(found) == 3
 
 
+@pytest.mark.parametrize(("lost", "busy"), [(7500, False), (7501, True)])
+def test_three_quarters_of_the_wake_ups_lost_are_still_a_measurement(lost: int, busy: bool) -> None:
+    found = _judge([_on_host_time_losing(lost, 10_000 - lost)])
+    assert (Kind.LAB in {one.kind for one in found}) == busy
+
+
 def test_wake_ups_that_a_host_lost_stand_in_the_sentence() -> None:
     found = _judge([_on_host_time_losing(500, 1500)])
     assert not [one for one in found if one.kind is Kind.LAB]

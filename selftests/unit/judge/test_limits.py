@@ -15,7 +15,7 @@ from rtgate.board.boot import TimeBase
 from rtgate.judge.learn.planning import samples_needed
 from rtgate.judge.limits import apply, format_quantity, interval
 from rtgate.judge.thresholds import LimitKind
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Figure, Kind, Status
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity, Unit
@@ -209,6 +209,10 @@ def test_a_share_is_decided_by_its_bounds(over: int, status: Status, kind: Kind)
     found = apply(share(0.01), [record(counts)])
     assert (found.status, found.kind) == (status, kind)
     assert str(found.value) == f"{over} of 4000 over 50 virtual us"
+    assert found.value is not None
+    assert found.value.quantity == Quantity(over / 4000, Unit.RATIO)
+    assert found.limit == Figure(Quantity(0.01, Unit.RATIO), "share 0.01")
+    assert f": {over} of 4000 over 50 virtual us ({over / 4000:.3g}), " in found.sentence
     below = binomtest(over, 4000, alternative="less").proportion_ci(0.99, method="exact").high
     above = binomtest(over, 4000, alternative="greater").proportion_ci(0.99, method="exact").low
     assert (below <= 0.01, above > 0.01) == (status is Status.PASS, status is Status.FAIL)

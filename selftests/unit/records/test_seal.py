@@ -95,6 +95,23 @@ def test_a_list_that_is_not_there_is_missing(tmp_path: Path) -> None:
     assert check(tmp_path) == Difference(changed=(), missing=("records.sha256",), added=())
 
 
+@pytest.mark.parametrize("name", ["verdict.json", "records.sha256", "records/board/1/record.json"])
+def test_any_other_content_has_changed(tmp_path: Path, name: str) -> None:
+    """Also where its digest is smaller, or larger, than what was sealed."""
+    _sealed(tmp_path)
+    for number in range(12):
+        (tmp_path / name).write_text(f"{number}")
+        assert check(tmp_path) == Difference(changed=(name,), missing=(), added=())
+
+
+def test_a_list_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    _sealed(tmp_path)
+    (tmp_path / "records.sha256").unlink()
+    (tmp_path / "records.sha256").symlink_to("records.sha256")
+    with pytest.raises(ConfigError, match=r"records\.sha256: cannot be read: Too many levels of symbolic links"):
+        check(tmp_path)
+
+
 @pytest.mark.parametrize("text", ["", "no digest\n", f"{'0' * 64}  other.json\n", f"{'0' * 63}  verdict.json\n"])
 def test_a_digest_of_something_else_has_changed(tmp_path: Path, text: str) -> None:
     _sealed(tmp_path)
