@@ -4,6 +4,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -101,6 +102,16 @@ def test_a_verdict_survives_its_file() -> None:
         boot="seed 1",
     )
     assert Verdict.from_json(json.loads(json.dumps(verdict.as_json()))) == verdict
+
+
+def test_the_whole_sentence_has_the_cause_where_there_is_one() -> None:
+    one = _verdict(Status.FAIL)
+    assert (one.full_sentence, replace(one, cause="in f").full_sentence) == ("said", "said; in f")
+
+
+def test_verdicts_can_be_members_of_a_set_whatever_they_rule_out() -> None:
+    one = replace(_verdict(Status.PASS), ruled_out=({"figure": "mean"},), detectable=({"change": 0.1},))
+    assert {one, replace(one, ruled_out=())} == {one, replace(one, ruled_out=())}
 
 
 def test_a_figure_in_the_file_is_the_number_that_was_judged_and_not_one_read_from_its_text() -> None:
