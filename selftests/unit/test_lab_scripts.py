@@ -6,6 +6,7 @@ from __future__ import annotations
 import getpass
 import importlib.util
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -162,3 +163,13 @@ def test_nothing_is_left_when_it_ends(supervised: Supervised) -> None:
     supervisor.send_signal(signal.SIGTERM)
     supervisor.wait(20)
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_the_image_has_what_gates_and_builds_need() -> None:
+    """`ci/bootstrap gate` installs the same on a machine."""
+    bootstrap = (LAB.parent / "bootstrap").read_text(encoding="utf-8")
+    needs = bootstrap.partition("\nneeds() {\n")[2].partition("\tEND\n")[0]
+    wanted = {*re.findall(r"^\t\t\S+ (\S+)$", needs, re.MULTILINE), "gcc-aarch64-linux-gnu", "debian-archive-keyring"}
+    packages = (LAB.parent / "image" / "packages").read_text(encoding="utf-8").splitlines()
+    assert {"qemu-system-arm", "libelf-dev"} < wanted
+    assert wanted - {*packages} == set()
