@@ -69,6 +69,6 @@ def format_steps(steps: Steps) -> str:
 
 
 def parsed(text: str) -> Steps:
-    """Return the steps of `told`. Raises ValueError."""
+    """Return the steps of `format_steps`. Raises ValueError."""
     pairs = [part.partition(":") for part in text.split(",")]
     return checked([(int(count), float(share)) for count, _, share in pairs])
