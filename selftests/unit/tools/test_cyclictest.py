@@ -106,7 +106,7 @@ def test_a_capture_is_read(capture: str, setting: Setting, tool: Cyclictest, thr
 def test_every_capture_of_json_is_in_a_test() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     captures = sorted(path for path in DATA.glob("*/cyclictest*") if path.parent.name != "2.6")  # test_versions.py
-    assert len(captures) == 20
+    assert len(captures) == 21
     assert not [path.name for path in captures if path.name not in text and path.stem not in text]
 
 
@@ -446,6 +446,16 @@ def test_threads_that_share_a_cpu_are_told_apart() -> None:
         (("cpu", "1"), ("thread", "0")),
         (("cpu", "1"), ("thread", "1")),
     }
+
+
+def test_threads_that_are_not_bound_have_a_number_and_no_cpu() -> None:
+    four = Cyclictest(range_us=0, threads=4, affinity="none", clock="monotonic")
+    for cpus in (1, 4, 8):
+        setting = Setting(cpus=cpus, duration_s=4.0, virtual_time=True)
+        found = _parse(_capture("2.10/cyclictest-not-bound.json"), setting, four)
+        assert [one.labels for one in found if one.name == "latency.max"] == [{"thread": str(n)} for n in range(4)]
+    with pytest.raises(ParseError, match="had threads on the CPUs -1, -1, -1, -1, not one on each"):
+        _parse(_capture("2.10/cyclictest-not-bound.json"), setting, Cyclictest(range_us=0, threads=4))
 
 
 def test_a_number_of_wake_ups_ends_a_run_before_the_duration_does() -> None:

@@ -27,6 +27,7 @@ JSON = "cyclictest.json"
 _DISTANCE_US = 500  # cyclictest's own
 _AFFINITIES = ("each", "none")
 _CLOCKS = ("monotonic", "realtime")  # by cyclictest's numbers
+_NOWHERE = -1  # the CPU of a thread that is not bound, as its JSON has it
 _SHARE = 0.95  # of the wake-ups that a thread without a histogram must have
 
 
@@ -41,8 +42,8 @@ class Cyclictest(Tool):
         virtual_range_us: the same on virtual time, where each bucket is a nanosecond and costs time to print; 0 for
             what other boards are asked for, in microseconds.
         threads: how many; 0 for one per CPU.
-        affinity: `each` for thread N on CPU N, `none` to leave it to cyclictest, which since 2.0 does the same within
-            the CPUs that it may use, or a list of CPUs.
+        affinity: `each` for thread N on CPU N, `none` to leave it to cyclictest, which did the same in 2.4, and binds
+            none in 2.10; or a list of CPUs.
         distance_us: how much longer the period of each further thread is; a histogram makes all equal.
         loops: wake-ups of a thread that end the run, if the profile's duration does not end it before; 0 for the
             duration.
@@ -138,6 +139,11 @@ class Cyclictest(Tool):
         return min(self._threads(setting), len(tuning.cpus(self.affinity)) if listed else setting.cpus)
 
     @property
+    def _binds(self) -> bool:
+        """Whether the options bind each thread to a CPU."""
+        return self.smp or self.affinity != "none"
+
+    @property
     def _places(self) -> str:
         """The CPUs that the options name; empty for none."""
         return self.taskset if self.affinity in _AFFINITIES else self.affinity
@@ -174,7 +180,8 @@ class Cyclictest(Tool):
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return per CPU: `latency` (histogram), `latency.min`, `.avg`, `.max`, `wakeups`, `wakeups.lost`.
 
-        Without a histogram there is no `latency`. Threads that share CPUs are told apart by their number, too.
+        Without a histogram there is no `latency`. Threads that share CPUs are told apart by their number, too; those
+        that are not bound by nothing else.
 
         Raises:
             ParseError: it failed, was stopped, or its JSON is missing, damaged, or contradicts itself.
@@ -185,7 +192,7 @@ class Cyclictest(Tool):
         found = document("cyclictest", output.text(JSON))
         nanoseconds = found.integer("resolution_in_ns") == 1
         threads = found.numbered("thread")
-        cpus = [thread.integer("cpu") for thread in threads.values()]
+        cpus = [cpu for thread in threads.values() if (cpu := thread.integer("cpu")) != _NOWHERE or self._binds]
         places = len(tuning.cpus(self._places)) if self._places else output.setting.cpus
         shared = self.threads > places
         if len(set(cpus)) != len(cpus) and not shared:
@@ -216,7 +223,9 @@ class _Threads:
         cycles = thread.integer("cycles")
         if cycles <= 0:
             raise NoWakeupsError(f"cyclictest reports a thread that never woke up (0 of {due} cycles)")
-        labels = {"cpu": str(thread.integer("cpu")), **({"thread": str(number)} if self.shared else {})}
+        cpu = thread.integer("cpu")
+        bound = {"cpu": str(cpu)} if cpu != _NOWHERE else {}
+        labels = {**bound, **({"thread": str(number)} if self.shared or not bound else {})}
         low, high, mean = thread.integer("min"), thread.integer("max"), thread.number("avg")
         if not low <= mean <= high:
             raise ParseError(f"cyclictest's minimum {low}, average {mean} and maximum {high} contradict each other")
