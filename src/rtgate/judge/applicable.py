@@ -70,7 +70,7 @@ def _of_other_options(limits: Sequence[Threshold], records: Sequence[Record]) ->
     wanted = dict.fromkeys(f"those of the profile {one.profile}" if one.profile else _SUITES for one in limits)
     had = dict.fromkeys(_listed(record.evidence.expectation.options) for record in records)
     number = "1 limit is" if len(limits) == 1 else f"{len(limits)} limits are"
-    yield f"not applied: {number} for {', and for '.join(wanted)} ({limits[0].origin}); measured with {'; '.join(had)}"
+    yield f"{number} for {', and for '.join(wanted)} ({limits[0].origin}); measured with {'; '.join(had)}"
 
 
 def _listed(options: Mapping[str, bool | int | str]) -> str:
@@ -82,4 +82,4 @@ def _of_other_kernels(limits: Sequence[Threshold], records: Sequence[Record]) ->
     kernels = ", ".join(dict.fromkeys(release(record) or "unknown" for record in records))
     for limit in limits:
         wanted = f"the limit of {limit.measurement} is for kernels {limit.kernels}"
-        yield f"not applied: {wanted}, not {kernels} ({limit.origin})"
+        yield f"{wanted}, not {kernels} ({limit.origin})"
