@@ -26,6 +26,7 @@ from rtgate.kernel.merge import (
     subject_of,
     tracked_file,
 )
+from rtgate.kernel.scratch import scratch
 from rtgate.records import record as records_file
 from rtgate.report.note import About, note
 from rtgate.report.note_markdown import as_markdown
@@ -141,13 +142,13 @@ def _policy(tree: Path, commits: Commits) -> Iterator[Policy]:
     What the merge request has of its own in the same directory is not read.
     """
     before = os.environ.get("RTGATE_TREE")
-    with tempfile.TemporaryDirectory(prefix="rtgate-target-branch-") as name:
-        export(tree, commits.base, POLICY_DIRECTORY, Path(name))
-        os.environ["RTGATE_TREE"] = name
+    with scratch(Path(tempfile.gettempdir()), "rtgate-target-branch-") as place:
+        export(tree, commits.base, POLICY_DIRECTORY, place)
+        os.environ["RTGATE_TREE"] = str(place)
         try:
             yield read_policy()
         except ConfigError as error:  # by the name that people know the file by
-            raise ConfigError(str(error).replace(f"{name}/", f"{commits.base[:12]}:")) from error
+            raise ConfigError(str(error).replace(f"{place}/", f"{commits.base[:12]}:")) from error
         finally:
             if before is None:
                 del os.environ["RTGATE_TREE"]
