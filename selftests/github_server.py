@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A stand-in for GitHub's REST API: check runs and the comments of a pull request, with the rules of the real one.
+"""A stand-in for GitHub's REST API: check runs, comments, workflows of a pull request, with the rules of the real one.
 
 Where each rule comes from, by page of GitHub's documentation (docs.github.com) or by report:
 
@@ -20,6 +20,12 @@ Where each rule comes from, by page of GitHub's documentation (docs.github.com) 
   `rest/using-the-rest-api/using-pagination-in-the-rest-api`).
 * Limits (page `rest/using-the-rest-api/rate-limits-for-the-rest-api`): 403 or 429. The primary one has
   `x-ratelimit-remaining: 0` and the time of its end; a secondary one may have `retry-after`, or nothing.
+* Permissions (page `rest/collaborators/collaborators`): `permission` is `admin`, `write`, `read` or `none`; of somebody
+  unknown 404.
+* What happened to a branch (page `rest/repos/repos`, "List repository activities"), newest first; of a repository that
+  the token does not see 404.
+* `workflow_dispatch` (page `rest/actions/workflows`): `actions: write`; 404 for a workflow that is not on the default
+  branch, 422 for inputs that it does not declare; 204.
 * Mentions: `@name` and `@owner/team`, outside of code (page `get-started/writing-on-github`, "Basic writing and
   formatting syntax").
 """
@@ -39,6 +45,7 @@ from selftests.stand_in import Headers, Response, StandIn, run
 
 TOKEN = "ghs_standIn0123456789"
 REPOSITORY = "kernel/linux"
+FORK = "jane/linux"
 PULL_REQUEST = 7
 HEAD = "5" * 40
 BOT, AUTHOR = "github-actions[bot]", "jane"
@@ -59,11 +66,13 @@ class FakeComment:
     number: int
     author: str
     body: str
+    at: str = "2026-11-25T12:00:00Z"
 
     def as_json(self) -> dict[str, Any]:
         kind = "Bot" if self.author.endswith("[bot]") else "User"
         user = None if self.author == "ghost" else {"login": self.author, "id": 1000, "type": kind}
-        return {"id": self.number, "body": self.body, "user": user, "created_at": "2026-11-25T12:00:00Z"}
+        issue = f"http://api.github.invalid/repos/{REPOSITORY}/issues/{PULL_REQUEST}"
+        return {"id": self.number, "body": self.body, "user": user, "created_at": self.at, "issue_url": issue}
 
 
 @dataclass
@@ -79,6 +88,13 @@ class GitHubServer(StandIn):
     comments: list[FakeComment] = field(default_factory=list)
     checks: list[dict[str, Any]] = field(default_factory=list)
     locked: bool = False
+    state: str = "open"
+    # What the branch of the pull request ended at, and since when; the oldest first.
+    pushes: list[tuple[str, str]] = field(default_factory=lambda: [(HEAD, "2026-11-25T11:00:00Z")])
+    source: str | None = FORK
+    private: bool = False  # whether the fork is
+    writers: dict[str, str] = field(default_factory=lambda: {"linus": "admin", "greg": "write", "reader": "read"})
+    dispatches: list[dict[str, Any]] = field(default_factory=list)
     mentions: list[str] = field(default_factory=list)
 
     name = "GitHub"
@@ -121,6 +137,8 @@ class GitHubServer(StandIn):
             return 401, {"message": "Bad credentials", "status": "401"}, {}
         if path == "user":
             return _not_accessible()
+        if path == f"repos/{FORK}/activity" and not self.private:
+            return self._activity(query)
         if not path.startswith(f"repos/{REPOSITORY}/"):
             return _not_found()
         return self._repository(method, path.removeprefix(f"repos/{REPOSITORY}/"), query, body, app)
@@ -128,10 +146,46 @@ class GitHubServer(StandIn):
     def _repository(self, method: str, path: str, query: dict[str, str], body: Any, app: App) -> Response:
         if (method, path) == ("POST", "check-runs"):
             return self._check(body, app)
+        if path == f"pulls/{PULL_REQUEST}" and method == "GET":
+            return self._pull()
+        if match := re.fullmatch(r"collaborators/([\w-]+)/permission", path):
+            known = self.writers.get(match[1])
+            return (200, {"permission": known, "role_name": known}, {}) if known else _not_found()
+        if match := re.fullmatch(r"actions/workflows/([\w.-]+)/dispatches", path):
+            return self._dispatch(match[1], body, app)
         if path == f"issues/{PULL_REQUEST}/comments":
             return self._list(query) if method == "GET" else self._create(body, app)
         match = re.fullmatch(r"issues/comments/(\d+)", path)
         return self._change(method, int(match[1]), body, app) if match else _not_found()
+
+    def _pull(self) -> Response:
+        home = {"id": 1, "full_name": REPOSITORY}
+        fork = None if self.source is None else {"id": 2, "full_name": self.source}
+        said = {
+            "number": PULL_REQUEST,
+            "state": self.state,
+            "title": "late @all",
+            "html_url": f"https://github.com/{REPOSITORY}/pull/{PULL_REQUEST}",
+            "base": {"ref": "main", "sha": "0" * 40, "repo": home},
+            "head": {"ref": "change", "sha": self.head, "repo": fork},
+        }
+        return 200, said, {}
+
+    def _activity(self, query: dict[str, str]) -> Response:
+        if query.get("ref") != "refs/heads/change":
+            return 200, [], {}
+        listed = [{"after": head, "timestamp": at, "ref": "refs/heads/change"} for head, at in self.pushes]
+        return 200, listed[::-1][: int(query["per_page"])], {}
+
+    def _dispatch(self, workflow: str, body: Any, app: App) -> Response:
+        if "actions: write" not in app.permissions:
+            return _not_accessible()
+        if workflow != "rtgate-run.yml":
+            return _not_found()
+        if body.get("ref") != "main" or {*body["inputs"]} != {"pull-request", "commit"}:
+            return 422, {"message": "Unexpected inputs provided, or No ref found", "status": "422"}, {}
+        self.dispatches.append(body)
+        return 204, None, {}
 
     def _check(self, body: Any, app: App) -> Response:
         if not app.slug:
@@ -176,6 +230,8 @@ class GitHubServer(StandIn):
         comment = next((one for one in self.comments if one.number == number), None)
         if comment is None:
             return _not_found()
+        if method == "GET":
+            return 200, comment.as_json(), {}
         if method == "DELETE":
             self.comments.remove(comment)
             return 204, None, {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A stand-in for a GitLab server: notes of merge requests by its REST API, with the rules of the real one.
+"""A stand-in for a GitLab server: merge requests, their notes and pipelines by its REST API, with its own rules.
 
 Where each rule comes from, by page of GitLab's documentation (docs.gitlab.com) or file of its source:
 
@@ -23,6 +23,13 @@ Where each rule comes from, by page of GitLab's documentation (docs.gitlab.com) 
 * Mentions: `@name`, `@all` (page `user/discussions`, "Mentions"), looked for in the text that a reader sees, so HTML
   entities do not hide them, and outside of code.
 
+* Members with those of groups above (page `api/project_members`, "Retrieve a member ... including inherited"): 404 for
+  others. A version of a merge request for each push (page `api/merge_requests`, "versions"), newest first.
+* Pipelines (page `api/pipelines`, "Create a new pipeline"): 400 with the reason under `base` for a branch that is not
+  there, and for inputs that its file does not declare. Only who may push or merge to a protected branch starts one
+  there (page `ci/pipelines`, "Pipeline security on protected branches"): the same 400.
+* A project is named by its number, or by its path with `%2F` (page `api/rest`, "Namespaced paths").
+
 The stand-in takes for a quick action whatever looks like one; the real one knows its commands by name.
 """
 
@@ -34,15 +41,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from selftests.stand_in import Headers, Response, StandIn, run
 
 TOKEN = "glpat-stand-in-0123456789"
-PROJECT = 42
+PROJECT, PATH = 42, "rt/kernel"
+HEAD = "c0ffee" + "1" * 34
 MERGE_REQUEST = 7
 BOT, MAINTAINER, AUTHOR = 100, 101, 102  # users
-GUEST, REPORTER, MAINTAIN = 10, 20, 40  # roles
+GUEST, REPORTER, DEVELOPER, MAINTAIN = 10, 20, 30, 40  # roles
 LIMIT = 1_000_000
 _QUOTA = 7200
 
@@ -63,6 +71,7 @@ class FakeNote:
     author: int
     body: str
     system: bool = False
+    at: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -70,7 +79,7 @@ class FakeNote:
             "type": None,
             "body": self.body,
             "author": {"id": self.author, "username": f"user{self.author}", "state": "active"},
-            "created_at": f"2026-11-25T12:00:00.{self.number:03}Z",
+            "created_at": self.at or f"2026-11-25T12:00:00.{self.number:03}Z",
             "system": self.system,
             "noteable_id": 1000 + MERGE_REQUEST,
             "noteable_type": "MergeRequest",
@@ -91,6 +100,13 @@ class GitLabServer(StandIn):
     roles: dict[int, int] = field(default_factory=lambda: {BOT: REPORTER, MAINTAINER: MAINTAIN, AUTHOR: REPORTER})
     notes: list[FakeNote] = field(default_factory=list)
     locked: bool = False  # the merge request takes no comments
+    state: str = "opened"
+    head: str = HEAD
+    # What the merge request ended at, and since when; the oldest first.
+    versions: list[tuple[str, str]] = field(default_factory=lambda: [(HEAD, "2026-11-25T11:00:00.000Z")])
+    inactive: set[int] = field(default_factory=set)
+    inputs: tuple[str, ...] = ("merge-request", "commit")  # that `.gitlab-ci.yml` of the branch `main` declares
+    pipelines: list[dict[str, Any]] = field(default_factory=list)
     quick_actions: list[str] = field(default_factory=list)
     mentions: list[str] = field(default_factory=list)
 
@@ -128,11 +144,56 @@ class GitLabServer(StandIn):
             return 401, _oauth("invalid_token", text), {}
         if method == "GET" and path == "user":
             return self._user(account)
-        match = re.fullmatch(r"projects/(\d+)/merge_requests/(\d+)/notes(?:/(\d+))?", path)
+        match = re.fullmatch(r"projects/(\d+|[\w.-]+%2F[\w.-]+)/(.*)", path)
         if match is None:
             return 404, {"error": "404 Not Found"}, {}
-        refusal = self._refusal(method, account, int(match[1]), int(match[2]))
-        return refusal or self._notes(method, account, match[3], query, body)
+        project = int(match[1]) if match[1].isdecimal() else PROJECT if unquote(match[1]) == PATH else 0
+        return self._project(method, account, project, match[2], query, body)
+
+    def _project(
+        self, method: str, account: Account, project: int, path: str, query: dict[str, str], body: Any
+    ) -> Response:
+        match = re.fullmatch(r"merge_requests/(\d+)(?:/(notes|versions)(?:/(\d+))?)?", path)
+        refusal = self._refusal(method, account, project, int(match[1]) if match else MERGE_REQUEST)
+        if refusal or match is None:
+            return refusal or self._other(method, account, path, body)
+        if match[2] is None:
+            fields = {"iid": MERGE_REQUEST, "title": "late @all", "state": self.state, "target_branch": "main"}
+            return 200, {"id": 1000 + MERGE_REQUEST, "sha": self.head, **fields}, {}
+        if match[2] == "versions":
+            listed = [
+                {"id": number, "head_commit_sha": head, "created_at": at, "state": "collected"}
+                for number, (head, at) in enumerate(self.versions, 1)
+            ]
+            return 200, listed[::-1], {}
+        return self._notes(method, account, match[3], query, body)
+
+    def _other(self, method: str, account: Account, path: str, body: Any) -> Response:
+        if (method, path) == ("POST", "pipeline"):
+            return self._pipeline(account, body)
+        match = re.fullmatch(r"members/all/(\d+)", path)
+        if method != "GET" or match is None:
+            return 404, {"error": "404 Not Found"}, {}
+        user, role = int(match[1]), self.roles.get(int(match[1]), 0)
+        if not role:
+            return 404, {"message": "404 Not found"}, {}
+        return 200, {"id": user, "access_level": role, "state": "blocked" if user in self.inactive else "active"}, {}
+
+    def _pipeline(self, account: Account, body: Any) -> Response:
+        reason = ""
+        if self.roles[account.user] < MAINTAIN:
+            reason = (
+                "You do not have sufficient permission to run a pipeline on 'main'. Please select a different branch"
+            )
+        if body.get("ref") != "main":
+            reason = "Reference not found"
+        unknown = sorted({*body.get("inputs", {})} - {*self.inputs})
+        if unknown:
+            reason = f"Given inputs not defined in the `spec` section of the included configuration file: {unknown}"
+        if reason:
+            return 400, {"message": {"base": [reason]}}, {}
+        self.pipelines.append(body)
+        return 201, {"id": len(self.pipelines), "status": "created", "ref": "main"}, {}
 
     def _notes(self, method: str, account: Account, number: str | None, query: dict[str, str], body: Any) -> Response:
         if number is not None:

@@ -89,6 +89,7 @@ COMMANDS = {
     "board-health": f"board-health --board {BOARD}",
     # Nobody listens there: it tries again and again.
     "gerrit": "gerrit --project rt/kernel --tree TREE -o reviews --url http://127.0.0.1:9 --ssh 127.0.0.1:9",
+    "webhook": "webhook --forge gitlab --url http://127.0.0.1:9 --project rt/kernel --ref main --listen 0 -o hooks",
     "hub": "hub --raw 0 /dev/null",
 }
 LAVA_COMMANDS = {
@@ -203,6 +204,8 @@ class Interrupted:
             "RTGATE_LAVA_URL": self.server.url,
             "RTGATE_LAVA_TOKEN": TOKEN,
             "RTGATE_GERRIT_USER": "bot",
+            "RTGATE_GITLAB_TOKEN": TOKEN,
+            "RTGATE_WEBHOOK_SECRET": TOKEN,
             "RTGATE_GERRIT_PASSWORD": TOKEN,
             "HOME": str(directory),
         }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The job of `ci/github/rtgate.yml`, checked by actionlint and run by act, with small programs in place of `rtgate`.
+"""The jobs of `ci/github/*.yml`, checked by actionlint and run by act, with small programs in place of `rtgate`.
 
 act runs the job on this machine instead of in a container (`-P ubuntu-latest=-self-hosted`). Small actions that write
 down their inputs stand in for GitHub's own, whose services act does not have. It copies the repository instead of
@@ -27,7 +27,9 @@ from selftests.integration.conftest import CACHE, ROOT
 from rtgate.files import waiting_lock
 from rtgate.forge.note_body import MARK
 
-WORKFLOW = ROOT / "ci" / "github" / "rtgate.yml"
+WORKFLOWS = ROOT / "ci" / "github"
+WORKFLOW = WORKFLOWS / "rtgate.yml"
+ALL = ("rtgate.yml", "rtgate-run.yml")
 ACT = "github.com/nektos/act@v0.2.89"
 ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 CONTAINER = re.compile(r"^ +container: .*\n", re.MULTILINE)
@@ -90,6 +92,8 @@ class Repository:
     tree: Path
     record: Path
     act: str
+    workflow: str
+    event: str = "pull_request"
 
     def run(self, event: Mapping[str, Any], code: int = 0, **variables: str) -> str:
         """Run the workflow and return what is printed."""
@@ -105,7 +109,7 @@ class Repository:
             "--no-cache-server",
             f"--secret=GITHUB_TOKEN={TOKEN}",
         ]
-        argv = [self.act, "pull_request", "--platform=ubuntu-latest=-self-hosted", *options, *given, *stand_ins]
+        argv = [self.act, self.event, "--platform=ubuntu-latest=-self-hosted", *options, *given, *stand_ins]
         environment = {
             "PATH": f"{self.tree.parent / 'bin'}:{os.environ['PATH']}",
             "HOME": str(self.tree.parent),
@@ -120,7 +124,7 @@ class Repository:
         return done.stdout
 
     def text(self) -> str:
-        return (self.tree / ".github" / "workflows" / "rtgate.yml").read_text()
+        return (self.tree / ".github" / "workflows" / self.workflow).read_text()
 
     def argv(self) -> list[str]:
         path = self.record / "argv"
@@ -154,44 +158,49 @@ def pull_request(base: str = "1" * 40, head: str = "2" * 40) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def repository(tmp_path: Path, go_program: GoProgram) -> Repository:
-    made = Repository(tmp_path / "linux", tmp_path / "record", go_program(ACT))
-    workflows = made.tree / ".github" / "workflows"
-    for directory in (workflows, made.record, tmp_path / "bin"):
+def made(tmp_path: Path, act: str, workflow: str = "rtgate.yml", event: str = "pull_request") -> Repository:
+    repository = Repository(tmp_path / "linux", tmp_path / "record", act, workflow, event)
+    workflows = repository.tree / ".github" / "workflows"
+    for directory in (workflows, repository.record, tmp_path / "bin"):
         directory.mkdir(parents=True)
-    made.program(RECORDS)
+    repository.program(RECORDS)
     # The job's container is the one thing that is not tried.
-    (workflows / "rtgate.yml").write_text(CONTAINER.sub("", WORKFLOW.read_text()))
-    for name, _ in USES.findall(made.text()):
+    (workflows / workflow).write_text(CONTAINER.sub("", (WORKFLOWS / workflow).read_text()))
+    for name, _ in USES.findall(repository.text()):
         (tmp_path / name).mkdir(parents=True, exist_ok=True)
         (tmp_path / name / "action.yml").write_text(STAND_IN.replace("NAME_OF_ACTION", name))
-    made.git("init", "-q")
-    made.git("remote", "add", "origin", f"https://github.com/{REPOSITORY}.git")
-    made.git("add", ".")
-    made.git("commit", "-qm", "first")
-    return made
+    repository.git("init", "-q")
+    repository.git("remote", "add", "origin", f"https://github.com/{REPOSITORY}.git")
+    repository.git("add", ".")
+    repository.git("commit", "-qm", "first")
+    return repository
 
 
-def test_actionlint_has_no_complaint(tmp_path: Path, go_program: GoProgram) -> None:
+@pytest.fixture
+def repository(tmp_path: Path, go_program: GoProgram) -> Repository:
+    return made(tmp_path, go_program(ACT))
+
+
+@pytest.mark.parametrize("workflow", ALL)
+def test_actionlint_has_no_complaint(tmp_path: Path, go_program: GoProgram, workflow: str) -> None:
     place = tmp_path / ".github" / "workflows"
     place.mkdir(parents=True)
-    shutil.copy(WORKFLOW, place)
+    shutil.copy(WORKFLOWS / workflow, place)
     program = go_program(ACTIONLINT)
-    lint = [program, "-no-color", str(place / "rtgate.yml")]
+    lint = [program, "-no-color", str(place / workflow)]
     done = subprocess.run(lint, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
-    (place / "rtgate.yml").write_text(WORKFLOW.read_text().replace("cancel-in-progress", "cancel-progress"))
+    (place / workflow).write_text((WORKFLOWS / workflow).read_text().replace("runs-on", "run-on"))
     assert subprocess.run(lint, capture_output=True, check=False).returncode == 1  # it does look
 
 
 def test_what_the_workflow_may_and_that_each_action_is_one_commit() -> None:
     text = WORKFLOW.read_text()
     workflow = yaml.safe_load(text)
-    assert workflow[True] == {"pull_request": None}  # YAML 1.1 reads `on` as true
+    assert workflow[True] == {"pull_request": None, "merge_group": None}  # YAML 1.1 reads `on` as true
     assert workflow["permissions"] == {"contents": "read", "checks": "write", "pull-requests": "write"}
     assert workflow["concurrency"] == {
-        "group": "rtgate-${{ github.event.pull_request.number }}",
+        "group": "rtgate-${{ github.event.pull_request.number || github.ref }}",
         "cancel-in-progress": True,
     }
     steps = workflow["jobs"]["review"]["steps"]
@@ -253,3 +262,64 @@ def test_a_job_that_reviews_writes_its_answer(repository: Repository) -> None:
     assert comment.body.startswith(f"{MARK} <!-- pipeline 1 -->\n\n#7 late @")
     assert comment.body.endswith(f": {base} True")
     assert server.mentions == []
+
+
+# --- a merge queue, unknown code
+
+
+def test_a_merge_group_is_reviewed(tmp_path: Path, go_program: GoProgram) -> None:
+    repository = made(tmp_path, go_program(ACT), event="merge_group")
+    repository.program(REVIEWS.format(python=sys.executable))
+    base = repository.git("rev-parse", "HEAD")
+    repository.git("commit", "-q", "--allow-empty", "-m", "change")
+    head = repository.git("rev-parse", "HEAD")
+    group = {
+        "base_sha": base,
+        "head_sha": head,
+        "base_ref": "refs/heads/main",
+        "head_ref": f"refs/heads/gh-readonly-queue/main/pr-7-{base}",
+        "head_commit": {"message": "change"},
+    }
+    event = {
+        "action": "checks_requested",
+        "merge_group": group,
+        "repository": {"html_url": f"https://github.com/{REPOSITORY}"},
+    }
+    with github_server() as server:
+        server.head = head
+        assert "Job succeeded" in repository.run(event, SERVER=server.url)
+    assert [(one["head_sha"], one["output"]["title"]) for one in server.checks] == [
+        (head, f"merge group of #7 change: {base} True")
+    ]
+    assert server.comments == []
+
+
+def test_one_commit_of_unknown_code_is_reviewed_in_confinement_and_leaves_no_cache(
+    tmp_path: Path, go_program: GoProgram
+) -> None:
+    repository = made(tmp_path, go_program(ACT), "rtgate-run.yml", "workflow_dispatch")
+    printed = repository.run({"inputs": {"pull-request": "7", "commit": "c" * 40}})
+    assert "Job succeeded" in printed
+    assert repository.argv() == ["review --forge github --untrusted --tree . -o report"]
+    names = [line.split()[0] for line in repository.actions()]
+    assert names == ["actions/checkout", "actions/cache/restore", "actions/upload-artifact"]
+
+
+def test_the_workflow_for_unknown_code_is_started_by_members_alone_and_checks_out_that_commit() -> None:
+    text = (WORKFLOWS / "rtgate-run.yml").read_text()
+    workflow = yaml.safe_load(text)
+    assert {*workflow[True]} == {"workflow_dispatch"}
+    job = workflow["jobs"]["review"]
+    assert job["environment"] == "rtgate"
+    assert job["steps"][0]["with"] == {
+        "ref": "${{ inputs.commit }}",
+        "fetch-depth": 0,
+        "persist-credentials": False,
+    }
+    assert not [step for step in job["steps"] if "${{" in step.get("run", "")]
+
+
+def test_each_action_of_the_new_workflows_is_one_commit() -> None:
+    for workflow in ALL:
+        text = (WORKFLOWS / workflow).read_text()
+        assert len(USES.findall(text)) == text.count("uses:") > 0

@@ -31,7 +31,15 @@ include:
   - local: rtgate.yml
     inputs: {image: "bookworm:rtgate"}
 """
-MERGED = {"CI_PIPELINE_SOURCE": "merge_request_event", "CI_MERGE_REQUEST_IID": str(MERGE_REQUEST)}
+MERGED = {
+    "CI_PIPELINE_SOURCE": "merge_request_event",
+    "CI_MERGE_REQUEST_IID": str(MERGE_REQUEST),
+    "CI_PROJECT_ID": str(PROJECT),
+    "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": str(PROJECT),
+}
+FORK = "--variable=CI_MERGE_REQUEST_SOURCE_PROJECT_ID=77"
+TRAIN = "--variable=CI_MERGE_REQUEST_EVENT_TYPE=merge_train"
+UNTRUSTED = "review --forge gitlab --untrusted --tree . -o report"
 RECORDS = """\
 #!/bin/sh
 printf '%s\\n' "$*" >> "$RECORD/argv"
@@ -166,6 +174,43 @@ def test_jobs_that_are_left_in_a_lab_are_cancelled(repository: Repository, code:
 def test_only_merge_requests_are_reviewed(repository: Repository) -> None:
     repository.run(CI_PIPELINE_SOURCE="push")
     assert repository.argv() == []
+
+
+def test_a_fork_is_reviewed_in_confinement_once_a_member_starts_the_job(repository: Repository) -> None:
+    repository.run(FORK)
+    assert repository.argv() == []
+    printed = repository.run("--manual", "rtgate-review-fork", FORK)
+    assert " PASS  rtgate-review-fork" in printed
+    assert repository.argv() == [UNTRUSTED]
+
+
+def test_a_merge_train_is_reviewed_by_itself_also_of_a_fork(repository: Repository) -> None:
+    """Whoever put it there has read it, and nobody would start a job there."""
+    repository.run("--manual", "rtgate-review-fork", FORK, TRAIN)
+    assert repository.argv() == ["review --forge gitlab --tree . -o report"]
+
+
+def test_the_jobs_of_unknown_code_are_in_a_protected_environment_and_leave_no_cache(repository: Repository) -> None:
+    repository.program("#!/bin/sh\nexit 0\n")
+    more = 'merge-request: "12", commit: c0ffee, environment: lab'
+    (repository.tree / ".gitlab-ci.yml").write_text(INCLUDE.replace("{image", f"{{{more}, image"))
+    for job in ("rtgate-review-fork", "rtgate-review-asked"):
+        text = repository.run("--preview", FORK).partition(f"\n{job}:\n")[2]
+        text = text.partition("\nrtgate-")[0]
+        assert "name: lab" in text
+        assert "action: prepare" in text
+        assert "    policy: pull\n" in text or "\n  cache:" not in text
+        assert "allow_failure:\n    exit_codes:\n      - 5\n" in text
+
+
+def test_a_pipeline_of_the_target_branch_reviews_what_it_is_asked(repository: Repository) -> None:
+    inputs = f'merge-request: "{MERGE_REQUEST}", commit: {"c" * 40}'
+    (repository.tree / ".gitlab-ci.yml").write_text(INCLUDE.replace("{image", f"{{{inputs}, image"))
+    repository.run(CI_PIPELINE_SOURCE="api", CI_MERGE_REQUEST_IID="")
+    assert repository.argv() == [UNTRUSTED]
+    given = repository.environment("review")
+    assert (given["RTGATE_MERGE_REQUEST"], given["RTGATE_COMMIT"]) == (str(MERGE_REQUEST), "c" * 40)
+    assert given["RTGATE_CACHE"] == f"{given['CI_PROJECT_DIR']}/.rtgate-cache"
 
 
 def test_the_inputs(repository: Repository) -> None:

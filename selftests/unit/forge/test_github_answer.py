@@ -21,7 +21,8 @@ from selftests.github_server import (
 from selftests.unit.forge.conftest import HASTY
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.forge.github_answer import ACTIONS, Check, Conversation, NotAllowed
+from rtgate.forge.github_answer import ACTIONS, Check, Conversation
+from rtgate.forge.github_api import GitHubApi, NotAllowed
 from rtgate.forge.note_body import GITHUB, MARK, note_body
 from rtgate.http.patience import NotNow
 from rtgate.http.secret import Token
@@ -37,7 +38,8 @@ def github() -> Iterator[GitHubServer]:
 
 def conversation(server: GitHubServer, token: str = TOKEN) -> Conversation:
     secret = Token(token, "$X")
-    return Conversation(url=server.url, repository=REPOSITORY, number=PULL_REQUEST, token=secret, patience=HASTY)
+    api = GitHubApi(url=server.url, repository=REPOSITORY, token=secret, patience=HASTY)
+    return Conversation(api=api, number=PULL_REQUEST)
 
 
 def write(server: GitHubServer, text: str = "good", run: int | None = None, token: str = TOKEN) -> int | None:
@@ -169,8 +171,9 @@ def test_a_locked_conversation(github: GitHubServer) -> None:
 
 
 def test_a_pull_request_that_the_token_does_not_see(github: GitHubServer) -> None:
-    elsewhere = Conversation(url=github.url, repository="kernel/other", number=7, token=Token(TOKEN, "$X"))
-    with pytest.raises(ConfigError, match=r"does not see pull request #7 of kernel/other \(Not Found\)"):
+    api = GitHubApi(url=github.url, repository="kernel/other", token=Token(TOKEN, "$X"))
+    elsewhere = Conversation(api=api, number=7)
+    with pytest.raises(ConfigError, match=r"does not see issues/7/comments of kernel/other \(Not Found\)"):
         elsewhere.comment("x", None, BOT)
 
 

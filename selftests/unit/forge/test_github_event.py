@@ -25,7 +25,9 @@ def event() -> dict[str, Any]:
 
 def read(tmp_path: Path, said: object) -> PullRequest:
     (tmp_path / "event.json").write_text(json.dumps(said))
-    return read_event(tmp_path / "event.json")
+    event = read_event(tmp_path / "event.json", "pull_request")
+    assert isinstance(event, PullRequest)
+    return event
 
 
 def test_a_branch_of_the_same_repository(tmp_path: Path) -> None:
@@ -77,4 +79,4 @@ def test_the_event_of_something_else(tmp_path: Path, said: object) -> None:
 def test_what_is_not_json(tmp_path: Path) -> None:
     (tmp_path / "event.json").write_bytes(b"\xff{")
     with pytest.raises(ConfigError, match="is not JSON"):
-        read_event(tmp_path / "event.json")
+        read_event(tmp_path / "event.json", "pull_request")

@@ -20,6 +20,7 @@ from selftests.gitlab_server import (
 from selftests.unit.forge.conftest import HASTY
 
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge.gitlab_api import GitLabApi
 from rtgate.forge.gitlab_note import Note
 from rtgate.forge.note_body import MARK, note_body
 from rtgate.http.patience import NotNow
@@ -30,7 +31,8 @@ OTHER = "glpat-another-0123456789"
 
 def note(server: GitLabServer, token: str = TOKEN) -> Note:
     secret = Token(token, "$X")
-    return Note(url=server.url, project=PROJECT, merge_request=MERGE_REQUEST, token=secret, answer_s=1.0)
+    api = GitLabApi(url=server.url, project=PROJECT, token=secret, answer_s=1.0)
+    return Note(api=api, merge_request=MERGE_REQUEST)
 
 
 def write(server: GitLabServer, text: str = "good", pipeline: int | None = None, token: str = TOKEN) -> int | None:

@@ -107,6 +107,24 @@ def test_a_harmless_change_passes_and_leaves_report_and_note(
     assert "rtgate placebos learn --board virt-arm64 --tree " in told
 
 
+@pytest.mark.long("two reviews with a fake QEMU")
+def test_what_one_of_a_merge_train_was_is_the_baseline_of_the_next_and_is_not_measured_again(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RTGATE_KEEP_BOOTS", raising=False)
+    boots = Path("cache/boots")
+    repository.branch("mine")
+    repository.commit("timers: be tidy", **{"kernel/time.c": "two"})
+    assert _review() == 0
+    of_two_kernels = {*boots.iterdir()}
+    repository.git("checkout", "--quiet", "-b", "next", "mine")
+    repository.commit("timers: be tidier", **{"kernel/time.c": "three"})
+    assert main.main(["review", "--tree", "linux", "--base", "mine", "--head", "next", "-o", "another"]) == 0
+    of_three_kernels = {*boots.iterdir()}
+    assert of_two_kernels < of_three_kernels
+    assert 2 * len(of_three_kernels) == 3 * len(of_two_kernels)
+
+
 def test_the_policy_says_what_a_build_may_take_and_the_command_line_where_it_goes(
     repository: Repository, builds: Builds, tmp_path: Path
 ) -> None:

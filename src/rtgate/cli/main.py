@@ -38,6 +38,7 @@ _GROUPS = {
     },
     "forges": {
         "gerrit": "review each new patch set in Gerrit once",
+        "webhook": "start a review when a member of GitLab or GitHub says so",
     },
     "judge": {
         "judge": "judge stored records, by any limits",
@@ -187,7 +188,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 # What is a person's console, is read afterwards in a job's log, or lasts for hours and tells of each boot.
-_SPEAKING = frozenset({"console", "hub", "in-job", "board-health", "soak", "placebos", "gerrit"})
+_SPEAKING = frozenset({"console", "hub", "in-job", "board-health", "soak", "placebos", "gerrit", "webhook"})
 
 
 def _run(command: str, arguments: argparse.Namespace, silent_s: float) -> int:

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Pull requests on GitHub, as a job of a workflow sees them that the event `pull_request` started.
+"""Pull requests on GitHub, as a job of a workflow sees them.
 
 What is reviewed comes from the event and the clone (GitHub's page `actions/reference/workflows-and-actions/
-events-that-trigger-workflows`, "pull_request"):
+events-that-trigger-workflows`):
 
-* `GITHUB_SHA` is GitHub's own merge of the pull request, and what actions/checkout checks out. Its first parent is the
-  tip of the target branch, its second one the last proposed commit, `pull_request.head.sha` of the event.
-* A workflow that checks out the last proposed commit alone has no such merge: then `pull_request.base.sha` is the tip
-  of the target branch.
+* `pull_request`: `GITHUB_SHA` is GitHub's own merge of the pull request, and what actions/checkout checks out. Its
+  first parent is the tip of the target branch, its second one the last proposed commit, `pull_request.head.sha` of the
+  event. A workflow that checks out the last proposed commit alone has no such merge: then `pull_request.base.sha` is
+  the tip of the target branch.
+* `merge_group`: what a merge queue would make of the target branch, and `merge_group.base_sha`, which has what is ahead
+  in the queue. Merged with one of the methods that rebase, it is no merge commit.
+* `workflow_dispatch`: a pull request and one commit of it, which somebody allowed to run (`rtgate webhook`).
 
 `pull_request_target` gives a job that builds foreign code the token and the secrets of the repository: it is refused.
 With `pull_request`, the job of a fork has a token that only reads (page `actions/concepts/security/github_token`).
@@ -18,13 +21,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge import target_branch
-from rtgate.forge.github_answer import ACTIONS, Check, Conversation, NotAllowed
-from rtgate.forge.github_event import PullRequest, read_event
+from rtgate.forge.github_answer import ACTIONS, Check, Conversation
+from rtgate.forge.github_api import GitHubApi, NotAllowed
+from rtgate.forge.github_event import Asked, PullRequest, pull_request, read_event
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.forge.note_body import GITHUB, harmless, note_body
 from rtgate.http import failures
@@ -82,11 +86,15 @@ class GitHub:
 
         Raises:
             ConfigError: no pull request started this job, or the token or its file is wrong.
+            InfrastructureError: GitHub does not answer, which is asked about a pull request that a job is asked about.
         """
         present = os.environ if variables is None else dict(variables)
         token = take_token(present, TOKEN, TOKEN_FILE)
-        kept = dict(present)
-        return cls(event=_event(kept), variables=kept, tree=tree, token=token, say=say, patience=patience or Patience())
+        kept, patience = dict(present), patience or Patience()
+        event = _event(kept)
+        if isinstance(event, Asked):
+            event = _asked(event, _api(kept, token, patience), patience, say)
+        return cls(event=event, variables=kept, tree=tree, token=token, say=say, patience=patience)
 
     def merge_request(self) -> MergeRequest:
         """Return what is to be reviewed.
@@ -95,14 +103,16 @@ class GitHub:
             ConfigError: the clone lacks a commit.
         """
         event, merge = self.event, self._merge()
+        base = f"{merge}^1" if merge else event.base or f"refs/remotes/origin/{event.target}"
+        number = f"#{event.number}" if event.number else ""
         return MergeRequest(
-            base=self._commit(f"{merge}^1" if merge else event.base),
+            base=self._commit(base),
             head=merge or self._commit(event.head),
-            name=f"#{event.number}",
+            name=" of ".join(filter(None, ["merge group", number])) if event.group else number,
             title=event.title,
             url=event.url,
             target=event.target,
-            merged=bool(merge),
+            merged=bool(merge) or event.group,
         )
 
     def fetch(self, tree: Path, request: MergeRequest) -> None:
@@ -110,6 +120,8 @@ class GitHub:
 
     def publish(self, answer: Answer) -> None:
         """Write the check run `rtgate` and our comment; what the token may not do is said once, also for a fork.
+
+        Of a group in a merge queue there is only the check run: the queue waits for it.
 
         Raises:
             ConfigError: GitHub refuses the token or the answer.
@@ -120,7 +132,7 @@ class GitHub:
         if self.token is None:
             self.say(f"nothing is written to the pull request: set {TOKEN} to `${{{{ github.token }}}}`; {_ONLY_HERE}")
             return
-        conversation = self._conversation(self.token)
+        conversation = Conversation(api=_api(self.variables, self.token, self.patience), number=self.event.number)
         try:
             author = self._repeat(lambda: conversation.check(self._check(answer)))
         except NotAllowed as error:
@@ -129,6 +141,8 @@ class GitHub:
                 return
             self.say(f"{error}: there is no check run; give the job `permissions: {{checks: write}}`")
             author = ACTIONS
+        if self.event.group:
+            return
         body = note_body(answer.markdown, run, GITHUB)
         try:
             later = self._repeat(lambda: conversation.comment(body, run, author))
@@ -143,7 +157,9 @@ class GitHub:
         return self.patience.repeat(attempt, self._value("GITHUB_API_URL"), self.say)
 
     def _merge(self) -> str:
-        """Return GitHub's merge of the pull request; empty where the clone does not have it."""
+        """Return GitHub's merge of the pull request; empty where the clone does not have it, and of a group."""
+        if self.event.group:
+            return ""
         merge = self._value("GITHUB_SHA")
         try:
             return merge if self._commit(f"{merge}^2") == self.event.head else ""
@@ -152,18 +168,6 @@ class GitHub:
 
     def _commit(self, reference: str) -> str:
         return target_branch.require_commit(self.tree, reference, _SHALLOW)
-
-    def _conversation(self, token: Token) -> Conversation:
-        repository = self._value("GITHUB_REPOSITORY")
-        if not _REPOSITORY.fullmatch(repository):
-            raise ConfigError(f"GITHUB_REPOSITORY is {repository!r}, not owner/name")
-        return Conversation(
-            url=failures.server_url(self._value("GITHUB_API_URL"), "GITHUB_API_URL", _API),
-            repository=repository,
-            number=self.event.number,
-            token=token,
-            patience=self.patience,
-        )
 
     def _check(self, answer: Answer) -> Check:
         run, server = self.variables.get("GITHUB_RUN_ID", ""), self.variables.get("GITHUB_SERVER_URL", "")
@@ -196,16 +200,46 @@ class GitHub:
         return _value(self.variables, name)
 
 
-def _event(variables: Mapping[str, str]) -> PullRequest:
+def check_repository(name: str, variable: str) -> str:
+    """Return a repository's name. Raises ConfigError: it is none, as a path with more parts."""
+    if not _REPOSITORY.fullmatch(name):
+        raise ConfigError(f"{variable} is {name!r}, not owner/name")
+    return name
+
+
+def _event(variables: Mapping[str, str]) -> PullRequest | Asked:
     name = _value(variables, "GITHUB_EVENT_NAME")
     if name == "pull_request_target":
         raise ConfigError(
             "pull_request_target gives what builds the proposed kernel the repository's token and secrets: use the "
             "event pull_request"
         )
-    if name != "pull_request":
-        raise ConfigError(f"GITHUB_EVENT_NAME is {name!r}: `--forge github` needs the event pull_request")
-    return read_event(Path(_value(variables, "GITHUB_EVENT_PATH")))
+    return read_event(Path(_value(variables, "GITHUB_EVENT_PATH")), name)
+
+
+def _asked(asked: Asked, api: GitHubApi, patience: Patience, say: Callable[[str], None]) -> PullRequest:
+    """Return the pull request that a job is asked about. Raises ConfigError: it ends at another commit by now."""
+    said = patience.repeat(lambda: api.get(f"pulls/{asked.number}"), api.url, say)
+    try:
+        found = pull_request(said)
+    except (KeyError, TypeError, ValueError):
+        raise InfrastructureError(f"{api.url} did not answer with a pull request: a proxy's page?") from None
+    if said.get("state") != "open":
+        raise ConfigError(f"#{asked.number} is not open: there is nothing to review")
+    if found.head != asked.commit:
+        raise ConfigError(
+            f"#{asked.number} ends at {found.head[:12]}, and {asked.commit[:12]} was to run: look at what was pushed, "
+            "and say `/rtgate run` again"
+        )
+    return replace(found, base="")  # what the branch had when the pull request was opened
+
+
+def _api(variables: Mapping[str, str], token: Token | None, patience: Patience) -> GitHubApi:
+    if token is None:
+        raise ConfigError(f"{TOKEN} is not set: set it to `${{{{ github.token }}}}`")
+    repository = check_repository(_value(variables, "GITHUB_REPOSITORY"), "GITHUB_REPOSITORY")
+    url = failures.server_url(_value(variables, "GITHUB_API_URL"), "GITHUB_API_URL", _API)
+    return GitHubApi(url=url, repository=repository, token=token, patience=patience)
 
 
 def _value(variables: Mapping[str, str], name: str) -> str:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The pull request of a job, from the event that started it (GitHub's page `webhooks`, "pull_request")."""
+"""What started a job of a workflow, from its event (GitHub's page `webhooks/webhook-events-and-payloads`)."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,22 @@ from rtgate import files
 from rtgate.errors import ConfigError
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+_GROUP = re.compile(r"refs/heads/gh-readonly-queue/.*/pr-([1-9][0-9]{0,17})-[0-9a-f]+")
+_BRANCH = "refs/heads/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequest:
-    """What the event says. Whoever proposed the change wrote the title.
+    """A pull request, or a group of them in a merge queue. Whoever proposed the change wrote the title.
 
     Attributes:
+        number: of a group that of the last pull request in it; 0 where the group's name does not say it.
         target: the branch it goes to.
-        base: the commit that this branch had.
-        head: the last proposed commit.
+        base: the commit that this branch had, of a group what is ahead of it in the queue; empty where it was not said.
+        head: the last proposed commit, of a group the result of merging.
         fork: whether it comes from another repository.
+        group: whether it is a group: GitHub has merged it already.
     """
 
     number: int
@@ -33,15 +38,34 @@ class PullRequest:
     target: str
     base: str
     head: str
-    fork: bool
+    fork: bool = False
+    group: bool = False
 
 
-def read_event(path: Path) -> PullRequest:
-    """Return the pull request of an event's file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A pull request that a workflow of the default branch is asked to review, at one commit."""
+
+    number: int
+    commit: str
+
+
+def read_event(path: Path, name: str) -> PullRequest | Asked:
+    """Return what an event's file is about.
+
+    Args:
+        path: the file.
+        name: of the event: `pull_request`, `merge_group` or `workflow_dispatch`.
 
     Raises:
-        ConfigError: the file cannot be read, or has no pull request.
+        ConfigError: it is another event, or the file cannot be read, or lacks something.
     """
+    read = _READERS.get(name)
+    if read is None:
+        raise ConfigError(
+            f"GITHUB_EVENT_NAME is {name!r}: `--forge github` needs the event pull_request, merge_group or "
+            "workflow_dispatch"
+        )
     try:
         event = json.loads(files.read_text(path, files.JSON_LIMIT))
     except OSError as error:
@@ -49,22 +73,59 @@ def read_event(path: Path) -> PullRequest:
     except (ValueError, RecursionError):
         raise ConfigError(f"GITHUB_EVENT_PATH: {path} is not JSON") from None
     try:
-        return _pull_request(event["pull_request"])
-    except (KeyError, TypeError, ValueError):
-        raise ConfigError(f"GITHUB_EVENT_PATH: {path} has no pull request, or not all of it") from None
+        return read(event)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ConfigError(f"GITHUB_EVENT_PATH: {path} has no {name.replace('_', ' ')}, or not all of it") from None
 
 
-def _pull_request(said: Mapping[str, Any]) -> PullRequest:
+def pull_request(said: Mapping[str, Any]) -> PullRequest:
+    """Return a pull request as GitHub describes it. Raises KeyError, TypeError, ValueError: something is missing."""
     base, head = said["base"], said["head"]
-    if not (isinstance(said["number"], int) and _COMMIT.fullmatch(base["sha"]) and _COMMIT.fullmatch(head["sha"])):
-        raise ValueError
+    if not isinstance(said["number"], int):
+        raise TypeError
     return PullRequest(
         number=said["number"],
         title=str(said["title"]),
         url=str(said["html_url"]),
         target=str(base["ref"]),
-        base=base["sha"],
-        head=head["sha"],
+        base=_commit(base["sha"]),
+        head=_commit(head["sha"]),
         # The repository of a fork that was deleted is null.
         fork=head["repo"] is None or head["repo"]["id"] != base["repo"]["id"],
     )
+
+
+def _merge_group(event: Mapping[str, Any]) -> PullRequest:
+    said = event["merge_group"]
+    if event["action"] != "checks_requested" or not said["base_ref"].startswith(_BRANCH):
+        raise ValueError
+    number = _GROUP.fullmatch(said["head_ref"])
+    return PullRequest(
+        number=int(number[1]) if number else 0,
+        title=said["head_commit"]["message"].partition("\n")[0],
+        url=f"{event['repository']['html_url']}/queue/{said['base_ref'].removeprefix(_BRANCH)}",
+        target=said["base_ref"].removeprefix(_BRANCH),
+        base=_commit(said["base_sha"]),
+        head=_commit(said["head_sha"]),
+        group=True,
+    )
+
+
+def _asked(event: Mapping[str, Any]) -> Asked:
+    said = event["inputs"]
+    if not _NUMBER.fullmatch(said["pull-request"]):
+        raise ValueError
+    return Asked(number=int(said["pull-request"]), commit=_commit(said["commit"]))
+
+
+def _commit(text: str) -> str:
+    if not _COMMIT.fullmatch(text):
+        raise ValueError
+    return text
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], PullRequest | Asked]] = {
+    "pull_request": lambda event: pull_request(event["pull_request"]),
+    "merge_group": _merge_group,
+    "workflow_dispatch": _asked,
+}

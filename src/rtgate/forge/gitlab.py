@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Merge requests on GitLab, as a job of a merge request pipeline sees them.
+"""Merge requests on GitLab, as a job of a merge request pipeline sees them, or one that is asked (`gitlab_asked`).
 
 What is reviewed comes from the predefined variables (GitLab's page `ci/variables/predefined_variables`):
 
@@ -31,7 +31,9 @@ from pathlib import Path
 
 from rtgate.errors import ConfigError
 from rtgate.forge import note_body, target_branch
-from rtgate.forge.gitlab_note import TOKEN_ADVICE, Note
+from rtgate.forge.gitlab_api import TOKEN_ADVICE, GitLabApi
+from rtgate.forge.gitlab_asked import EVENT_TYPE, asked_variables, title_and_target
+from rtgate.forge.gitlab_note import Note
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.http import failures
 from rtgate.http.client import nobody
@@ -40,16 +42,17 @@ from rtgate.http.secret import Token, take_token
 
 TOKEN = "RTGATE_GITLAB_TOKEN"  # noqa: S105 - the name of a variable
 TOKEN_FILE = "RTGATE_GITLAB_TOKEN_FILE"  # noqa: S105
-_SERVER = "a GitLab server (expected https://gitlab.example.org)"
+SERVER = "a GitLab server (expected https://gitlab.example.org)"
 _SHALLOW = "a shallow clone? Give the job `variables: {GIT_DEPTH: 0}`"
 
 
 class Pipeline(Enum):
-    """What a merge request pipeline runs on, by the words of CI_MERGE_REQUEST_EVENT_TYPE."""
+    """What a pipeline runs on, by the words of CI_MERGE_REQUEST_EVENT_TYPE; the last one is ours."""
 
     DETACHED = "detached"
     MERGED_RESULT = "merged_result"
     MERGE_TRAIN = "merge_train"
+    ASKED = EVENT_TYPE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,30 +91,30 @@ class GitLab:
             patience: how long to wait for GitLab.
 
         Raises:
-            ConfigError: the token or its file is wrong.
+            ConfigError: the token or its file is wrong, or the job is asked to review and no commit is named.
         """
         present = os.environ if variables is None else dict(variables)
         # GitLab's runner writes the files of variables itself, and gives them its own mode.
         token = take_token(present, TOKEN, TOKEN_FILE, private=False)
-        return cls(variables=dict(present), tree=tree, token=token, say=say, patience=patience or Patience())
+        return cls(variables=asked_variables(present), tree=tree, token=token, say=say, patience=patience or Patience())
 
     def merge_request(self) -> MergeRequest:
-        """Return what is to be reviewed. In a detached pipeline the target branch's tip is fetched into the clone.
+        """Return what is to be reviewed. Where GitLab has not merged, the target branch's tip is fetched.
 
         Raises:
             ConfigError: this is not a merge request pipeline, or the clone or the branch lacks a commit.
             InfrastructureError: GitLab does not answer.
         """
         number = self._number("CI_MERGE_REQUEST_IID")
-        head = self._commit(self._value("CI_COMMIT_SHA"))
-        target = self._value("CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
-        merged = self._pipeline() is not Pipeline.DETACHED
+        pipeline = self._pipeline()
+        title, target, head = self._asked(number) if pipeline is Pipeline.ASKED else self._of_the_pipeline()
+        merged = pipeline in {Pipeline.MERGED_RESULT, Pipeline.MERGE_TRAIN}
         project = self.variables.get("CI_MERGE_REQUEST_PROJECT_URL", "")
         return MergeRequest(
             base=self._merged_into(head) if merged else self._tip(target),
             head=head,
             name=f"!{number}",
-            title=self.variables.get("CI_MERGE_REQUEST_TITLE", ""),
+            title=title,
             url=f"{project}/-/merge_requests/{number}" if project else "",
             target=target,
             merged=merged,
@@ -134,19 +137,38 @@ class GitLab:
             )
             return
         pipeline = self._number("CI_PIPELINE_ID") if self.variables.get("CI_PIPELINE_ID") else None
-        note = Note(
-            url=failures.server_url(self._value("CI_SERVER_URL"), "CI_SERVER_URL", _SERVER),
+        note = Note(api=self._api(self.token), merge_request=self._number("CI_MERGE_REQUEST_IID"))
+        body = note_body.note_body(answer.markdown, pipeline)
+        # The whole is repeated: a note whose answer got lost is there when it is looked for again.
+        later = self.patience.repeat(lambda: note.write(body, pipeline), note.api.url, self.say)
+        if later is not None:
+            self.say(f"the note is of pipeline {later}, which is later than this one ({pipeline}), and stays")
+
+    def _of_the_pipeline(self) -> tuple[str, str, str]:
+        """Return the title, the target branch and the commit of a merge request pipeline."""
+        head = self._commit(self._value("CI_COMMIT_SHA"))
+        return (
+            self.variables.get("CI_MERGE_REQUEST_TITLE", ""),
+            self._value("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"),
+            head,
+        )
+
+    def _asked(self, number: int) -> tuple[str, str, str]:
+        """Return the same of what a pipeline of the target branch is asked to review, and get the commit."""
+        if self.token is None:
+            raise ConfigError(f"{TOKEN} is not set, which finds out about !{number}: make {TOKEN_ADVICE}")
+        api, commit = self._api(self.token), self._value("CI_COMMIT_SHA")
+        title, target = self.patience.repeat(lambda: title_and_target(api, number, commit), api.url, self.say)
+        return title, target, target_branch.fetch_commit(self.tree, "origin", commit, self.patience, self.say)
+
+    def _api(self, token: Token) -> GitLabApi:
+        return GitLabApi(
+            url=failures.server_url(self._value("CI_SERVER_URL"), "CI_SERVER_URL", SERVER),
             project=self._project(),
-            merge_request=self._number("CI_MERGE_REQUEST_IID"),
-            token=self.token,
+            token=token,
             authorities=self.variables.get("CI_SERVER_TLS_CA_FILE", ""),
             answer_s=self.patience.answer,
         )
-        body = note_body.note_body(answer.markdown, pipeline)
-        # The whole is repeated: a note whose answer got lost is there when it is looked for again.
-        later = self.patience.repeat(lambda: note.write(body, pipeline), note.url, self.say)
-        if later is not None:
-            self.say(f"the note is of pipeline {later}, which is later than this one ({pipeline}), and stays")
 
     def _pipeline(self) -> Pipeline:
         text = self._value("CI_MERGE_REQUEST_EVENT_TYPE")

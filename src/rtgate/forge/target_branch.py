@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The commits of a merge request in the clone of a CI job: whether they are there, and the target branch's tip."""
+"""The commits of a merge request in the clone of a CI job: whether they are there, and how they get there."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from rtgate.kernel.merge import git, git_of_user
 
 _FETCH_S = 900  # a whole kernel history over a slow line; git itself ends sooner when nothing comes
 _TIP = "refs/rtgate/target"
+_PROPOSAL = "refs/rtgate/proposal"
 _REFUSED = (
     "Authentication failed",
     "could not read Username",
     "couldn't find remote ref",
     "does not appear to be a git repository",
+    "not our ref",
     "Permission denied",
     "repository not found",
 )
@@ -70,15 +72,34 @@ def fetch_tip(tree: Path, remote: str, branch: str, patience: Patience, say: Cal
     reference = f"refs/heads/{branch}"
     if process.attempt([*git(tree), "check-ref-format", reference]).returncode != 0:
         raise ConfigError(f"{branch!r} is not the name of a branch")
-    patience.repeat(lambda: _fetch(tree, remote, reference), _clean(remote), say)
+    patience.repeat(lambda: _fetch(tree, remote, reference, _TIP), _clean(remote), say)
     return require_commit(tree, _TIP)
 
 
-def _fetch(tree: Path, remote: str, reference: str) -> None:
+def fetch_commit(tree: Path, remote: str, commit: str, patience: Patience, say: Callable[[str], None]) -> str:
+    """Return a commit of a remote, which the clone has afterwards.
+
+    Args:
+        tree: the clone. Only its objects and its ref `refs/rtgate/proposal` are written.
+        remote: its name or URL. It must hand out commits that no branch of it names, as GitLab does.
+        commit: the whole name.
+        patience: how long to try.
+        say: is told when the remote does not answer, and when it does again.
+
+    Raises:
+        ConfigError: there is no such commit, or the remote refuses us.
+        InfrastructureError: the remote does not answer, or git is not installed.
+    """
+    process.require("git", "timeout")
+    patience.repeat(lambda: _fetch(tree, remote, commit, _PROPOSAL), _clean(remote), say)
+    return require_commit(tree, commit)
+
+
+def _fetch(tree: Path, remote: str, reference: str, place: str) -> None:
     # A server that accepts connections and sends nothing would be waited for without end.
     options = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60"]
     fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap="]
-    arguments = [*git_of_user(tree), *options, *fetch, "--end-of-options", remote, f"+{reference}:{_TIP}"]
+    arguments = [*git_of_user(tree), *options, *fetch, "--end-of-options", remote, f"+{reference}:{place}"]
     limited = ["timeout", "--kill-after=10", str(_FETCH_S), *arguments]
     done = process.attempt(limited, environment={"GIT_TERMINAL_PROMPT": "0"})
     if done.returncode == 0:

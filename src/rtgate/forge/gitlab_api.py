@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""Requests to GitLab's REST API about one project, each made once. The only module that knows python-gitlab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import gitlab
+import requests
+from gitlab.exceptions import GitlabHttpError, GitlabParsingError
+
+from rtgate import __version__
+from rtgate.errors import ConfigError
+from rtgate.http import failures
+from rtgate.http.patience import NotNow
+from rtgate.http.secret import Token
+
+TOKEN_ADVICE = "a project access token with the role Reporter and the scope api"  # noqa: S105
+_PAGE = 100  # the most that GitLab sends at once
+
+
+class Refused(ConfigError):  # noqa: N818 - what happened, not whose mistake
+    """GitLab knows the token, and refuses the request.
+
+    Attributes:
+        status: 404 is also what a token gets that may not know of something.
+        reason: in GitLab's words.
+    """
+
+    def __init__(self, message: str, status: int, reason: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitLabApi:
+    """The API of one project.
+
+    Attributes:
+        url: GitLab's own.
+        project: its number, or its path with all groups.
+        authorities: a file with the certificates to trust; empty for the machine's.
+        answer_s: how long to wait for one answer.
+        variable: that the URL comes from, for messages.
+    """
+
+    url: str
+    project: int | str
+    token: Token
+    authorities: str = ""
+    answer_s: float = 60.0
+    variable: str = "CI_SERVER_URL"
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """Yield what sends requests. Within the block errors of the libraries become ours.
+
+        Raises:
+            Refused: GitLab refuses a request.
+            ConfigError: GitLab refuses the token, or the URL is wrong.
+            NotNow: GitLab does not answer, or asks to come later.
+        """
+        session = Session(self)
+        try:
+            with failures.errors(self.url, self.variable, "CI_SERVER_TLS_CA_FILE"):
+                yield session
+        except GitlabParsingError:
+            raise NotNow(f"{self.url} did not answer with JSON: a proxy's page?") from None
+        except gitlab.GitlabError as error:
+            raise session.refusal(error) from None
+        finally:
+            session.close()
+
+
+@dataclass(slots=True)
+class Session:
+    """Requests to GitLab. Paths are those below the project; one that begins with a slash is the server's own."""
+
+    api: GitLabApi
+    _client: gitlab.Gitlab = field(init=False)
+    _after: str = ""
+    _path: str = ""
+
+    def __post_init__(self) -> None:
+        self._client = gitlab.Gitlab(
+            self.api.url,
+            private_token=self.api.token.secret(),
+            ssl_verify=self.api.authorities or True,
+            timeout=self.api.answer_s,
+            user_agent=f"rtgate {__version__}",
+            keep_base_url=True,  # pages are asked for where the first one was, whatever GitLab thinks its name is
+        )
+        # requests would send the token's header along to wherever a redirect points.
+        self._client.session.max_redirects = 0
+        self._client.session.hooks["response"].append(self._remember)
+
+    def get(self, path: str) -> Mapping[str, Any]:
+        """Return an object."""
+        return _object(self._client.http_get(self._whole(path), obey_rate_limit=False))
+
+    def pages(self, path: str, **query: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the objects of a list."""
+        asked: dict[str, Any] = {"per_page": _PAGE, **query}
+        yield from self._client.http_list(self._whole(path), asked, iterator=True, obey_rate_limit=False)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what was created."""
+        return _object(self._client.http_post(self._whole(path), post_data={**body}, obey_rate_limit=False))
+
+    def put(self, path: str, body: Mapping[str, Any]) -> bool:
+        """Return whether something was there to be changed."""
+        try:
+            _object(self._client.http_put(self._whole(path), post_data={**body}, obey_rate_limit=False))
+        except GitlabHttpError as error:
+            return _was_there(error)
+        return True
+
+    def delete(self, path: str) -> bool:
+        """Return whether something was there to be deleted."""
+        try:
+            self._client.http_delete(self._whole(path), obey_rate_limit=False)
+        except GitlabHttpError as error:
+            return _was_there(error)
+        return True
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.session.close()
+
+    def refusal(self, error: gitlab.GitlabError) -> ConfigError | NotNow:
+        """Return what an answer means that is no success."""
+        url, status, reason = self.api.url, error.response_code or 0, failures.one_line(error.error_message)
+        if failures.is_passing(status) or status == 409:  # two writers at once
+            return NotNow(f"{url} answers HTTP {status} ({reason})", failures.seconds(self._after))
+        token = f"the token from {self.api.token.source}"
+        if status == 401:
+            return ConfigError(f"{url} does not accept {token} ({reason}): make {TOKEN_ADVICE}")
+        if status == 403 and "insufficient_scope" in reason:
+            return ConfigError(f"{token} lacks the scope api ({reason}): make {TOKEN_ADVICE}")
+        if status == 403:
+            return Refused(f"{url} does not let {token} use {self._path} ({reason})", status, reason)
+        if status == 404:
+            return Refused(f"{token} does not see {self._path} of {url} ({reason})", status, reason)
+        return Refused(f"{url} refuses {self._path} with HTTP {status}: {reason}", status, reason)
+
+    def _whole(self, path: str) -> str:
+        project = quote(str(self.api.project), safe="")
+        self._path = path if path.startswith("/") else f"/projects/{project}/{path}"
+        return self._path
+
+    def _remember(self, response: requests.Response, *_: Any, **__: Any) -> None:
+        self._after = response.headers.get("Retry-After", "")
+
+
+def _object(answer: object) -> Mapping[str, Any]:
+    """Return a JSON object. Raises GitlabParsingError: it is something else, as a proxy's page is."""
+    if not isinstance(answer, dict) or "id" not in answer:
+        raise GitlabParsingError
+    return answer
+
+
+def _was_there(error: GitlabHttpError) -> bool:
+    if error.response_code == 404:  # deleted since it was listed
+        return False
+    raise error
