@@ -29,7 +29,7 @@ from rtgate.forge.note_body import MARK
 
 WORKFLOWS = ROOT / "ci" / "github"
 WORKFLOW = WORKFLOWS / "rtgate.yml"
-ALL = ("rtgate.yml", "rtgate-run.yml")
+ALL = ("rtgate.yml", "rtgate-run.yml", "nightly.yml")
 ACT = "github.com/nektos/act@v0.2.89"
 ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 CONTAINER = re.compile(r"^ +container: .*\n", re.MULTILINE)
@@ -108,6 +108,7 @@ class Repository:
             "--action-offline-mode",
             "--no-cache-server",
             f"--secret=GITHUB_TOKEN={TOKEN}",
+            "--secret=RTGATE_HISTORY=sqlite:///history.db",
         ]
         argv = [self.act, self.event, "--platform=ubuntu-latest=-self-hosted", *options, *given, *stand_ins]
         environment = {
@@ -264,7 +265,7 @@ def test_a_job_that_reviews_writes_its_answer(repository: Repository) -> None:
     assert server.mentions == []
 
 
-# --- a merge queue, unknown code
+# --- a merge queue, unknown code, nights
 
 
 def test_a_merge_group_is_reviewed(tmp_path: Path, go_program: GoProgram) -> None:
@@ -317,6 +318,56 @@ def test_the_workflow_for_unknown_code_is_started_by_members_alone_and_checks_ou
         "persist-credentials": False,
     }
     assert not [step for step in job["steps"] if "${{" in step.get("run", "")]
+
+
+NIGHT = """\
+#!/bin/sh
+printf '%s\\n' "$*" >> "$RECORD/argv"
+[ -n "$RTGATE_HISTORY" ] || exit 99
+case "$*" in
+gate*) exit "$CODE" ;;
+baseline*) exit "${REFUSED:-0}" ;;
+*drift*) exit 5 ;;
+*trend*) exit "${WORSE:-0}" ;;
+esac
+"""
+GATE = "gate --board virt-arm64 --tree . --candidate HEAD -o report"
+TRENDS = ["trend --board virt-arm64 --drift-budget 3%", "trend --board virt-arm64 --good-kernels -o trend"]
+
+
+@pytest.fixture
+def nightly(tmp_path: Path, go_program: GoProgram) -> Repository:
+    repository = made(tmp_path, go_program(ACT), "nightly.yml", "schedule")
+    repository.program(NIGHT)
+    return repository
+
+
+def ended(printed: str, job: str) -> str:
+    """Return how a job ended, `succeeded` or `failed`."""
+    return next(line for line in printed.splitlines() if job in line and "Job " in line).rpartition("Job ")[2]
+
+
+def test_a_good_night_promotes_its_kernel_and_looks_at_the_trend(nightly: Repository) -> None:
+    printed = nightly.run({})
+    first, second, *others = nightly.argv()
+    assert [first, second, *sorted(others)] == [GATE, "baseline promote report", *TRENDS]
+    assert [ended(printed, job) for job in ("/nightly", "/trend", "/drift")] == ["succeeded"] * 3
+
+
+@pytest.mark.parametrize(("code", "end"), [(1, "failed"), (5, "succeeded")])
+def test_a_night_without_a_good_verdict_promotes_nothing(nightly: Repository, code: int, end: str) -> None:
+    printed = nightly.run({}, code=code)
+    first, *others = nightly.argv()
+    assert [first, *sorted(others)] == [GATE, *TRENDS]
+    assert ended(printed, "/nightly") == end
+
+
+def test_a_permanent_shift_is_red(nightly: Repository) -> None:
+    assert ended(nightly.run({}, WORSE="1"), "/trend") == "failed"
+
+
+def test_a_kernel_that_is_refused_is_red(nightly: Repository) -> None:
+    assert ended(nightly.run({}, REFUSED="1"), "/nightly") == "failed"
 
 
 def test_each_action_of_the_new_workflows_is_one_commit() -> None:
