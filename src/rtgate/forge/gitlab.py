@@ -175,7 +175,7 @@ class GitLab:
         try:
             return Pipeline(text)
         except ValueError:
-            allowed = ", ".join(kind.value for kind in Pipeline)
+            allowed = ", ".join(kind.value for kind in Pipeline if kind is not Pipeline.ASKED)
             raise ConfigError(f"CI_MERGE_REQUEST_EVENT_TYPE is {text!r} (allowed: {allowed})") from None
 
     def _merged_into(self, head: str) -> str:
