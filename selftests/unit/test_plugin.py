@@ -17,7 +17,6 @@ import pytest
 from _pytest.pytester import RunResult
 from selftests.fake_target import FakeTarget, arm, arms, measured, skipped, slow
 
-from rtgate import plugin
 from rtgate.cli import suite_options
 from rtgate.cli.main import main
 from rtgate.errors import InfrastructureError
@@ -383,14 +382,15 @@ def test_the_placebos_of_every_board_are_told_before_the_first_is_measured(
 ) -> None:
     monkeypatch.setattr(placebo_notice, "version", lambda _: "QEMU emulator version 7.2.22 (Debian)")
     said: list[Any] = []
-    monkeypatch.setattr(plugin, "say", said.append)
+    monkeypatch.setattr(placebo_notice, "say", said.append)
     site = suite.pytester.mkdir("site")
     (site / "profiles.yaml").write_text(BESIDE)
     suite.patch.setenv("RTGATE_SITE", str(site))
     (suite.pytester.path / "k").mkdir()
     (suite.pytester.path / "k" / "Image").write_bytes(bytes(56) + b"ARMd" + bytes(4))
     target = FakeTarget()
-    monkeypatch.setattr(plugin, "notices", lambda *asked: [*placebo_notice.notices(*asked), len(target.plans)])
+    notices = placebo_notice.notices
+    monkeypatch.setattr(placebo_notice, "notices", lambda *asked: [*notices(*asked), len(target.plans)])
     suite.fake(*(replace(arm(target, name), profile=profile("own").on("virt-arm64")) for name in ARMS))
     both = ("--arm", "baseline=k", "--arm", "candidate=k", "--profile", "own", "--no-judge")
     tell = ("--tell-placebos", "--tree linux", "--also-tell", "virt-x86_64")

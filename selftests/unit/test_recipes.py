@@ -29,6 +29,7 @@ COPIED_FILES = (
     "placebos.yaml",
     "thresholds.yaml",
     "selftests/conftest.py",
+    "selftests/examples.py",
 )
 
 

@@ -18,6 +18,7 @@ from rtgate.records import explained, planned
 from rtgate.records import record as records_file
 from rtgate.records.explained import Explained
 from rtgate.records.record import Place
+from rtgate.records.seal import write_sealed
 from rtgate.workflow.verdict_file import read_verdicts
 from rtgate.workflow.verdicts import write_verdicts
 
@@ -76,6 +77,7 @@ def test_in_verdicts(change: Callable[[Any], object], place: str, tmp_path: Path
     write_verdicts([over_limit()], path, ())
     assert read_verdicts(path, tmp_path)[0]
     _edit(path, change)
+    write_sealed(path.read_text(), path)
     with pytest.raises(ConfigError, match="`colour` is not known") as caught:
         read_verdicts(path, tmp_path)
     assert f"at `{place}`" in str(caught.value)

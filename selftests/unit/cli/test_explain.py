@@ -114,7 +114,7 @@ def test_records_that_cannot_be_explained_are_refused(tmp_path: Path) -> None:
         slowest(tmp_path)
     record(tmp_path / "a", "001")
     record(tmp_path / "b", "001", case="latency/cyclictest:hackbench")
-    with pytest.raises(ConfigError, match="2 cases or arms, choose one"):
+    with pytest.raises(ConfigError, match="2 cases or kernels, choose one"):
         slowest(tmp_path)
     record(tmp_path / "c", "001", seed=None)
     with pytest.raises(ConfigError, match="not measured on virtual time"):

@@ -180,7 +180,7 @@ def _host(measured: Record) -> Record:
 @pytest.mark.parametrize("limit", [maximum(), share()], ids=["maximum", "share"])
 def test_a_latency_of_host_time_is_shown_and_not_judged(limit: object) -> None:
     found = apply(limit, [_host(record())])  # type: ignore[arg-type]
-    assert (found.status, found.kind) == (Status.DONE, Kind.UNJUDGED)
+    assert (found.status, found.kind) == (Status.DONE, Kind.NOT_APPLIED)
     assert "was not measured in virtual time, to which the limit of " in found.sentence
 
 

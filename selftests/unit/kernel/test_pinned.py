@@ -23,8 +23,8 @@ IMAGE = bytes(56) + b"ARM\x64" + bytes(8)
 HOLD = """
 import sys, time
 from pathlib import Path
-from rtgate.kernel.pinned import pinned
-print(pinned(Path(sys.argv[1])).directory, flush=True)
+from rtgate.kernel.pinned import pin_kernel
+print(pin_kernel(Path(sys.argv[1])).directory, flush=True)
 if len(sys.argv) > 2:
     time.sleep(60)
 """

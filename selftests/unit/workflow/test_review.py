@@ -374,7 +374,7 @@ def test_a_kernel_that_cannot_be_built_for_a_board_is_answered(
 
 @pytest.mark.parametrize(
     ("keys", "message"),
-    [("budget: 5 min", "the boots of lab-virt-arm64 alone take"), ("suites: [latenci]", "unknown suite 'latenci'")],
+    [("budget: 5 min", "the boots of lab-virt-arm64 alone take"), ("suites: [latenci]", "unknown value 'latenci'")],
 )
 def test_a_board_of_the_policy_that_cannot_work_is_said_before_anything_is_built(
     repository: Repository,

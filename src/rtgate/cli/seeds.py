@@ -4,21 +4,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from rtgate.board import boards
+from rtgate.cli import command_options
 from rtgate.history.database import History
+from rtgate.history.url import history_url
 from rtgate.judge.thresholds import LimitKind
-from rtgate.report.text import plain
+from rtgate.report.listing import show_listing
 from rtgate.workflow.seeds import DOCUMENTS, SeedLimit, last_measured, seed_limits
 from rtgate.workflow.verdicts import limits
 
+_COLUMNS = ("figure", "printed", "limit", "last measured")
 _DESCRIPTION = """\
 List the limits that come from the reference documents: the figure that is printed there, the limit with its line, and,
 with --history, the worst value of the last valid boot with the same options of tool and load.
@@ -41,7 +40,7 @@ def add_parser(commands: Any) -> None:
     known = ", ".join(f"{name} {title.partition(',')[0]}" for name, title in DOCUMENTS.items())
     parser.add_argument("--board", metavar="NAME", help="only limits of this board")
     parser.add_argument("--document", metavar="ID", choices=DOCUMENTS, help=f"only of this document: {known}")
-    parser.add_argument("--history", metavar="URL", help="where what was measured last is looked up")
+    command_options.history(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,15 +52,21 @@ def run(arguments: argparse.Namespace) -> int:
         for seed in seed_limits(limits(None))
         if arguments.board in (None, seed.limit.board) and seed.figure.startswith(arguments.document or "")
     ]
-    with History.open(arguments.history) if arguments.history else nullcontext() as history:
+    url = history_url(arguments.history)
+    with History.open(url) if url else nullcontext() as history:
         for document in dict.fromkeys(seed.document for seed in found):
-            table = Table("figure", "printed", "limit", *(("last measured",) if history else ()), title=document)
-            for seed in (seed for seed in found if seed.document == document):
-                last = (last_measured(history, seed.limit) or "never",) if history else ()
-                table.add_row(*(Text(plain(cell)) for cell in (seed.figure, seed.printed, _limit(seed), *last)))
-            Console(width=None if sys.stdout.isatty() else 200).print(table)
+            print(f"{document}:")
+            show_listing(_COLUMNS if history else _COLUMNS[:-1], _rows(found, document, history))
+            print()
     print(f"{len(found)} limits")
     return 0
+
+
+def _rows(found: Sequence[SeedLimit], document: str, history: History | None) -> Iterator[tuple[str, ...]]:
+    for seed in found:
+        if seed.document == document:
+            last = (last_measured(history, seed.limit) or "never",) if history else ()
+            yield seed.figure, seed.printed, _limit(seed), *last
 
 
 def _limit(seed: SeedLimit) -> str:
