@@ -273,7 +273,7 @@ def _key(code: CodeType) -> tuple[str, int]:
 
 def _functions(text: str, path: Path) -> dict[tuple[str, int], CodeType]:
     waiting: deque[CodeType] = deque([compile(text, str(path), "exec", dont_inherit=True)])
-    found = {}
+    found: dict[tuple[str, int], CodeType] = {}
     while waiting:
         code = waiting.popleft()
         inner = [one for one in code.co_consts if isinstance(one, CodeType)]

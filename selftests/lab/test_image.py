@@ -59,6 +59,7 @@ def containers(lab: Lab) -> Iterator[Containers]:
     assert lab.token_file.exists()
     # The lab sees no other directory of this machine.
     place = Containers(STATE / "image-test")
+    shutil.rmtree(place.work, ignore_errors=True)  # of a run that was killed
     (place.work / "cache").mkdir(parents=True)
     STATE.chmod(0o711)
     place.owned(place.work, place.work / "cache")
@@ -112,8 +113,8 @@ def test_a_build_is_the_machine_s(containers: Containers, kernel: Path) -> None:
 
 
 def test_a_job_is_rendered_and_submitted(lab: Lab, containers: Containers, kernel: Path) -> None:
-    words = ("--board", "lab-virt-arm64", "--kernel", f"/work/{kernel.name}", "--suite", "scheduling")
-    words = (*words, "--profile", "functional")
+    case = ("--suite", "scheduling", "--profile", "functional")
+    words = ("--board", "lab-virt-arm64", "--kernel", f"/work/{kernel.name}", *case)
     code, _, _ = containers.run(
         "rtgate", "render", *words, "--artefacts-url", "https://builds.example.org", "-o", "job"
     )
