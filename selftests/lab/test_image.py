@@ -34,7 +34,7 @@ class Containers:
     """Containers of the image, which share a directory.
 
     Attributes:
-        work: the directory, `/work` inside; `/work/cache` is rtgate's cache.
+        work: the directory, `/here` inside; `/here/cache` is rtgate's cache.
     """
 
     work: Path
@@ -42,8 +42,8 @@ class Containers:
     def run(self, *words: object, network: str = "none", options: tuple[str, ...] = ()) -> tuple[int, str, str]:
         """Run a command and return exit code, standard output and standard error."""
         argv: list[object] = [PROGRAM, "exec", "docker", "run", "--rm", f"--network={network}"]
-        argv += [f"--user={USER}:{USER}", f"--volume={self.work}:/work", "--workdir=/work", "--env=HOME=/work"]
-        argv += ["--env=RTGATE_CACHE=/work/cache", *options, f"rtgate:{__version__}", *words]
+        argv += [f"--user={USER}:{USER}", f"--volume={self.work}:/here", "--workdir=/here", "--env=HOME=/here"]
+        argv += ["--env=RTGATE_CACHE=/here/cache", *options, f"rtgate:{__version__}", *words]
         done = subprocess.run([*map(str, argv)], capture_output=True, text=True, timeout=3000, check=False)
         print(done.stdout, done.stderr, sep="\n")
         return done.returncode, done.stdout, done.stderr
@@ -89,8 +89,8 @@ def test_it_is_the_clone_s_wheel(containers: Containers) -> None:
 
 
 def test_a_gate_passes(containers: Containers, kernel: Path) -> None:
-    words = ("--kernel", f"/work/{kernel.name}", "-k", "idle", "-o", "report")
-    read_only = ("--volume", f"{kernel}:/work/{kernel.name}:ro")
+    words = ("--kernel", f"/here/{kernel.name}", "-k", "idle", "-o", "report")
+    read_only = ("--volume", f"{kernel}:/here/{kernel.name}:ro")
     code, output, _ = containers.run("rtgate", "gate", "--board", "virt-arm64", *words, options=read_only)
     assert code == 0
     assert "PASS   latency/cyclictest:idle" in output
@@ -114,7 +114,7 @@ def test_a_build_is_the_machine_s(containers: Containers, kernel: Path) -> None:
 
 def test_a_job_is_rendered_and_submitted(lab: Lab, containers: Containers, kernel: Path) -> None:
     case = ("--suite", "scheduling", "--profile", "functional")
-    words = ("--board", "lab-virt-arm64", "--kernel", f"/work/{kernel.name}", *case)
+    words = ("--board", "lab-virt-arm64", "--kernel", f"/here/{kernel.name}", *case)
     code, _, _ = containers.run(
         "rtgate", "render", *words, "--artefacts-url", "https://builds.example.org", "-o", "job"
     )
@@ -124,7 +124,7 @@ def test_a_job_is_rendered_and_submitted(lab: Lab, containers: Containers, kerne
     shutil.copyfile(lab.token_file, token)
     token.chmod(0o600)
     containers.owned(token)
-    options = ("--env", f"RTGATE_LAVA_URL={lab.url}", "--env", "RTGATE_LAVA_TOKEN_FILE=/work/token")
+    options = ("--env", f"RTGATE_LAVA_URL={lab.url}", "--env", "RTGATE_LAVA_TOKEN_FILE=/here/token")
     code, _, errors = containers.run(
         "rtgate", "submit", *words, "--wait", "-o", "submitted", network="host", options=options
     )
