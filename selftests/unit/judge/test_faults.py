@@ -127,6 +127,13 @@ def test_boots_whose_log_nobody_read_are_no_boots_without_a_fault() -> None:
     assert Status.FAIL in statuses(arm(3, 3, found), arm(5, 3, found, "baseline"))
 
 
+def test_two_measurements_of_one_boot_are_one_boot() -> None:
+    boots = [replace(one, seed=None, boot_id=name) for one, name in zip(arm(3, 2, splat("f")), "aab", strict=True)]
+    baseline = [replace(one, seed=None, boot_id=name) for one, name in zip(arm(2, 1, splat("f")), "cd", strict=True)]
+    assert [one.status for one in faults.findings(boots, baseline, (), {})] == [Status.DONE]
+    assert [one.status for one in faults.findings(boots[:2], baseline, (), {})] == [Status.FAIL]
+
+
 # --- an earlier measurement's
 
 

@@ -288,8 +288,9 @@ def test_a_death_that_the_baseline_dies_too_is_pre_existing() -> None:
         ([_died("schedule")], [_died("driver_x")]),  # at another place
         ([_died(state="hang")], [_died(state="hang")]),  # nobody knows where
         ([_died("driver_x", seed) for seed in (1, 2)], [_died("driver_x"), record(seed=2)]),  # more often
+        ([_died("driver_x")], [_died("driver_x"), record(seed=2)]),
     ],
-    ids=["elsewhere", "silent", "more often"],
+    ids=["elsewhere", "silent", "more often", "always and not half of the time"],
 )
 def test_no_other_death_is_excused_by_the_baseline_s(mine: list[Record], theirs: list[Record]) -> None:
     found = _judge(mine, baseline=[replace(one, arm=ArmName.BASELINE) for one in theirs])

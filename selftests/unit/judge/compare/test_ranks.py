@@ -54,8 +54,16 @@ def test_equal_kernels_are_as_far_apart_as_chance_has_it() -> None:
     assert ranks.worse([1.0, 2.0], [3.0, 4.0]) == ranks.least_p(2, 2) == 1 / 6
 
 
-def test_the_shift_is_the_median_of_all_differences() -> None:
-    baseline, candidate = [1.0, 5.0, 9.0], [4.0, 6.0]
+@pytest.mark.parametrize(
+    ("baseline", "candidate"),
+    [
+        ([1.0, 5.0, 9.0], [4.0, 6.0]),
+        ([0.0], [1.0, 2.0, 3.0, 10.0]),
+        ([0.0], [1.0, 2.0, 3.0, 10.0, 20.0]),
+        ([0.0], [7.0]),
+    ],
+)
+def test_the_shift_is_the_median_of_all_differences(baseline: list[float], candidate: list[float]) -> None:
     assert ranks.shift(baseline, candidate) == median(new - old for old in baseline for new in candidate)
 
 
@@ -72,6 +80,12 @@ def test_the_bound_holds_as_often_as_it_says() -> None:
 
 def test_two_boots_give_no_bound() -> None:
     assert ranks.at_most([1.0, 2.0], [1.0, 2.0], 0.95) == math.inf
+
+
+def test_too_few_boots_of_one_kernel_give_no_bound_however_many_the_other_has() -> None:
+    many = [float(value) for value in range(3000)]
+    assert ranks.at_most([1.0, 2.0], many, 1 - 1e-12) == math.inf
+    assert ranks.at_most([1.0, 2.0], many, 0.9) < math.inf
 
 
 @pytest.mark.parametrize("pair", [([], [1.0]), ([1.0], [])])
