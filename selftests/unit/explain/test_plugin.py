@@ -9,6 +9,7 @@ import pytest
 
 from rtgate.errors import InfrastructureError
 from rtgate.explain import plugin
+from rtgate.target.compiled import compiled
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 
@@ -28,8 +29,20 @@ def test_the_plugin_is_made_once_and_kept(cache: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+def test_a_part_that_changed_makes_another_library(cache: Path, tmp_path: Path) -> None:
+    source, part = tmp_path / "one.c", tmp_path / "two.h"
+    source.write_text('#include "two.h"\nint one(void) { return TWO; }\n')
+    part.write_text("#define TWO 2\n")
+    first = compiled(source, [], "a test", [part])
+    assert compiled(source, [], "a test", [part]) == first
+    part.write_text("#define TWO 3\n")
+    assert compiled(source, [], "a test", [part]) != first
+    assert len(list(cache.iterdir())) == 2
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
-    sources = [str(Path(plugin.__file__).with_name(name)) for name in ("trace.c", "sections.c")]
+    sources = [str(Path(plugin.__file__).with_name(name)) for name in ("trace.c", "sections.c", "guest.c")]
     words = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", f"{tmp_path}/x.so", *sources, "-ldl"]
     done = subprocess.run([str(COMPILER), *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,7 +8,7 @@ from pathlib import Path
 from rtgate.target.compiled import compile_library
 
 _SOURCE = Path(__file__).with_name("trace.c")
-_PARTS = [_SOURCE.with_name(name) for name in ("sections.c", "trace.h")]
+_PARTS = [_SOURCE.with_name(name) for name in ("sections.c", "guest.c", "trace.h", "guest.h")]
 
 
 def library() -> Path:

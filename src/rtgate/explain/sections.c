@@ -17,24 +17,15 @@
  * Sections are counted in each slice (see trace.c) for itself: in that in which they end.
  *
  * PREFIX.sites, PREFIX.sections and PREFIX.followed are written: records as below, and text.
- *
- * Where QEMU keeps the mask and the registers is found out and checked, as its structures are in no header that is
- * packaged: cpsr_write() on an empty state shows the place of the mask in it, and the registers that QEMU's gdb stub
- * reads show where the state is. If they are not found, or not once, or if gdb's stub ever reads another mask, the boot
- * ends with a message.
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "guest.h"
 #include "trace.h"
 
-enum { KINDS = 3, BUCKETS = 32, CPUS = 8, TASKS = 4096, SITES = 1 << 16, FRAMES = 4, REGISTERS = 31 };
+enum { KINDS = 3, BUCKETS = 32, CPUS = 8, TASKS = 1 << 16, SITES = 1 << 16, FRAMES = 4 };
 enum kind { IRQSOFF, PREEMPTOFF, PREEMPTIRQSOFF };
 enum context { THREAD, SOFTIRQ, HARDIRQ, NMI, SWITCHED = 1 << 8 };
-enum { STATE_SIZE = 1 << 20, CPU_WORDS = 512, CPU_SIZE = 1 << 16, REGISTERS_AT = 64, PSTATE = 33 };
-enum { MASKED = 0x80, RAW_WRITE = 2 };
 
 struct place {
 	uint64_t address;
@@ -63,7 +54,6 @@ struct sum {
 struct known_site {
 	struct site site;
 	struct sum sum;
-	bool used;
 };
 
 struct task {
@@ -85,8 +75,8 @@ struct section {
 };
 
 struct cpu {
-	const uint64_t *registers;
-	const uint8_t *mask;
+	struct guest_cpu guest;
+	bool ready; /* guest is known */
 	uint64_t own; /* instructions of its own until it was this one's turn */
 	struct task *task;
 	uint32_t off; /* its preemption count, as it was last seen */
@@ -98,11 +88,6 @@ struct cpu {
 	struct section sections[KINDS];
 };
 
-struct bytes { /* GByteArray */
-	uint8_t *data;
-	unsigned int length;
-};
-
 static bool wanted;
 static uint64_t count_offset, softirq_offset;
 static uint32_t softirq_mask;
@@ -112,21 +97,12 @@ static struct cpu cpus[CPUS];
 static struct cpu *running;
 static uint64_t since; /* n when the running CPU's turn began */
 static struct task *tasks[TASKS];
+static size_t task_count;
 static struct known_site *sites[SITES];
 static struct known_site **by_number;
 static size_t site_count;
 static uint64_t unseen; /* changes of the preemption count that no store was seen of */
 static FILE *sums;
-
-static void **current_cpu;
-static uint32_t (*cpsr_read)(const void *);
-static void (*cpsr_write)(void *, uint32_t, uint32_t, int);
-static int (*read_register)(void *, struct bytes *, int);
-static uint64_t (*page_of)(void *, uint64_t, void *);
-static void *(*map)(uint64_t, uint64_t *, bool);
-static int (*read_memory)(void *, uint64_t, void *, size_t, bool);
-static struct bytes *(*new_bytes)(void);
-static struct bytes *(*set_size)(struct bytes *, unsigned int);
 
 static void range(struct range **ranges, size_t *count, uint64_t start, uint64_t end)
 {
@@ -154,118 +130,17 @@ bool sections_order(const char *line)
 	return true;
 }
 
-static void *needed(const char *name)
-{
-	void *symbol = dlsym(RTLD_DEFAULT, name);
-
-	if (!symbol)
-		fail("this QEMU does not export what sections are read with", name);
-	return symbol;
-}
-
 void sections_install(void)
 {
 	if (!wanted)
 		return;
-	cpsr_read = (uint32_t(*)(const void *))needed("cpsr_read");
-	cpsr_write = (void (*)(void *, uint32_t, uint32_t, int))needed("cpsr_write");
-	read_register = (int (*)(void *, struct bytes *, int))needed("aarch64_cpu_gdb_read_register");
-	page_of = (uint64_t(*)(void *, uint64_t, void *))needed("cpu_get_phys_page_attrs_debug");
-	map = (void *(*)(uint64_t, uint64_t *, bool))needed("cpu_physical_memory_map");
-	read_memory = (int (*)(void *, uint64_t, void *, size_t, bool))needed("cpu_memory_rw_debug");
-	new_bytes = (struct bytes * (*)(void)) needed("g_byte_array_new");
-	set_size = (struct bytes * (*)(struct bytes *, unsigned int)) needed("g_byte_array_set_size");
+	guest_install();
 	sums = opened("sections");
-}
-
-/* Return where in the state of a CPU the byte with the mask of interrupts is. */
-static size_t mask_offset(void)
-{
-	char *state = room_for(STATE_SIZE);
-	size_t place = 0, changes = 0;
-
-	cpsr_write(state, MASKED, MASKED, RAW_WRITE);
-	for (size_t i = 0; i < STATE_SIZE; i++)
-		if (state[i]) {
-			place = i;
-			changes++;
-		}
-	if (changes != 1 || (uint8_t)state[place] != MASKED || !(cpsr_read(state) & MASKED))
-		fail("this QEMU keeps the mask of interrupts otherwise than is known", "cpsr_write");
-	free(state);
-	return place;
-}
-
-static uint64_t gdb_register(int number, int size)
-{
-	static struct bytes *bytes;
-	uint64_t value = 0;
-
-	if (!bytes)
-		bytes = new_bytes();
-	set_size(bytes, 0);
-	if (read_register(*current_cpu, bytes, number) != size)
-		fail("this QEMU does not read registers as is known", "aarch64_cpu_gdb_read_register");
-	memcpy(&value, bytes->data, size);
-	return value;
-}
-
-static bool masked(const struct cpu *cpu)
-{
-	return *cpu->mask & MASKED;
-}
-
-/* End the boot if the mask is not what QEMU itself says that it is. */
-static void check(const struct cpu *cpu)
-{
-	if (masked(cpu) != !!(gdb_register(PSTATE, 4) & MASKED))
-		fail("this QEMU keeps the mask of interrupts otherwise than is known", "PSTATE");
-}
-
-/* Find the state of the CPU that runs; return false while its registers do not tell it from other memory. */
-static bool prepare(struct cpu *cpu)
-{
-	char *this = *current_cpu;
-	const char *state = NULL;
-	uint64_t values[REGISTERS];
-	size_t different = 0;
-
-	for (int i = 0; i < REGISTERS; i++) {
-		values[i] = gdb_register(i, 8);
-		different += values[i] > 0xffff;
-	}
-	if (different < 8)
-		return false;
-	for (char **word = (char **)this; word < (char **)this + CPU_WORDS; word++) {
-		if (*word <= this || *word >= this + CPU_SIZE || *word == state ||
-		    memcmp(*word + REGISTERS_AT, values, sizeof(values)))
-			continue;
-		if (state)
-			fail("this QEMU has the registers twice", "CPUState");
-		state = *word;
-	}
-	if (!state)
-		fail("this QEMU keeps registers otherwise than is known", "CPUState");
-	cpu->registers = (const uint64_t *)(state + REGISTERS_AT);
-	cpu->mask = (const uint8_t *)state + mask_offset();
-	check(cpu);
-	return true;
 }
 
 static uint64_t own(const struct cpu *cpu)
 {
 	return cpu->own + n - since;
-}
-
-static const char *memory_at(uint64_t address, uint64_t size)
-{
-	uint64_t attributes = 0, length = size;
-	uint64_t page = page_of(*current_cpu, address & ~0xfffull, &attributes);
-	const char *memory = page == ~0ull ? NULL : map(page | (address & 0xfff), &length, false);
-
-	if (!memory || length < size)
-		fail("a task is not in the guest's memory", "cpu_physical_memory_map");
-	return memory;
 }
 
 static struct task *task_at(uint64_t address)
@@ -278,7 +153,9 @@ static struct task *task_at(uint64_t address)
 		place = (place + 1) % TASKS;
 	if (tasks[place])
 		return tasks[place];
-	memory = memory_at(address, size);
+	if (++task_count == TASKS / 2)
+		fail("more tasks than there is room for", "sections");
+	memory = guest_memory(address, size);
 	tasks[place] = room_for(sizeof(struct task));
 	tasks[place]->address = address;
 	tasks[place]->count = (const uint32_t *)(memory + count_offset);
@@ -318,12 +195,12 @@ static const struct range *find(const struct range *ranges, size_t count, uint64
  */
 static uint64_t caller(const struct cpu *cpu, const struct place *place)
 {
-	uint64_t link = cpu->registers[30], frame[2] = { cpu->registers[29], 0 };
+	uint64_t link = cpu->guest.registers[30], frame[2] = { cpu->guest.registers[29], 0 };
 
 	if (!place->helper)
 		return 0;
 	for (int i = 0; i < FRAMES && find(helpers, helper_count, link); i++) {
-		if (read_memory(*current_cpu, frame[0], frame, sizeof(frame), false))
+		if (!guest_read(frame[0], frame, sizeof(frame)))
 			break;
 		link = frame[1];
 	}
@@ -428,7 +305,7 @@ static void on_wait(unsigned int number, void *data)
 
 	if (!cpu->task)
 		return;
-	check(cpu);
+	guest_check(&cpu->guest);
 	follow(cpu, data, own(cpu) + 1, false, 0);
 	cpu->waiting = true;
 	cpu->changer = data;
@@ -481,9 +358,8 @@ void sections_instruction(struct qemu_plugin_insn *insn, struct place *block)
 static void switched(struct cpu *cpu)
 {
 	uint32_t source = cpu->switcher->source;
-	uint64_t address = source < REGISTERS ? cpu->registers[source] : 0;
+	uint64_t address = source < GUEST_REGISTERS ? cpu->guest.registers[source] : 0;
 
-	cpu->switcher = NULL;
 	if (!(address >> 63) || (cpu->task && cpu->task->address == address))
 		return;
 	for (int kind = 0; cpu->task && kind < KINDS; kind++)
@@ -526,13 +402,15 @@ void sections_block(unsigned int number, struct place *block)
 		since = n;
 		running = cpu;
 	}
-	if (!current_cpu)
-		current_cpu = needed("current_cpu");
-	if (cpu->switcher && (cpu->mask || prepare(cpu)))
-		switched(cpu);
+	if (cpu->switcher) {
+		cpu->ready = cpu->ready || guest_prepare(&cpu->guest);
+		if (cpu->ready)
+			switched(cpu);
+		cpu->switcher = NULL;
+	}
 	if (!cpu->task)
 		return;
-	mask = masked(cpu);
+	mask = guest_masked(&cpu->guest);
 	off = *cpu->task->count;
 	interrupted(cpu, block, off);
 	if (mask && cpu->masked && block->vector && cpu->changer) {
