@@ -64,7 +64,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--workflow",
         default="rtgate-run.yml",
-        metavar="FILE",
+        metavar="NAME",
         help="of .github/workflows, which GitHub is to start (default: %(default)s)",
     )
     parser.add_argument(
