@@ -61,7 +61,8 @@ def test_what_was_measured_last_is_of_a_boot_with_the_same_options(
     assert "never" in bound
 
 
-def test_boards_and_documents_choose(capsys: pytest.CaptureFixture[str]) -> None:
+def test_boards_and_documents_choose(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("RTGATE_HISTORY", raising=False)
     assert main(["seeds", "--board", "rk3568-evb1", "--document", "s002"]) == 0
     out = capsys.readouterr().out
     assert "12 limits" in out

@@ -20,7 +20,7 @@ from rtgate.workflow.verdicts import limits
 _COLUMNS = ("figure", "printed", "limit", "last measured")
 _DESCRIPTION = """\
 List the limits that come from the reference documents: the figure that is printed there, the limit with its line, and,
-with --history, the worst value of the last valid boot with the same options of tool and load.
+with a history, the worst value of the last valid boot with the same options of tool and load.
 
 Figures without a limit, and why: docs/reference/seed-figures.md. The margins: the comment in thresholds.yaml.
 
