@@ -9,7 +9,7 @@ import pytest
 
 from rtgate.errors import InfrastructureError
 from rtgate.explain import plugin
-from rtgate.target.compiled import compiled
+from rtgate.target.compiled import compile_library
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 
@@ -33,10 +33,10 @@ def test_a_part_that_changed_makes_another_library(cache: Path, tmp_path: Path) 
     source, part = tmp_path / "one.c", tmp_path / "two.h"
     source.write_text('#include "two.h"\nint one(void) { return TWO; }\n')
     part.write_text("#define TWO 2\n")
-    first = compiled(source, [], "a test", [part])
-    assert compiled(source, [], "a test", [part]) == first
+    first = compile_library(source, [], "a test", [part])
+    assert compile_library(source, [], "a test", [part]) == first
     part.write_text("#define TWO 3\n")
-    assert compiled(source, [], "a test", [part]) != first
+    assert compile_library(source, [], "a test", [part]) != first
     assert len(list(cache.iterdir())) == 2
 
 
