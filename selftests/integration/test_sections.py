@@ -14,6 +14,7 @@ from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import TraceRequest
 from rtgate.kernel.preemption import preemption
 from rtgate.kernel.vmlinux import Vmlinux
+from rtgate.measure.case import measure
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import case_named
 
@@ -70,7 +71,9 @@ def of_whole_boot(directory: Path, board: str) -> tuple[Section, ...]:
     kernel = Vmlinux(directory / "vmlinux")
     kept = preemption(kernel)
     order = TraceRequest(slice_bits=21, preemption=kept)
-    _, seen = Replay(case=case, arm=arm, seed=1, kernel=kernel).traced(order)
+    record, _ = measure(case, arm, 1)
+    # It raises if the boot is not the one that was measured without it.
+    _, seen = Replay(case=case, arm=arm, seed=1, kernel=kernel, expected=record).traced(order)
     assert seen.sections is not None
     assert seen.sections.unseen == 0
     return named(seen.sections, range(1 << 31), SpotNames(kernel, kept).spot)
