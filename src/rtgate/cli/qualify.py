@@ -34,7 +34,7 @@ from rtgate.workflow import archive, suites
 _DESCRIPTION = """\
 Measure a board's noise and its smallest detectable change, from boots of one good kernel: the noise between boots, the
 smallest change that 12 pairs of boots would show, limits to begin with. The answer is stored for the board's device;
-comparisons on a device that is not qualified are DONE, not compared.
+comparisons on a device that is not qualified are DONE, not proven.
 
 On an attached console nothing reboots the board: N "boots" are N measurements of one boot, which hide the noise between
 boots. Have a lab boot it (`rtgate submit --boots 24`) and name the records.
