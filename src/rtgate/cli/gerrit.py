@@ -30,7 +30,7 @@ Whoever may push for review runs code on this machine: --query says whose change
 
 examples:
   rtgate gerrit --project rt/kernel --branch master --tree ~/linux -o /var/lib/rtgate/reviews
-  rtgate gerrit --project rt/kernel --query ownerin:kernel-team --tree ~/linux -o reviews -- --profile mr
+  rtgate gerrit --project rt/kernel --query ownerin:kernel-team --tree ~/linux -o reviews -- --untrusted
 """
 
 
