@@ -13,7 +13,7 @@ from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Threshold, Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.kernel.version import VersionRange
-from rtgate.records.record import Record
+from rtgate.records.record import OTHER_BUILD, Record
 
 OPTIONS = {"threads": 4, "stress-ng cpu": 4}
 OWN = asking(record(), options=OPTIONS)
@@ -85,6 +85,26 @@ def test_a_limit_for_kernels_is_for_no_others(release: str, built: str, text: st
     found = applicable([_kernels(text)], [_release(record(), release, built)])
     assert (len(found.limits), len(found.left_out)) == ((1, 0) if fits else (0, 1))
     assert all(f"not {release or 'unknown'} (calibration; " in sentence for sentence in found.left_out)
+
+
+def test_a_boot_that_did_not_say_its_kernel_takes_no_limit_away_from_those_that_did() -> None:
+    silent = _release(record(seed=2, state="no boot", message="no prompt"), "")
+    found = applicable([_kernels(">= 6.12", maximum(BROKEN))], [_release(record(), "6.12.1"), silent])
+    assert (len(found.limits), found.left_out) == (1, ())
+    assert [one.kind for one in _judged([_release(record(), "6.12.1"), silent], *found.limits)] == [
+        Kind.BOOT,
+        Kind.LIMIT,
+    ]
+
+
+def test_what_was_skipped_has_its_limits_not_applied_and_is_not_good() -> None:
+    skipped = _release(record(state="skipped", message="needs tracing"), "")
+    for limit in (_kernels(">= 6.12"), _for(maximum())):
+        found = _judged([skipped, replace(skipped, seed=2)], limit)
+        assert [one.kind for one in found] == [Kind.UNJUDGED, Kind.UNJUDGED, Kind.NOT_APPLIED]
+        assert exit_code([*_judged([record()], maximum()), *found]) == 5
+    undriven = replace(skipped, machine={OTHER_BUILD: "virt-arm64-pcie"})
+    assert {one.kind for one in _judged([undriven], _kernels(">= 6.12"))} == {Kind.UNJUDGED}
 
 
 def test_limits_for_kernels_of_one_measurement_take_turns() -> None:

@@ -49,11 +49,15 @@ def _has_options(limit: Threshold, records: Sequence[Record]) -> bool:
 
 
 def _has_kernel(limit: Threshold, records: Sequence[Record]) -> bool:
-    """Return whether a limit is for the kernel of every record; one that nobody knows is none of a range."""
+    """Return whether a limit is for the kernel of the records; one that nobody knows is none of a range.
+
+    A boot that died before it said its kernel has that of the others.
+    """
     if not limit.kernels.conditions:
         return True
-    versions = [KernelVersion.of_release(release(record)) for record in records]
-    return all(version is not None and version in limit.kernels for version in versions)
+    releases = {text for record in records if (text := release(record))}
+    versions = [KernelVersion.of_release(text) for text in releases]
+    return bool(versions) and all(version is not None and version in limit.kernels for version in versions)
 
 
 def release(record: Record) -> str:
@@ -79,7 +83,7 @@ def _listed(options: Mapping[str, bool | int | str]) -> str:
 
 
 def _of_other_kernels(limits: Sequence[Threshold], records: Sequence[Record]) -> Iterator[str]:
-    kernels = ", ".join(dict.fromkeys(release(record) or "unknown" for record in records))
+    kernels = ", ".join(dict.fromkeys(text for record in records if (text := release(record)))) or "unknown"
     for limit in limits:
         wanted = f"the limit of {limit.measurement} is for kernels {limit.kernels}"
         yield f"{wanted}, not {kernels} ({limit.origin})"

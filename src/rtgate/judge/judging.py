@@ -99,6 +99,7 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     before = [one for one in subject.baseline if one.measured]
     if sound:
         findings += _limits(limits, sound, before, believable=believable)
+    if sound or any(map(_should_run, subject.records)):
         findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in found.left_out]
     if telling:
         broken = guarantees(subject.case, limits, {Reports.FAILURES})
@@ -175,6 +176,11 @@ def _lost(subject: Subject, record: Record) -> Finding:
     return _finding(Status.MISS, Kind.LAB, sentence, record.boot)
 
 
+def _should_run(record: Record) -> bool:
+    """Return whether a boot was skipped that should have been able to run the tool where there are limits for it."""
+    return record.state == State.SKIPPED and OTHER_BUILD not in record.machine
+
+
 def _skipped(subject: Subject, record: Record, limits: Sequence[Threshold]) -> Iterator[Finding]:
     """Yield what a boot that could not run the tool means: nothing, unless it should have been able to.
 
@@ -187,7 +193,7 @@ def _skipped(subject: Subject, record: Record, limits: Sequence[Threshold]) -> I
         yield _finding(Status.FAIL, Kind.FLAVOUR, f"{lost}; {sentence}", record.boot)
     elif any(other.measured for other in subject.baseline):
         yield _finding(Status.FAIL, Kind.MISSING, f"{sentence}, and the baseline has it", record.boot)
-    elif OTHER_BUILD not in record.machine and any(limit.kind is not LimitKind.FAULT for limit in limits):
+    elif _should_run(record) and any(limit.kind is not LimitKind.FAULT for limit in limits):
         yield _finding(Status.MISS, Kind.MISSING, f"{sentence}, and thresholds.yaml has limits for it", record.boot)
     else:
         yield _finding(Status.SKIP, Kind.UNJUDGED, sentence, record.boot)
