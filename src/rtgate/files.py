@@ -142,9 +142,9 @@ def waiting_lock(
 
     Raises:
         DeadlineError: the other process has not ended by then.
+        InfrastructureError: the file cannot be made.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+") as file:
+    with _lock_file(path) as file:
         if not _locked(file):
             notice(f"waiting for another rtgate (process {_holder(file)}) that {what}")
             deadline = Deadline.after(patience_s)
@@ -164,14 +164,22 @@ def exclusive_lock(path: Path, what: str) -> Iterator[None]:
     """Hold a lock, or say who has it.
 
     Raises:
-        InfrastructureError: another process has it; two builds in one directory would destroy each other.
+        InfrastructureError: another process has it, as two builds in one directory would destroy each other; or the
+            file cannot be made.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+") as file:
+    with _lock_file(path) as file:
         if not _locked(file):
             raise InfrastructureError(f"{what} is in use by another rtgate (process {_holder(file)}): wait for it")
         _sign(file)
         yield
+
+
+def _lock_file(path: Path) -> TextIO:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a+")
+    except OSError as error:
+        raise InfrastructureError(f"{path.parent} cannot be written: {error.strerror}") from error
 
 
 def _locked(file: TextIO) -> bool:

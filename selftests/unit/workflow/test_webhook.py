@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +26,8 @@ from selftests.github_server import GitHubServer, github_server
 from selftests.gitlab_server import GitLabServer, gitlab_server
 
 from rtgate import files
-from rtgate.errors import ConfigError
+from rtgate.cli.main import main
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.run_command import Command
 from rtgate.workflow import webhook
 from rtgate.workflow.webhook import Journal
@@ -190,6 +192,44 @@ def test_github_from_the_comment_to_the_workflow(github: GitHubServer, tmp_path:
         assert "with the permission to write" in github.comments[2].body
         assert service.comment(1, secret="guess").status_code == 401
         assert service.end(signal.SIGINT) == 130
+
+
+class _Broken:
+    """A forge with a defect that nobody foresaw."""
+
+    def comment(self, command: Command) -> None:
+        raise TypeError(f"comment {command.comment}")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_service_that_can_carry_out_nothing_ends(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "comments.json")
+    journal.take(COMMAND)
+    service = webhook.WebhookService({"rt/kernel": _Broken()}, lambda *_: None, None, journal, lambda _: None)  # type: ignore[arg-type,dict-item]
+    ended = list[BaseException]()
+
+    def run() -> None:
+        try:
+            service.run(("127.0.0.1", 0))
+        except InfrastructureError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert f"take what waits first out of {journal.path}" in str(ended[0])
+    assert Journal(journal.path).waiting == (COMMAND,)
+
+
+def test_a_directory_that_cannot_be_made_is_no_defect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    for name in ("RTGATE_WEBHOOK_SECRET", "RTGATE_GITLAB_TOKEN"):
+        monkeypatch.setenv(name, SECRET)
+    words = ["--forge", "gitlab", "--url", "http://127.0.0.1:9", "--project", "rt/kernel", "--ref", "main"]
+    assert main(["webhook", *words, "-o", str(tmp_path / "file" / "state")]) == 3
+    assert f"{tmp_path}/file/state cannot be written" in capsys.readouterr().err
 
 
 # --- the journal

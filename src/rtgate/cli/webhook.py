@@ -82,7 +82,6 @@ def run(arguments: argparse.Namespace) -> int:
     token = _required(*_TOKENS[arguments.forge], f"a token for {arguments.forge}")
     forges = _forges(arguments, token)
     output: Path = arguments.output
-    output.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(output / "lock", str(output)):
         journal = Journal(output / "comments.json")
         WebhookService(forges, _HOOKS[arguments.forge], secret, journal, say).run(listen)

@@ -160,7 +160,6 @@ class GerritService:
             InfrastructureError: another service uses the same directory.
         """
         self.settings.search()
-        self.settings.output.mkdir(parents=True, exist_ok=True)
         with exclusive_lock(self.settings.output / "lock", str(self.settings.output)):
             self._queue = ReviewQueue(Journal(self.settings.output / "reviewed.json"))
             try:

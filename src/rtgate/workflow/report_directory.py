@@ -42,12 +42,7 @@ def check_ours(output: Path) -> None:
 @contextlib.contextmanager
 def locked(output: Path) -> Iterator[None]:
     """Hold the report directory: two gates in one would take each other's records away."""
-    with contextlib.ExitStack() as stack:
-        try:
-            output.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(exclusive_lock(output / ".lock", str(output)))
-        except OSError as error:
-            raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
+    with exclusive_lock(output / ".lock", str(output)):
         try:
             yield
         except OSError as error:

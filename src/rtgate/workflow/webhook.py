@@ -111,19 +111,31 @@ class WebhookService:
 
         Raises:
             ConfigError: the address cannot be had.
+            InfrastructureError: a command cannot be carried out, by a defect; the service takes no more that would wait
+                for ever.
         """
         for command in self.journal.waiting:
             self._queue.put(command)
         with Receiver(address, self.receive) as receiver:
             host, port = str(receiver.server_address[0]), receiver.server_port
             self.say(f"listening on {host}:{port} for {', '.join(self.forges)}")
-            worker = threading.Thread(target=self.work, name="commands", daemon=True)
+            worker = threading.Thread(target=self._work_for, args=(receiver,), name="commands", daemon=True)
             worker.start()
             try:
                 receiver.serve_forever()
             finally:
                 self._queue.put(None)
                 worker.join(_END_S)
+        raise InfrastructureError(
+            "the service has ended by a defect of rtgate, which is said above: report it, take what waits first out of "
+            f"{self.journal.path}, and start it again"
+        )
+
+    def _work_for(self, receiver: Receiver) -> None:
+        try:
+            self.work()
+        finally:
+            receiver.shutdown()
 
     def receive(self, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
         """Return the answer to a delivery: its status and one line."""
