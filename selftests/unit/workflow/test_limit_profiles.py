@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rtgate import site
 from rtgate.cli.main import main
 from rtgate.errors import ConfigError
 from rtgate.workflow import references
@@ -66,6 +67,30 @@ def test_limits_of_a_layer_are_for_its_own_profile_of_a_name(lab: Path, tmp_path
     assert {one.options["threads"] for one in shipped if one.profile == "report-4"} == {4}
     (elsewhere,) = limits(_limit(tmp_path, "report-4")).entries
     assert elsewhere.options == {"threads": 2}
+
+
+def test_shipped_limits_are_for_shipped_profiles_by_whatever_name_the_directory_goes(
+    lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (lab / "profiles.yaml").write_text(PROFILES.replace("THREADS", "2").replace("mine:", "report-4:"))
+    (tmp_path / "share").symlink_to(site.shipped())
+    monkeypatch.setenv("RTGATE_SHARE", str(tmp_path / "share"))
+    shipped = limits(None).of("rk3568-evb1", "preempt_rt", "latency/cyclictest:idle")
+    assert {one.options["threads"] for one in shipped if one.profile == "report-4"} == {4}
+
+
+def test_limits_behind_a_link_are_those_of_the_layer_that_has_the_link(
+    lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = tmp_path / "linux"
+    own = tree / ".rtgate"
+    own.mkdir(parents=True)
+    monkeypatch.setenv("RTGATE_TREE", str(tree))
+    (own / "profiles.yaml").write_text(PROFILES.replace("THREADS", "3"))
+    _limit(tmp_path, "mine").rename(tmp_path / "elsewhere")
+    (own / "thresholds.yaml").symlink_to(tmp_path / "elsewhere")
+    found = limits(None).of("virt-arm64", "preempt_rt", "latency/cyclictest:idle")
+    assert [one.options for one in found] == [{"threads": 3}]
 
 
 @pytest.mark.parametrize(

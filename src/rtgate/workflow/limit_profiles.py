@@ -47,8 +47,9 @@ def _profiles(path: Path) -> dict[str, Profile]:
     The limits of a layer are for its profiles and those of later layers: a site's profile of the same name has other
     options than those with which the shipped limits were measured.
     """
-    directories = [layer.directory for layer in site.layers()]
-    own = path.resolve().parent
+    # A directory may go by several names; a file that is a link belongs to the directory that has the link.
+    directories = [layer.directory.resolve() for layer in site.layers()]
+    own = path.parent.resolve()
     later = directories[directories.index(own) :] if own in directories else directories
     found: dict[str, Profile] = {}
     for directory in reversed(later):
