@@ -105,6 +105,14 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
         raise
 
 
+def write_named(path: Path, text: str) -> None:
+    """Write a file that somebody named, which may be a device. Raises InfrastructureError: it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from error
+
+
 def copy(path: Path, to: Path) -> None:
     """Copy what a file holds in one step, as `write_text` writes. Raises OSError."""
     staged = to.with_name(f".{to.name}.{os.getpid()}.writing")

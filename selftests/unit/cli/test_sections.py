@@ -69,6 +69,16 @@ def test_one_kernel_is_listed(
     assert from_json(file["kernels"]["candidate"]) == NEW
 
 
+@pytest.mark.usefixtures("requests")
+def test_a_file_that_cannot_be_written_takes_nothing_of_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([*WORDS, "-o", str(tmp_path)]) == 3
+    output = capsys.readouterr()
+    assert "run_timer_softirq" in output.out
+    assert f"{tmp_path} cannot be written: Is a directory" in output.err
+
+
 def test_two_kernels_are_compared(requests: list[SectionsRequest], capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main([*WORDS, "--baseline", "old"]) == 0
     assert requests[0].kernels == {"candidate": Path("new"), "baseline": Path("old")}

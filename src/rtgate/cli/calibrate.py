@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rtgate import files
 from rtgate.board import boards
 from rtgate.cli import command_options
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ConfigError
 from rtgate.history import pairing, queries
 from rtgate.history import screens as screening
 from rtgate.history.database import History
@@ -256,11 +257,8 @@ def _tell(made: Sequence[tuple[Proposed, Decision]]) -> None:
 def _write(path: Path | None, text: str) -> None:
     if path is None:
         print(text, end="")
-        return
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from error
+    else:
+        files.write_named(path, text)
 
 
 def _names(text: str) -> tuple[str, ...]:

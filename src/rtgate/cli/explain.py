@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rtgate import files
 from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError
 from rtgate.explain.comparing import Compared, Side, compare
@@ -99,14 +100,14 @@ def run(arguments: argparse.Namespace) -> int:
     )
     made = replace(made, explanation=_with_warning(made.explanation, candidate))
     text = json.dumps(as_json(made), indent=1)
-    if arguments.output:
-        arguments.output.write_text(text + "\n", encoding="utf-8")
     if arguments.json:
         print(text)
     else:
         console = Console(highlight=False)
         # A pipe has no width; names of functions must stay whole.
         show(made, console if console.is_terminal else Console(highlight=False, width=160))
+    if arguments.output:
+        files.write_named(arguments.output, text + "\n")
     return 0
 
 

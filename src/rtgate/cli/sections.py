@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rtgate import files
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.explain.explanation import gains
@@ -85,9 +86,6 @@ def run(arguments: argparse.Namespace) -> int:
     instruction_ns = request.instruction_ns
     boots = SectionBoots.of(request)
     found = boots.follow()
-    if arguments.output:
-        text = json.dumps(_file(request, found), indent=1)
-        arguments.output.write_text(text + "\n", encoding="utf-8")
     console = Console(highlight=False)
     # A pipe has no width; names of functions must stay whole.
     console = console if console.is_terminal else Console(highlight=False, width=200)
@@ -102,6 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
         console.print(Text(plain(words), style="bold"), soft_wrap=True)
     else:
         console.print(_listed(changes((), found["candidate"])[: arguments.rows], instruction_ns))
+    if arguments.output:
+        files.write_named(arguments.output, json.dumps(_file(request, found), indent=1) + "\n")
     return 0
 
 
