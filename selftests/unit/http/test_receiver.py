@@ -54,6 +54,20 @@ def test_what_is_posted_arrives(address: tuple[str, int], seen: list[tuple[Mappi
     assert (headers["x-event"], body) == ("note", b'{"x": 1}')
 
 
+def test_threads_that_cannot_be_started_take_no_room_for_ever(
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", none)
+        for _ in range(receiver._CONNECTIONS):
+            assert talk(address, b"") == b""
+    with requests.post(f"http://127.0.0.1:{address[1]}/", data=b"{}", headers=JSON, timeout=5) as answer:
+        assert answer.status_code == 202
+
+
 @pytest.mark.parametrize(
     ("head", "status"),
     [

@@ -54,7 +54,11 @@ class Receiver(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread of its own, or send it away."""
         if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
+            try:
+                super().process_request(request, client_address)
+            except RuntimeError:  # no thread can be started: the server closes the connection
+                self._free.release()
+                raise
             return
         request.settimeout(0)  # nobody is waited for here
         with contextlib.suppress(OSError):
