@@ -48,7 +48,7 @@ struct site {
 struct sum {
 	uint32_t site, slice;
 	uint64_t count, total, longest, from, to; /* the last two: n at both ends of the longest */
-	uint32_t buckets[BUCKETS]; /* of lengths from 2^b to 2^(b+1) - 1 */
+	uint32_t buckets[BUCKETS]; /* of lengths from 2^b to 2^(b+1) - 1; the last one has no end */
 };
 
 struct known_site {
@@ -240,6 +240,7 @@ static void end_of(struct section *section, enum kind kind, struct spot spot, ui
 	struct known_site *there = known(&site);
 	uint32_t slice = slice_bits ? n >> slice_bits : 0;
 	uint64_t length = now - section->begin - (kind == IRQSOFF ? 0 : taken - section->taken);
+	int bucket = length ? 63 - __builtin_clzll(length) : 0;
 
 	if (there->sum.slice != slice) {
 		put(there);
@@ -252,7 +253,7 @@ static void end_of(struct section *section, enum kind kind, struct spot spot, ui
 		there->sum.from = section->from;
 		there->sum.to = n;
 	}
-	there->sum.buckets[length ? 63 - __builtin_clzll(length) : 0]++;
+	there->sum.buckets[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
 	section->open = false;
 }
 
