@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from selftests.unit.judge.compare.test_comparing import imaged
-from selftests.unit.judge.conftest import record
+from selftests.unit.judge.conftest import asking, record
 from selftests.written_records import write
 
 from rtgate.cli.main import main
@@ -22,6 +22,14 @@ virt-arm64:
   preempt_rt:
     latency/cyclictest:idle:
       - {measurement: latency.max, kind: max, limit: 55.5 virtual us, source: "somewhere"}
+"""
+PROFILE = """\
+mine:
+  description: two threads
+  duration: 10 s
+  seeds: 1
+  boots: 1
+  tools: {cyclictest: {options: {threads: 2}}}
 """
 
 
@@ -102,6 +110,39 @@ def test_what_is_not_proven_is_a_comment_and_exit_code_5(url: str, tmp_path: Pat
     (kept,) = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
     assert (kept.limit, kept.source) == (Quantity(55.5, Unit.VIRTUAL_US), "somewhere")
     assert "# not proven: 60 held-out runs cannot show a share of 0.005" in out.read_text()
+
+
+def test_a_limit_that_stays_keeps_its_kernels(url: str, tmp_path: Path) -> None:
+    before, out = tmp_path / "before.yaml", tmp_path / "proposed.yaml"
+    before.write_text(LIMITS.replace("source:", 'kernels: ">= 5.0 and < 99.0", source:'))
+    words = ["calibrate", "--board", "virt-arm64", "--target", "0.5%", "--thresholds", str(before), "-o", str(out)]
+    assert main(words) == 5
+    (kept,) = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
+    assert str(kept.kernels) == ">= 5.0.0 and < 99.0.0"
+
+
+def test_boots_of_a_profile_with_options_make_its_limits_and_not_those_of_the_suites(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    (lab / "profiles.yaml").write_text(PROFILE)
+    monkeypatch.setenv("RTGATE_SITE", str(lab))
+    for number in range(20, 30):
+        for one in image(number):
+            write(replace(asking(one, options={"threads": 2}), profile="mine"), tmp_path / f"mine-{number}")
+        assert main(["history", "add", str(tmp_path / f"mine-{number}"), "--run", f"mine-{number}"]) == 0
+        assert main(["baseline", "promote", f"mine-{number}", "--unjudged", "a harmless change"]) == 0
+    before, out = tmp_path / "before.yaml", tmp_path / "proposed.yaml"
+    before.write_text(LIMITS)
+    words = ["calibrate", "--board", "virt-arm64", "--target", "20%", "--thresholds", str(before), "-o", str(out)]
+    assert main(words) == 0
+    found = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
+    assert {(one.profile, one.options["threads"]) for one in found} == {("mine", 2)}
+    assert "50 boots in 10 sessions" in found[-1].source
+    assert (
+        "60 of 110 boots are left out: they were measured with other options than the newest" in capsys.readouterr().err
+    )
 
 
 def test_the_ratchet(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

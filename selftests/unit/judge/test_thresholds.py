@@ -80,8 +80,9 @@ def test_a_limit_may_be_for_the_options_of_a_profile(read: Read) -> None:
     assert (limit.profile, limit.options["threads"]) == ("report", 4)
     assert (limit.options["board"], limit.options["case"]) == ("virt", "latency/cyclictest:idle")
     where = ("virt", "preempt_rt", "latency/cyclictest:idle")
-    assert (found.of(*where), found.of_suites(*where)) == ((limit,), ())
-    (plain,) = read(_with(GOOD)).of_suites(*where)
+    assert found.of(*where) == found.for_options(*where, limit.options) == (limit,)
+    assert found.for_options(*where, {}) == ()
+    (plain,) = read(_with(GOOD)).for_options(*where, {})
     assert (plain.profile, plain.options) == ("", {})
 
 

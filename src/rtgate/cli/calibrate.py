@@ -24,6 +24,7 @@ from rtgate.judge.learn.proposing import Ask, Decision, GoodBoot, Proposed, prop
 from rtgate.judge.learn.screening import ScreenProposal, propose_screen
 from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.records import record as records_file
+from rtgate.records.record import Record
 from rtgate.report.notices import say
 from rtgate.workflow.verdicts import limits
 
@@ -87,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     made: list[tuple[Proposed, Decision]] = []
     for case, past in by_case.items():
         for proposed in propose_limits(past, ask):
-            known = before.of_suites(board.name, arguments.flavour, case)
+            known = before.for_options(board.name, arguments.flavour, case, proposed.threshold.options)
             made.append((proposed, ratchet(proposed, known, past, arguments.looser_because)))
     _check_needed(arguments.looser_because, made)
     _write(arguments.output, _document(arguments, by_case, made, screens))
@@ -136,15 +137,28 @@ def _screen(history: History, boots: Sequence[Boot]) -> ScreenProposal:
 
 def _records(history: History, boots: Sequence[Boot], *, virtual: bool) -> tuple[GoodBoot, ...]:
     """Return the records of one case. On virtual time equal figures of one seed are one boot, however many images."""
-    same = _newest_environment(boots)
+    same = _of_newest_options(history, _newest_environment(boots))
     found: dict[object, GoodBoot] = {}
-    for boot, record in zip(same, queries.records(history, same), strict=True):
+    for boot, record in same:
         key = (boot.seed, records_file.digest_source(record)) if virtual else boot.id
         found.setdefault(key, GoodBoot(boot.run, boot.kernel if virtual else boot.run, record))
     if len(found) < len(same):
         twice = len(same) - len(found)
-        say(f"{same[0].case}: {twice} of {len(same)} boots are left out: another image gave the very same figures")
+        say(f"{boots[0].case}: {twice} of {len(same)} boots are left out: another image gave the very same figures")
     return tuple(found.values())
+
+
+def _of_newest_options(history: History, boots: Sequence[Boot]) -> list[tuple[Boot, Record]]:
+    """Return the boots of which the profile asked what it asked of the newest one, and say how many are left out."""
+    found = list(zip(boots, queries.records(history, boots), strict=True))
+    _, newest = max(found, key=lambda one: one[0].id)
+    options = newest.evidence.expectation.options
+    same = [(boot, record) for boot, record in found if record.evidence.expectation.options == options]
+    if len(same) < len(found):
+        left = len(found) - len(same)
+        what = f"{left} of {len(found)} boots are left out"
+        say(f"{newest.case}: {what}: they were measured with other options than the newest")
+    return same
 
 
 def _newest_environment(boots: Sequence[Boot]) -> list[Boot]:
@@ -237,6 +251,10 @@ def _keys(limit: Threshold) -> Iterator[str]:
         yield f"confidence: {limit.confidence:g}"
     else:
         yield f"limit: {limit.limit}"
+    if limit.profile:
+        yield f"profile: {limit.profile}"
+    if limit.kernels.conditions:
+        yield f"kernels: {json.dumps(str(limit.kernels))}"
     yield f"source: {json.dumps(limit.source)}"
     if limit.margin:
         yield f"margin: {json.dumps(limit.margin)}"

@@ -203,7 +203,7 @@ def _case(name: CaseName) -> Case:
 
 def _levels(found: Thresholds, order: SoakSpec) -> list[tuple[str, Any]]:
     """Return the levels whose shares are limited, with what they are limited for."""
-    mine = found.of_suites(order.board, order.kernel.flavour, order.case)
+    mine = found.for_options(order.board, order.kernel.flavour, order.case, {})  # the profile of a soak has none
     real = [limit for limit in mine if limit.over is not None and not limit.over.unit.virtual]
     return [(limit.measurement, limit.over) for limit in real]
 

@@ -91,9 +91,11 @@ class Thresholds:
         wanted = (board, flavour, case)
         return tuple(entry for entry in self.entries if (entry.board, entry.flavour, entry.case) == wanted)
 
-    def of_suites(self, board: str, flavour: str, case: str) -> tuple[Threshold, ...]:
-        """Return the limits of one case that are for the suites' own options."""
-        return tuple(entry for entry in self.of(board, flavour, case) if not entry.profile)
+    def for_options(
+        self, board: str, flavour: str, case: str, options: Mapping[str, bool | int | str]
+    ) -> tuple[Threshold, ...]:
+        """Return the limits of one case that are for a profile's options; none stand for the suites' own."""
+        return tuple(entry for entry in self.of(board, flavour, case) if entry.options == options)
 
 
 ProfileOptions = Callable[[Value, str, CaseName], Mapping[str, bool | int | str]]

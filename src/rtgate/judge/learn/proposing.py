@@ -63,7 +63,10 @@ class Proposed:
 
 
 def propose_limits(past: Sequence[GoodBoot], ask: Ask) -> tuple[Proposed, ...]:
-    """Return limits for every measurement of one case on one board that a limit makes sense for."""
+    """Return limits for every measurement of one case on one board that a limit makes sense for.
+
+    They are for the options that a profile asked of all these boots alike.
+    """
     if not past:
         return ()
     first = past[0].record
@@ -134,6 +137,7 @@ def _share(record: Record, name: str, found: ShareProposal) -> Proposed:
 def _threshold(
     record: Record, name: str, kind: LimitKind, *, source: str, margin: str = "", limit: Quantity | None = None
 ) -> Threshold:
+    options = record.evidence.expectation.options
     return Threshold(
         board=record.board,
         flavour=record.kernel.flavour or record.environment.flavour,
@@ -143,6 +147,8 @@ def _threshold(
         limit=limit,
         source=source,
         margin=margin,
+        profile=record.profile if options else "",
+        options=options,
     )
 
 
@@ -247,7 +253,7 @@ def ratchet(
 
     Args:
         proposed: the proposal.
-        before: limits of the same board, flavour and case.
+        before: limits of the same board, flavour, case and options.
         past: the boots that it was made from.
         because: runs that a person named as needing a looser limit.
     """
