@@ -98,7 +98,7 @@ def github(clone: Clone) -> Iterator[GitHubServer]:
         yield running
 
 
-def dispatched(clone: Clone, server: GitHubServer, **inputs: str) -> GitHub:
+def dispatched(clone: Clone, server: GitHubServer, said: list[str] | None = None, **inputs: str) -> GitHub:
     path = clone.tree.parent / "event.json"
     path.write_text(json.dumps({"inputs": {"pull-request": "7", "commit": clone.commits["change"], **inputs}}))
     variables = {
@@ -110,7 +110,8 @@ def dispatched(clone: Clone, server: GitHubServer, **inputs: str) -> GitHub:
         "GITHUB_RUN_ID": "500",
         "GITHUB_TOKEN": gh.TOKEN,
     }
-    return GitHub.from_environment(clone.tree, say=list[str]().append, variables=variables, patience=HASTY)
+    say = [] if said is None else said
+    return GitHub.from_environment(clone.tree, say=say.append, variables=variables, patience=HASTY)
 
 
 def test_github_reviews_the_commit_that_was_allowed(clone: Clone, github: GitHubServer) -> None:
@@ -121,6 +122,16 @@ def test_github_reviews_the_commit_that_was_allowed(clone: Clone, github: GitHub
     forge.publish(ANSWER)
     assert [(one["head_sha"], one["conclusion"]) for one in github.checks] == [(clone.commits["change"], "success")]
     assert "good" in github.comments[0].body
+
+
+def test_the_job_that_is_asked_about_a_fork_is_told_which_permissions_it_lacks(
+    clone: Clone, github: GitHubServer
+) -> None:
+    github.tokens[gh.TOKEN].permissions = ("contents: read",)
+    said: list[str] = []
+    dispatched(clone, github, said).publish(ANSWER)
+    assert "give the job `permissions: {checks: write}`" in said[0]
+    assert "give the job `permissions: {pull-requests: write}`" in said[1]
 
 
 def test_a_commit_that_the_pull_request_no_longer_ends_at(clone: Clone, github: GitHubServer) -> None:
@@ -138,4 +149,4 @@ def test_a_pull_request_that_was_closed(clone: Clone, github: GitHubServer) -> N
 @pytest.mark.parametrize("inputs", [{"pull-request": "0"}, {"pull-request": "7/.."}, {"commit": "main"}])
 def test_what_github_is_not_asked_well(clone: Clone, github: GitHubServer, inputs: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="has no workflow dispatch, or not all of it"):
-        dispatched(clone, github, **inputs)
+        dispatched(clone, github, None, **inputs)

@@ -231,7 +231,8 @@ def _asked(asked: Asked, api: GitHubApi, patience: Patience, say: Callable[[str]
             f"#{asked.number} ends at {found.head[:12]}, and {asked.commit[:12]} was to run: look at what was pushed, "
             "and say `/rtgate run` again"
         )
-    return replace(found, base="")  # what the branch had when the pull request was opened
+    # `base` is what the branch had when the pull request was opened, and the token is of a job of the default branch.
+    return replace(found, base="", fork=False)
 
 
 def _api(variables: Mapping[str, str], token: Token | None, patience: Patience) -> GitHubApi:

@@ -28,7 +28,7 @@ class PullRequest:
         target: the branch it goes to.
         base: the commit that this branch had, of a group what is ahead of it in the queue; empty where it was not said.
         head: the last proposed commit, of a group the result of merging.
-        fork: whether it comes from another repository.
+        fork: whether its jobs have a token that only reads, as it comes from another repository.
         group: whether it is a group: GitHub has merged it already.
     """
 
