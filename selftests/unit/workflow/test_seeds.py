@@ -16,6 +16,7 @@ from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
 from rtgate.measure import profiles
 from rtgate.records.record import Record
 from rtgate.units import Quantity
+from rtgate.workflow import seeds
 from rtgate.workflow.seeds import seed_limits
 
 CASE, BOARD = "latency/cyclictest:idle", "nuc-j3455"
@@ -34,10 +35,13 @@ def test_a_seed_s_limit_is_known_by_its_source() -> None:
     assert found[0].document.endswith("Intel NUC with Celeron J3455, undated")
 
 
-def _stored(url: str, directory: Path, high_us: float, options: Mapping[str, bool | int | str]) -> None:
+def _stored(
+    url: str, directory: Path, high_us: float, options: Mapping[str, bool | int | str], profile: str = "nuc"
+) -> None:
     made = make(Boot(case=CASE, board=BOARD, seed=None, high_us=high_us, changes={"flavour": "preempt_rt"}))
     evidence = replace(made.evidence, expectation=replace(made.evidence.expectation, options=options))
-    one: Record = replace(made, evidence=evidence, kernel=replace(made.kernel, flavour="preempt_rt"))
+    kernel = replace(made.kernel, flavour="preempt_rt")
+    one: Record = replace(made, evidence=evidence, kernel=kernel, profile=profile)
     write(one, directory)
     assert main(["history", "add", str(directory), "--history", url]) == 0
 
@@ -59,6 +63,19 @@ def test_what_was_measured_last_is_of_a_boot_with_the_same_options(
     assert "95 us (20" in unbound
     (bound,) = [line for line in lines if "s004-nuc-preempt_rt-idle-bound/t0/max" in line]
     assert "never" in bound
+
+
+def test_boots_of_other_profiles_do_not_hide_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(seeds, "_NEWEST", 2)
+    url = f"sqlite:///{tmp_path}/history.db"
+    _stored(url, tmp_path / "own", 95, profiles.profile("nuc").options_of("cyclictest", "latency"))
+    for number in range(3):
+        _stored(url, tmp_path / f"quick-{number}", 70 + number, {}, "quick")
+    capsys.readouterr()
+    assert main(["seeds", "--board", BOARD, "--document", "s004", "--history", url]) == 0
+    assert "95 us (20" in capsys.readouterr().out
 
 
 def test_boards_and_documents_choose(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ DOCUMENTS: Mapping[str, str] = {
     "s004": "Real-time test notes, Intel NUC with Celeron J3455, undated",
 }
 _SOURCE = re.compile(rf"(?P<figure>(?P<document>{'|'.join(DOCUMENTS)})-[^\s:]+): (?P<printed>[^,]+).*")
-_NEWEST = 20  # boots of a case among which the last one with a limit's options is looked for
+_NEWEST = 20  # boots of a case and a profile among which the last one with a limit's options is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,12 @@ def last_measured(history: History, limit: Threshold) -> str:
 
 
 def _values(history: History, limit: Threshold) -> Iterator[tuple[Boot, str]]:
-    wanted = Wanted(board=limit.board, flavour=limit.flavour, case=limit.case, good=True, newest=_NEWEST)
+    wanted = Wanted(board=limit.board, flavour=limit.flavour, case=limit.case, good=True)
+    seen: Counter[str] = Counter()
     for boot in reversed(queries.find(history, wanted)):
+        seen[boot.profile] += 1
+        if seen[boot.profile] > _NEWEST:
+            continue
         (record,) = queries.records(history, [boot])
         value = apply(limit, [record]).value if applicable([limit], [record]).limits else None
         if value is not None:
