@@ -54,6 +54,12 @@ def test_what_is_posted_arrives(address: tuple[str, int], seen: list[tuple[Mappi
     assert (headers["x-event"], body) == ("note", b'{"x": 1}')
 
 
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")
+def test_an_address_of_ipv6() -> None:
+    with Receiver(("::1", 0), lambda *_: (200, "")) as server:
+        assert server.socket.getsockname()[:2] == ("::1", server.server_port)
+
+
 def test_threads_that_cannot_be_started_take_no_room_for_ever(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

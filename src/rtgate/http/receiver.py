@@ -45,6 +45,7 @@ class Receiver(ThreadingHTTPServer):
         self.receive = receive
         self.longest_s = longest_s
         self._free = threading.BoundedSemaphore(_CONNECTIONS)
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         try:
             super().__init__(address, _Handler)
         except OSError as error:
