@@ -239,6 +239,25 @@ def test_ctrl_c_leaves_nothing(
     build(describe(), open_tree(fake_tree), tmp_path / "out")
 
 
+def test_a_build_tidies_what_one_that_was_killed_has_left(
+    describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    seen: list[Path] = []
+
+    def look(_done: int, _total: int | None, _file: str) -> None:
+        seen.extend(temporary.iterdir())
+
+    build(describe(), open_tree(fake_tree), tmp_path / "out", Options(listener=Listener(progress=look)))
+    assert seen
+    seen[0].mkdir()  # as SIGKILL leaves it
+    (fake_tree / "kernel/sched.c").write_text("int changed;\n")  # else nothing is made
+    build(describe(), open_tree(fake_tree), tmp_path / "again")
+    assert list(temporary.iterdir()) == []
+
+
 @_LONG
 def test_a_build_that_was_killed_is_begun_anew(
     describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -24,6 +24,7 @@ from rtgate import process
 from rtgate.errors import Interrupted
 from rtgate.kernel import confinement
 from rtgate.kernel.build_limits import LOG, MIB, BuildLimits, Watch, require_room
+from rtgate.kernel.scratch import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -175,15 +176,13 @@ def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None
         _terminate_interrupts(),
         log.open("w", encoding="utf-8") as file,
         # What is killed leaves its temporary files, tuxmake's metadata scripts for example.
-        tempfile.TemporaryDirectory(
-            prefix="rtgate-build-", dir=None if job.trusted else job.log_directory, ignore_cleanup_errors=True
-        ) as scratch,
+        scratch(Path(tempfile.gettempdir()) if job.trusted else job.log_directory, "rtgate-scratch-") as place,
     ):
-        variables = {**_environment(job), "TMPDIR": scratch}
-        places = (*job.fillable, *(() if job.trusted else (Path(scratch),)))
+        variables = {**_environment(job), "TMPDIR": str(place)}
+        places = (*job.fillable, *(() if job.trusted else (place,)))
         require_room(places, job.limits)
         process = subprocess.Popen(
-            command if job.trusted else _confined(command, job, Path(scratch)),
+            command if job.trusted else _confined(command, job, place),
             cwd=job.log_directory,
             env=variables if job.trusted else confinement.environment(variables),
             stdin=subprocess.DEVNULL,
@@ -222,13 +221,13 @@ def _copy(process: subprocess.Popen[str], log: TextIO, watch: Callable[[str], No
         watch(line)
 
 
-def _confined(command: list[str], job: Job, scratch: Path) -> list[str]:
+def _confined(command: list[str], job: Job, place: Path) -> list[str]:
     # Scripts of Kconfig write beside the sources. A tree that the build directory is in is a copy, made for this build.
     copy = job.build_directory.is_relative_to(job.tree)
     return confinement.confine(
         ["prlimit", f"--fsize={job.limits.disk}", "--core=0", "--", *command],
         readable=(*(() if copy else (job.tree,)), job.ccache_directory, job.fragment),
-        writable=(*((job.tree,) if copy else ()), *job.writable, scratch),
+        writable=(*((job.tree,) if copy else ()), *job.writable, place),
         directory=job.log_directory,
     )
 
