@@ -252,10 +252,12 @@ def test_a_build_tidies_what_one_that_was_killed_has_left(
 
     build(describe(), open_tree(fake_tree), tmp_path / "out", Options(listener=Listener(progress=look)))
     assert seen
-    seen[0].mkdir()  # as SIGKILL leaves it
-    (fake_tree / "kernel/sched.c").write_text("int changed;\n")  # else nothing is made
-    build(describe(), open_tree(fake_tree), tmp_path / "again")
-    assert list(temporary.iterdir()) == []
+    for text in ("", "int changed;\n"):  # nothing is made; something is
+        seen[0].mkdir()  # as SIGKILL leaves it
+        if text:
+            (fake_tree / "kernel/sched.c").write_text(text)
+        build(describe(), open_tree(fake_tree), tmp_path / "out")
+        assert list(temporary.iterdir()) == []
 
 
 @_LONG

@@ -67,6 +67,7 @@ def build_by_content(
 
 
 def _published(work: Work, output: Path, listener: Listener) -> KernelBuild:
+    tuxmake.tidy_after_killed(work.job)
     with _held(output, listener):
         existing = _existing(output, work.inputs)
         if existing is not None:

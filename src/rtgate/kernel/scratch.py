@@ -21,7 +21,7 @@ def scratch(parent: Path, prefix: str) -> Iterator[Path]:
         OSError: there is no room, or `parent` cannot be written.
     """
     parent.mkdir(parents=True, exist_ok=True)
-    _tidy(parent, prefix)
+    tidy(parent, prefix)
     place, lock = _made(parent, prefix)
     try:
         yield place
@@ -54,7 +54,8 @@ def _made(parent: Path, prefix: str) -> tuple[Path, int]:
             raise
 
 
-def _tidy(parent: Path, prefix: str) -> None:
+def tidy(parent: Path, prefix: str) -> None:
+    """Remove the directories of this prefix in `parent` that nobody holds."""
     for place in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError):  # held, or another tidies as well
             lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)

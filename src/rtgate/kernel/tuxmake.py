@@ -24,7 +24,7 @@ from rtgate import process
 from rtgate.errors import Interrupted
 from rtgate.kernel import confinement
 from rtgate.kernel.build_limits import LOG, MIB, BuildLimits, Watch, require_room
-from rtgate.kernel.scratch import scratch
+from rtgate.kernel.scratch import scratch, tidy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +48,7 @@ _UNWANTED = re.compile(
 )
 _TOOLS = ("make", "flex", "bison", "bc", "gcc", "ccache", "xz", "tar")
 _KILL_AFTER_S = 5.0
+_SCRATCH = "rtgate-scratch-"  # what the directory of temporary files begins with
 _LINE = 1 << 16  # characters; a longer line comes in pieces
 
 
@@ -176,7 +177,7 @@ def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None
         _terminate_interrupts(),
         log.open("w", encoding="utf-8") as file,
         # What is killed leaves its temporary files, tuxmake's metadata scripts for example.
-        scratch(Path(tempfile.gettempdir()) if job.trusted else job.log_directory, "rtgate-scratch-") as place,
+        scratch(_temporary(job), _SCRATCH) as place,
     ):
         variables = {**_environment(job), "TMPDIR": str(place)}
         places = (*job.fillable, *(() if job.trusted else (place,)))
@@ -206,6 +207,15 @@ def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None
             thread.join()
         limit.check()
         return made
+
+
+def tidy_after_killed(job: Job) -> None:
+    """Remove the temporary files of builds that were killed, also where nothing is left to compile."""
+    tidy(_temporary(job), _SCRATCH)
+
+
+def _temporary(job: Job) -> Path:
+    return Path(tempfile.gettempdir()) if job.trusted else job.log_directory
 
 
 def _copy(process: subprocess.Popen[str], log: TextIO, watch: Callable[[str], None], limit: Watch) -> None:
