@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files: read if they are regular and of a sane size, written in one step, locked; and the room that they need.
+"""Files: read if they are regular and of a sane size, written in one step, locked; directories of one process; room.
 
 A FIFO has no end until somebody writes to it, and a link to `/dev/zero` has none at all. The kernel releases a lock
 when its process ends, however it ends.
@@ -7,10 +7,12 @@ when its process ends, however it ends.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +27,7 @@ YAML_LIMIT = MIB  # the largest file of rtgate's own has 60 kB
 # A record with 8 CPUs and 10 000 filled buckets on each has 2 MB; a soak's chunks are records of their own.
 JSON_LIMIT = 64 * MIB
 RAW_LIMIT = 256 * MIB  # a tool's output, a console of days
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOCK_S = 4 * 3600.0  # longer than a cold build of a distribution's kernel on two cores
 
 
@@ -208,3 +211,62 @@ def _sign(file: TextIO) -> None:
     file.truncate()
     file.write(str(os.getpid()))
     file.flush()
+
+
+@contextmanager
+def scratch(parent: Path, prefix: str) -> Iterator[Path]:
+    """Yield a new directory, and remove it; first remove those of this prefix that a killed process has left.
+
+    A process holds a lock on its own, so those that nobody holds are left over.
+
+    Args:
+        parent: what the directory is in; made if it is not there.
+        prefix: what its name begins with.
+
+    Raises:
+        OSError: there is no room, or `parent` cannot be written.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
+    tidy(parent, prefix)
+    place, lock = _made(parent, prefix)
+    try:
+        yield place
+    finally:
+        _remove(place)
+        os.close(lock)
+
+
+def _remove(place: Path) -> None:
+    """Remove a directory, also if Ctrl-C comes meanwhile."""
+    try:
+        shutil.rmtree(place, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+
+
+def _made(parent: Path, prefix: str) -> tuple[Path, int]:
+    while True:
+        place = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                lock = os.open(place, _DIRECTORY)
+                fcntl.flock(lock, fcntl.LOCK_SH)
+                if place.exists():  # else somebody tidied before it was locked
+                    return place, lock
+                os.close(lock)
+        except KeyboardInterrupt:
+            _remove(place)
+            raise
+
+
+def tidy(parent: Path, prefix: str) -> None:
+    """Remove the directories of this prefix in `parent` that nobody holds."""
+    for place in parent.glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):  # held, or another tidies as well
+            lock = os.open(place, _DIRECTORY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(place)
+            finally:
+                os.close(lock)

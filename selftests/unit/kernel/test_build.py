@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import BuildError, ConfigError, InfrastructureError, Interrupted
+from rtgate.files import scratch
 from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import KernelBuild
 from rtgate.kernel.build import Listener, Options, build, build_by_content, check_config
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.configuration import LostOptionsError
-from rtgate.kernel.scratch import scratch
 from rtgate.kernel.source import open_tree
 
 from .conftest import Describe, Git, make_series, state

@@ -23,6 +23,7 @@ from rtgate.explain.path import USER, Code, Profile, mean, profile
 from rtgate.explain.sections import Section, named
 from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import Block, Trace, TraceRequest
+from rtgate.files import scratch
 from rtgate.kernel.preemption import Preemption, preemption
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case, measure
@@ -76,8 +77,7 @@ class Replay:
         target = self.arm.target
         if not isinstance(target, VirtualBoard) or self.instruction_ns != 8:
             raise ConfigError(f"{self.arm.board.name} is not a virtual-time board with 8 ns per instruction")
-        with tempfile.TemporaryDirectory(prefix="rtgate-trace-") as name:
-            directory = Path(name)
+        with scratch(Path(tempfile.gettempdir()), "rtgate-trace-") as directory:
             (directory / "order").write_text(order.text(), encoding="utf-8")
             asked = f"{plugin.library()},order={directory / 'order'},into={directory / 'trace'}"
             arm = replace(self.arm, target=replace(target, plugin=asked))

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from rtgate import site
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.files import scratch
 from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import KernelBuild
-from rtgate.kernel.scratch import scratch
 
 _made: dict[tuple[Path, str, str], KernelBuild] = {}
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from rtgate import files as regular_file
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.files import scratch
 from rtgate.kernel import artefacts, confinement, tuxmake
-from rtgate.kernel.scratch import scratch
 from rtgate.kernel.source import source_arch
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from rtgate import process
 from rtgate.errors import Interrupted
+from rtgate.files import scratch, tidy
 from rtgate.kernel import confinement
 from rtgate.kernel.build_limits import LOG, MIB, BuildLimits, Watch, require_room
-from rtgate.kernel.scratch import scratch, tidy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

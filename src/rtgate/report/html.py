@@ -63,8 +63,7 @@ def generate(results: Path, output: Path, history: Path | None = None) -> Path:
     command = _command()
     try:
         output.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="rtgate-allure-") as scratch:
-            work = Path(scratch)
+        with files.scratch(Path(tempfile.gettempdir()), "rtgate-allure-") as work:
             (work / "allurerc.json").write_text(json.dumps(_configuration(results, remembered)), encoding="utf-8")
             _run([*command, "generate", "--config", "allurerc.json", "-o", "page", str(results.absolute())], work)
             made = work / "page" / "index.html"

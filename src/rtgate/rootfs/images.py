@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from rtgate import site
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.files import waiting_lock
+from rtgate.files import scratch, waiting_lock
 from rtgate.rootfs import cpio
 from rtgate.rootfs import recipe as rootfs_recipe
 from rtgate.rootfs.debian import Archive
@@ -132,8 +132,8 @@ def update_lock(name: str, *, progress: Progress | None = None) -> Path:
     for arch, architecture in ARCHES.items():
         say(f"reading the versions of packages for {arch}")
         suites = rootfs_recipe.added(chain, arch)
-        with tempfile.TemporaryDirectory(prefix="rtgate-") as work:
-            found = Archive.open(Path(work), suites.values(), architecture).versions(suites)
+        with scratch(Path(tempfile.gettempdir()), "rtgate-apt-") as work:
+            found = Archive.open(work, suites.values(), architecture).versions(suites)
         versions[arch] = {package: newest[0] for package, newest in found.items()}
     try:
         recipe.lock.write_text(rootfs_recipe.lock_text(recipe, versions))
@@ -152,10 +152,9 @@ def _silent(_: str) -> None:
 
 
 def _build(chain: tuple[Recipe, ...], arch: str, directory: Path, say: Progress) -> RootfsImage:
-    # All work is done beside the final place, so that one rename makes the image appear whole, and Ctrl-C leaves
-    # nothing behind.
-    with tempfile.TemporaryDirectory(prefix=f".{directory.name}-", dir=directory.parent) as name:
-        work, made = Path(name) / "work", Path(name) / "image"
+    # All work is done beside the final place, so that one rename makes the image appear whole.
+    with scratch(directory.parent, f".{directory.name}-") as place:
+        work, made = place / "work", place / "image"
         work.mkdir()
         made.mkdir()
         build(chain, arch, made, work, say)

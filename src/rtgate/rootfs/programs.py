@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.files import scratch
 
 # Our names of architectures, and GNU's.
 _TRIPLETS = {"arm64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
@@ -94,8 +95,8 @@ def build(sources: Sequence[Path], arch: str) -> bytes:
         InfrastructureError: there is no compiler.
     """
     made_by = compiler(arch)
-    with tempfile.TemporaryDirectory(prefix="rtgate-") as work:
-        out = Path(work) / "program"
+    with scratch(Path(tempfile.gettempdir()), "rtgate-program-") as work:
+        out = work / "program"
         command = [made_by.path, *COMPILE, f'-DPROGRAM_VERSION="{version(sources)}"']
         try:
             # Names relative to where the compiler runs, so that no path of this machine gets into the program.

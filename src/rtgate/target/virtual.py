@@ -26,6 +26,7 @@ from rtgate.console.faults import FATAL, Fault, scan
 from rtgate.console.frames import FrameReader
 from rtgate.deadline import Deadline
 from rtgate.errors import ChangedError, InfrastructureError, Interrupted, ParseError
+from rtgate.files import scratch
 from rtgate.rootfs.images import RootfsImage, overlay
 from rtgate.target import boot_cache, boot_digests, cores, host
 from rtgate.target.boot_cache import BootCache, Known
@@ -92,9 +93,9 @@ class VirtualBoard:
         identity = version(self._qemu.binary)
         image = self.rootfs(plan)
         try:
-            with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
-                machine = self._machine(plan, Path(name))
-                boot = _Boot(plan, machine, image.archive, Path(name))
+            with scratch(Path(tempfile.gettempdir()), "rtgate-boot-") as directory:
+                machine = self._machine(plan, directory)
+                boot = _Boot(plan, machine, image.archive, directory)
                 digests = self._handed(boot)
                 outcome = self._outcome(boot)
                 if self._handed(boot) != digests:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rtgate import files, site
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.files import scratch
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.build_limits import BuildLimits
@@ -26,7 +27,6 @@ from rtgate.kernel.merge import (
     subject_of,
     tracked_file,
 )
-from rtgate.kernel.scratch import scratch
 from rtgate.records import record as records_file
 from rtgate.report.note import About, note
 from rtgate.report.note_markdown import as_markdown

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rtgate.kernel.scratch import scratch
+from rtgate.files import scratch
 
 
 def test_what_nobody_holds_is_removed_and_what_somebody_holds_stays(tmp_path: Path) -> None:
