@@ -622,7 +622,7 @@ def test_boots_are_named_as_the_board_counts_them(
 def test_a_profile_measures_only_its_tools(suite: Suite) -> None:
     suite.tests.write_text(
         SUITE.replace("@cases(", '@cases(Pmqtest(), "idle")\ndef test_pmqtest(measure):\n    measure()\n\n@cases(', 1)
-        .replace("from rtgate.plugin", "from rtgate.tools.pmqtest import Pmqtest\nfrom rtgate.plugin")
+        .replace("from rtgate.plugin", "from rtgate.tools.pairs import Pmqtest\nfrom rtgate.plugin")
     )  # fmt: skip
     target = FakeTarget()
     suite.fake(arm(target))

@@ -2,7 +2,7 @@
 """How long a message takes through a POSIX message queue, with and without load."""
 
 from rtgate.plugin import Measure, cases
-from rtgate.tools.pmqtest import Pmqtest
+from rtgate.tools.pairs import Pmqtest
 
 
 @cases(Pmqtest(), "idle", "hackbench")

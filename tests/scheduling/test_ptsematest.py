@@ -2,7 +2,7 @@
 """How long a thread takes to get a pthread mutex that another one releases, with and without load."""
 
 from rtgate.plugin import Measure, cases
-from rtgate.tools.ptsematest import Ptsematest
+from rtgate.tools.pairs import Ptsematest
 
 
 @cases(Ptsematest(), "idle", "hackbench")

@@ -2,7 +2,7 @@
 """How long a thread takes to get a System V semaphore that another one releases, with and without load."""
 
 from rtgate.plugin import Measure, cases
-from rtgate.tools.svsematest import Svsematest
+from rtgate.tools.pairs import Svsematest
 
 
 @cases(Svsematest(), "idle", "hackbench")

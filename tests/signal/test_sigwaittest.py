@@ -2,7 +2,7 @@
 """How long a thread that waits for a signal in `sigwait` takes to get it, with and without load."""
 
 from rtgate.plugin import Measure, cases
-from rtgate.tools.sigwaittest import Sigwaittest
+from rtgate.tools.pairs import Sigwaittest
 
 
 @cases(Sigwaittest(), "idle", "hackbench")

@@ -46,9 +46,9 @@ from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import NEVER, Need, unmet_needs
 from rtgate.tools.oslat import Oslat
+from rtgate.tools.pairs import Pmqtest
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.pip_stress import PipStress
-from rtgate.tools.pmqtest import Pmqtest
 from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.tools.ssdd import Ssdd
 from rtgate.tools.threads import SCHED_DEADLINE, SCHED_FIFO, Threads, ThreadScope

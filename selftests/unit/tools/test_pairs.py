@@ -18,11 +18,7 @@ from selftests.examples import examples
 from rtgate.errors import ParseError
 from rtgate.tools import Output, Reports, Setting, Tool
 from rtgate.tools.measurement import Better, Measurement
-from rtgate.tools.pairs import Pairs
-from rtgate.tools.pmqtest import Pmqtest
-from rtgate.tools.ptsematest import Ptsematest
-from rtgate.tools.sigwaittest import Sigwaittest
-from rtgate.tools.svsematest import Svsematest
+from rtgate.tools.pairs import Pairs, Pmqtest, Ptsematest, Sigwaittest, Svsematest
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"

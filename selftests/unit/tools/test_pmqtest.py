@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.tools import Count, Expected, Output, Setting
-from rtgate.tools.pmqtest import Pmqtest
+from rtgate.tools.pairs import Pmqtest
 from rtgate.tools.threads import Threads
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"

@@ -7,7 +7,7 @@ import pytest
 
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
-from rtgate.tools.sigwaittest import Sigwaittest
+from rtgate.tools.pairs import Sigwaittest
 from rtgate.tools.threads import Threads
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"

@@ -7,7 +7,7 @@ import pytest
 
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
-from rtgate.tools.svsematest import Svsematest
+from rtgate.tools.pairs import Svsematest
 from rtgate.tools.threads import Threads
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"

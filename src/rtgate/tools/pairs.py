@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pairs of threads that wake each other: what pmqtest, ptsematest, svsematest and sigwaittest have in common.
+"""pmqtest, ptsematest, svsematest and sigwaittest: pairs of threads that wake each other.
 
 Each pair is a sender and a receiver on one CPU. The sender notes the time and wakes the receiver, which notes the time
 when it runs, sleeps for the interval, and lets the sender go on. The time in between is the latency.
@@ -26,6 +26,7 @@ from typing import ClassVar
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.measurement import Better, Measurement
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.units import Unit
@@ -209,3 +210,49 @@ class _Pair:
             time("latency.max", high, microsecond, self.labels),
             count("samples", self.samples, Better.NEITHER, self.labels),
         )
+
+
+class Pmqtest(Pairs):
+    """How long a message takes through a POSIX message queue, from `mq_send` to a receiver that waits for it.
+
+    Its `--timeout` is not used: in 2.4 and 2.10 a sender then takes two answers for each message and the run ends after
+    two samples, with exit code 0 (src/pmqtest/pmqtest.c; seen).
+    """
+
+    name: ClassVar[str] = "pmqtest"
+    suites: ClassVar[tuple[str, ...]] = ("scheduling",)
+    needs: ClassVar[tuple[Need, ...]] = (
+        Need(test="grep -qw mqueue /proc/filesystems", reason="needs POSIX message queues (CONFIG_POSIX_MQUEUE)"),
+    )
+
+
+class Ptsematest(Pairs):
+    """How long a thread takes to get a pthread mutex that another thread releases; the run ends after a time."""
+
+    name: ClassVar[str] = "ptsematest"
+    suites: ClassVar[tuple[str, ...]] = ("scheduling",)
+    counted: ClassVar[bool] = False
+
+
+class Sigwaittest(Pairs):
+    """How long a thread takes to return from `sigwait` after another thread sent it a signal. It has no `--smp`."""
+
+    name: ClassVar[str] = "sigwaittest"
+    suites: ClassVar[tuple[str, ...]] = ("signal",)
+    same_priority: ClassVar[bool] = False
+
+
+class Svsematest(Pairs):
+    """How long a thread takes to get a System V semaphore that another thread releases.
+
+    It makes its semaphore's key from the file that the environment variable `_` names, or from its own name as a file
+    (`ftok` in src/svsematest/svsematest.c). Only some shells set `_`; without it the tool ends with exit code 0 and
+    without results, so it is set here to the tool's own file.
+    """
+
+    name: ClassVar[str] = "svsematest"
+    suites: ClassVar[tuple[str, ...]] = ("scheduling",)
+    needs: ClassVar[tuple[Need, ...]] = (
+        Need(test="[ -e /proc/sysvipc/sem ]", reason="needs System V semaphores (CONFIG_SYSVIPC)"),
+    )
+    launcher: ClassVar[tuple[str, ...]] = ("env", "_=/proc/self/exe")

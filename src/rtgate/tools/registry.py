@@ -21,19 +21,16 @@ from rtgate.tools.hwlatdetect import Hwlatdetect
 from rtgate.tools.interrupt_rate import ElbiRate, MsiRate
 from rtgate.tools.oslat import Oslat
 from rtgate.tools.outside import outside_tool
+from rtgate.tools.pairs import Pmqtest, Ptsematest, Sigwaittest, Svsematest
 from rtgate.tools.pcie_bar import PcieBar
 from rtgate.tools.pcie_link import PcieLink
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.pip_stress import PipStress
-from rtgate.tools.pmqtest import Pmqtest
-from rtgate.tools.ptsematest import Ptsematest
 from rtgate.tools.queuelat import Queuelat
 from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.tools.rtla import RtlaOsnoise, RtlaTimerlat
 from rtgate.tools.signaltest import Signaltest
-from rtgate.tools.sigwaittest import Sigwaittest
 from rtgate.tools.ssdd import Ssdd
-from rtgate.tools.svsematest import Svsematest
 from rtgate.tools.xenomai import XenomaiLatency, XenomaiSmokey, XenomaiSwitchtest
 from rtgate.tools.xenomai_cyclictest import XenomaiCyclictest
 
