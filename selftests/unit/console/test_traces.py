@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtgate.console import traces
-from rtgate.console.faults import FaultKind, scan
+from rtgate.console.faults import Fault, FaultKind, scan
 
 CAPTURED = Path(__file__).resolve().parents[2] / "data" / "console"
 
@@ -50,7 +50,7 @@ def splat(functions: tuple[str, ...], line: str = SLEEPING, style: str = "[   10
 
 def place(log: str) -> tuple[str, ...]:
     (fault,) = scan(log)
-    return traces.place(fault.kind.value, fault.line, fault.text)
+    return traces.place(fault)
 
 
 @pytest.mark.parametrize("helpers", [ARM64, X86, SCHEDULING, ALLOCATING, PREEMPTIBLE, ()])
@@ -165,8 +165,8 @@ def test_locks_that_are_only_held_are_none_that_it_is_about() -> None:
 
 @given(st.sampled_from(FaultKind), st.text(max_size=80), st.text(max_size=300))
 def test_any_text_has_a_place_or_none(kind: FaultKind, line: str, text: str) -> None:
-    assert isinstance(traces.place(kind.value, line, f"{text}\nCall trace:\n{text}"), tuple)
-    traces.said_at(line, text)
+    assert isinstance(traces.place(Fault(kind, line, f"{text}\nCall trace:\n{text}")), tuple)
+    traces.said_at(Fault(kind, line, text))
 
 
 @given(
@@ -177,9 +177,9 @@ def test_any_text_has_a_place_or_none(kind: FaultKind, line: str, text: str) -> 
 def test_a_fault_says_when_it_was_said(microseconds: int, caller: str, before: str) -> None:
     seconds, rest = divmod(microseconds, 10**6)
     (fault,) = scan(f"{before}[{seconds:5}.{rest:06}]{caller} {SLEEPING}\n[{seconds + 1:5}.000000]{caller} more\n")
-    assert traces.said_at(fault.line, fault.text) == microseconds / 10**6
+    assert traces.said_at(fault) == microseconds / 10**6
 
 
 def test_a_fault_without_a_stamp_does_not_say_when() -> None:
-    assert traces.said_at(SLEEPING, f"{SLEEPING}\n[    1.000000] more") is None
-    assert traces.said_at("AER: 3 new errors", "AER: 3 new errors") is None
+    assert traces.said_at(Fault(FaultKind.ATOMIC, SLEEPING, f"{SLEEPING}\n[    1.000000] more")) is None
+    assert traces.said_at(Fault(FaultKind.AER, "AER: 3 new errors", "AER: 3 new errors")) is None

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from selftests.unit.history.conftest import CASE, NOW, Fill, make_good, origin, record
 
 from rtgate.board.boot import State, TimeBase
+from rtgate.console.faults import Fault, FaultKind
 from rtgate.errors import ConfigError
 from rtgate.history import encoding, queries
 from rtgate.history.database import History
@@ -21,7 +22,6 @@ from rtgate.judge.compare.summaries import levels, spikes, summaries
 from rtgate.records import record as records_file
 from rtgate.records.codec import decoded
 from rtgate.records.environment import COMPARED, Environment
-from rtgate.records.record import FaultSeen
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
@@ -78,7 +78,7 @@ def test_a_check_that_the_board_declares_away_makes_no_boot_invalid(history: His
 
 def test_a_boot_that_did_not_measure_or_that_faulted_is_not_good(history: History) -> None:
     silent = replace(record(1), state=State.NO_BOOT, message="no shell", measurements=())
-    faulty = replace(record(2), faults=(FaultSeen(kind="warning", line="WARNING: x", text=""),))
+    faulty = replace(record(2), faults=(Fault(kind=FaultKind("warning"), line="WARNING: x", text=""),))
     add(history, [silent, faulty], origin())
     found = {boot.number: boot for boot in queries.find(history, Wanted())}
     assert found[1].why_invalid == "no boot: no shell"

@@ -11,9 +11,10 @@ from pathlib import Path
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.board.boot import ArmName, State
+from rtgate.console.faults import Fault
 from rtgate.errors import Location
 from rtgate.judge.thresholds import LimitKind, Threshold
-from rtgate.records.record import FaultSeen, Record
+from rtgate.records.record import Record
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
@@ -36,7 +37,7 @@ def record(
     arm: str = "candidate",
     state: str = "measured",
     message: str = "",
-    faults: tuple[FaultSeen, ...] = (),
+    faults: tuple[Fault, ...] = (),
 ) -> Record:
     """Return a valid record of one CPU, on virtual time, with a histogram in virtual ns up to 200 virtual us."""
     made = replace(_made(case), seed=seed, arm=ArmName(arm), state=State(state), message=message, faults=faults)

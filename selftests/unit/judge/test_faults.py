@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, record
 
 from rtgate.board.boot import ArmName, TimeBase
-from rtgate.console.faults import scan
+from rtgate.console.faults import Fault, scan
 from rtgate.judge import faults
 from rtgate.judge.faults import Signature
 from rtgate.judge.judging import Subject, judge
@@ -20,7 +20,7 @@ from rtgate.judge.limits import Finding
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measure import observed
-from rtgate.records.record import FaultSeen, Record
+from rtgate.records.record import Record
 from rtgate.target.outcome import Outcome, State
 from rtgate.validity.readings import UPTIME, began_s
 
@@ -38,16 +38,16 @@ SPLAT = """\
 OTHER = "latency/cyclictest:hackbench"
 
 
-def seen(log: str) -> tuple[FaultSeen, ...]:
+def seen(log: str) -> tuple[Fault, ...]:
     """Return what a record has of a kernel's log."""
     return observed.faults(Outcome(state=State.MEASURED, files={"dmesg": log.encode()}), {})
 
 
-def splat(function: str, at: float = 10.0) -> tuple[FaultSeen, ...]:
+def splat(function: str, at: float = 10.0) -> tuple[Fault, ...]:
     return seen(SPLAT.format(at, function))
 
 
-def arm(total: int, faulty: int, found: Sequence[FaultSeen], name: str = "candidate") -> list[Record]:
+def arm(total: int, faulty: int, found: Sequence[Fault], name: str = "candidate") -> list[Record]:
     """Return boots of which the first ones show faults."""
     return [record(seed=seed, arm=name, faults=tuple(found) if seed <= faulty else ()) for seed in range(1, total + 1)]
 
@@ -242,7 +242,7 @@ def test_no_fault_that_a_record_has_is_lost(
         earlier |= set(texts)
 
 
-def _own(one: Record, records: Sequence[Record]) -> list[FaultSeen]:
+def _own(one: Record, records: Sequence[Record]) -> list[Fault]:
     """Return the faults that a record tells, asked one by one."""
     return [fault for fault in one.faults if _findings(replace(one, faults=(fault,)), records)]
 

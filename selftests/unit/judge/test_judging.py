@@ -25,12 +25,12 @@ from selftests.unit.judge.conftest import (
 from selftests.unit.report.conftest import SETTINGS
 
 from rtgate.board.boot import ArmName, State, TimeBase
-from rtgate.console.faults import FaultKind
+from rtgate.console.faults import Fault, FaultKind
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Threshold, Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.records.evidence import LoadSeen, Thread
-from rtgate.records.record import FaultSeen, Record
+from rtgate.records.record import Record
 from rtgate.tools import Count
 from rtgate.units import Unit
 from rtgate.validity.check import CheckResult, Invalidates
@@ -66,8 +66,8 @@ def _only(found: list[Verdict]) -> Verdict:
     return one
 
 
-def _oops(line: str = "WARNING: CPU: 0 PID: 12 at kernel/x.c:3", kind: str = "warning") -> FaultSeen:
-    return FaultSeen(kind=kind, line=line, text=line)
+def _oops(line: str = "WARNING: CPU: 0 PID: 12 at kernel/x.c:3", kind: FaultKind = FaultKind.WARNING) -> Fault:
+    return Fault(kind=kind, line=line, text=line)
 
 
 def test_a_limit_that_is_kept_passes() -> None:
@@ -272,7 +272,7 @@ _OOPS_TEXT = "Unable to handle kernel NULL pointer dereference at virtual addres
 
 def _died(function: str = "", seed: int = 1, state: str = "kernel fault", arm: str = "candidate") -> Record:
     text = _OOPS_TEXT.format(function)
-    faults = (FaultSeen(kind="oops", line=text.split("\n", maxsplit=1)[0], text=text),) if function else ()
+    faults = (Fault(kind=FaultKind("oops"), line=text.split("\n", maxsplit=1)[0], text=text),) if function else ()
     return record(seed=seed, state=state, message="it died", faults=faults, arm=arm)
 
 
@@ -401,9 +401,12 @@ def test_a_fault_in_a_boot_that_measured_fails_and_takes_the_pass_away() -> None
 
 
 def test_one_fault_in_many_boots_is_told_once() -> None:
-    boots = [record(seed=seed, faults=(_oops(f"BUG: bad page 0xffff{seed}a at {seed}", "bug"),)) for seed in (1, 2, 3)]
+    boots = [
+        record(seed=seed, faults=(_oops(f"BUG: bad page 0xffff{seed}a at {seed}", FaultKind("bug")),))
+        for seed in (1, 2, 3)
+    ]
     assert _only(_judge(boots)).boot == "seed 1"
-    other = record(seed=4, faults=(_oops("BUG: other", "bug"),))
+    other = record(seed=4, faults=(_oops("BUG: other", FaultKind("bug")),))
     assert len(_judge([*boots, other])) == 2
 
 
@@ -416,7 +419,7 @@ def test_a_fault_that_the_baseline_shows_too_is_pre_existing() -> None:
     assert exit_code(found) == 0
     other = record(arm="baseline", faults=(_oops("WARNING: CPU: 1 PID: 99 at kernel/y.c:3"),))
     assert worst(_judge([mine], [maximum()], [other])) is Status.FAIL
-    assert worst(_judge([mine], [maximum()], [replace(theirs, faults=(_oops(kind="oops"),))])) is Status.FAIL
+    assert worst(_judge([mine], [maximum()], [replace(theirs, faults=(_oops(kind=FaultKind("oops")),))])) is Status.FAIL
 
 
 def test_a_fault_may_be_only_reported() -> None:
@@ -434,7 +437,7 @@ TIMED = {FaultKind.RCU_STALL, FaultKind.HUNG_TASK, FaultKind.SOFT_LOCKUP, FaultK
 @pytest.mark.parametrize("kind", FaultKind)
 @pytest.mark.parametrize("time", ["virtual", "host", "real"])
 def test_only_on_host_time_a_fault_of_time_alone_proves_nothing(kind: FaultKind, time: str) -> None:
-    made = record(faults=(_oops("it happened", kind.value),))
+    made = record(faults=(_oops("it happened", kind),))
     found = _only(_judge([replace(made, environment=replace(made.environment, time=TimeBase(time)))]))
     excused = time == "host" and kind in TIMED
     assert found.status is (Status.DONE if excused else Status.FAIL)
@@ -579,7 +582,9 @@ def test_a_failure_on_host_time_fails_too() -> None:
 
 # --- properties
 
-FAULTS = st.sampled_from([(), (), (), (_oops(),), (_oops("rcu: stall", "rcu-stall"),), (_oops("Oops: 1", "oops"),)])
+FAULTS = st.sampled_from(
+    [(), (), (), (_oops(),), (_oops("rcu: stall", FaultKind("rcu-stall")),), (_oops("Oops: 1", FaultKind("oops")),)]
+)
 STATES = st.sampled_from(
     ["measured"] * 6 + ["no boot", "kernel fault", "hang", "unreadable", "lab", "not repeated", "skipped"]
 )

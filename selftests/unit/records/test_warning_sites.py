@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rtgate.records.record import FaultSeen
+from rtgate.console.faults import Fault, FaultKind
 from rtgate.records.warning_sites import warning_of
 
 OLD = "WARNING: CPU: 1 PID: 33 at kernel/sched/core.c:1234 set_task_cpu+0x1a0/0x1c0"
@@ -18,7 +18,7 @@ SITE = "WARNING at kernel/sched/core.c:1234: set_task_cpu+0x1a0/0x1c0"
 class Boot:
     """As much of a record as is read."""
 
-    def __init__(self, seed: int, *faults: FaultSeen) -> None:
+    def __init__(self, seed: int, *faults: Fault) -> None:
         self.boot, self.faults = f"seed {seed}", faults
 
 
@@ -26,8 +26,8 @@ def told(*boots: Any, function: str = "set_task_cpu") -> str:
     return warning_of(function, boots)
 
 
-def warning(line: str, reason: str = "", text: str = "") -> FaultSeen:
-    return FaultSeen(kind="warning", line=line, text=f"{line}\n{text}", reason=reason)
+def warning(line: str, reason: str = "", text: str = "") -> Fault:
+    return Fault(kind=FaultKind("warning"), line=line, text=f"{line}\n{text}", reason=reason)
 
 
 @pytest.mark.parametrize("line", [OLD, NEW])
@@ -47,7 +47,7 @@ def test_a_warning_without_a_file_is_told_as_it_stands() -> None:
 
 
 def test_only_a_warning_of_this_function_counts() -> None:
-    bug = FaultSeen(kind="bug", line="kernel BUG at kernel/sched/core.c:9", text="pc : set_task_cpu+0x1/0x2")
+    bug = Fault(kind=FaultKind("bug"), line="kernel BUG at kernel/sched/core.c:9", text="pc : set_task_cpu+0x1/0x2")
     assert told(Boot(1, bug, warning(OLD)), function="hrtimer_wakeup") == ""
     assert told(Boot(1, bug)) == ""
     assert told(Boot(1, warning(OLD)), function="") == ""

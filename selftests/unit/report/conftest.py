@@ -15,12 +15,13 @@ import pytest
 from selftests.written_records import write
 
 from rtgate.board.boot import ArmName, State, TimeBase
+from rtgate.console.faults import Fault, FaultKind
 from rtgate.judge.verdict import Figure, Kind, Status, Verdict
 from rtgate.records import record as records
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence, LoadSeen, Thread
 from rtgate.records.expectation import Expectation
-from rtgate.records.record import FaultSeen, KernelIdentity, Record
+from rtgate.records.record import KernelIdentity, Record
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.threads import Threads, ThreadScope
 from rtgate.units import Quantity, Unit
@@ -31,8 +32,8 @@ SETTINGS = {
     "/proc/sys/kernel/sched_rt_runtime_us": ("950000", "950000"),
     "/sys/devices/system/clocksource/clocksource0/current_clocksource": ("arch_sys_counter", "arch_sys_counter"),
 }
-OOPS = FaultSeen(
-    kind="oops",
+OOPS = Fault(
+    kind=FaultKind("oops"),
     line="Internal error: Oops: 0000000096000045 [#1] PREEMPT_RT SMP",
     text="[    6.1] Internal error: Oops: 0000000096000045 [#1] PREEMPT_RT SMP\n[    6.1] pc : demo_break+0x18/0x30",
 )
@@ -53,7 +54,7 @@ class Boot:
     state: str = "measured"
     message: str = ""
     release: str = "6.12.107-rt"
-    faults: tuple[FaultSeen, ...] = ()
+    faults: tuple[Fault, ...] = ()
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -271,7 +272,7 @@ class World:
     verdict: Callable[..., Verdict] = verdict
     over_limit: Callable[..., Verdict] = over_limit
     within_limit: Callable[..., Verdict] = within_limit
-    oops: FaultSeen = OOPS
+    oops: Fault = OOPS
 
     def stored(self, boot: Boot, directory: Path, console: bytes = b"booting\r\nPlan ended\r\n") -> Record:
         """Write a record as measuring does, and read it back."""

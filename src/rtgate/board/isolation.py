@@ -28,18 +28,12 @@ WATCHED = (INTERRUPTS, _EFFECTIVE.format("*"))
 _OPTIONS = {"isolcpus": "CPU_ISOLATION", "nohz_full": "NO_HZ_FULL", "rcu_nocbs": "RCU_NOCB_CPU", "irqaffinity": "SMP"}
 _BOOTS = 0  # the CPU that a kernel boots on
 
-_PATH = re.compile(r"/proc/interrupts|/proc/irq/[0-9]{1,6}/effective_affinity_list")
 _PART = re.compile(r"([0-9]{1,5}|N)(?:-([0-9]{1,5}|N)(?::([0-9]{1,5})/([0-9]{1,5}))?)?")
 _ROW = re.compile(r" *([0-9]{1,6}): *((?:[0-9]{1,20} +)*[0-9]{1,20})(?: +(\S.*))?")
 _FLAGS = frozenset({"domain", "managed_irq", "nohz"})  # of `isolcpus`
 _OFFLOADED = re.compile(r"Offload RCU callbacks from CPUs: (\(none\)|[0-9,-]{1,1000})\.")
 _MASK = re.compile(r"[0-9a-f]{1,8}(?:,[0-9a-f]{8}){0,300}")
 _SHOWN = 4
-
-
-def of(around: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    """Return what was read of interrupts, by path, before and after."""
-    return {path: values for path, values in around.items() if _PATH.fullmatch(path)}
 
 
 def parse_cpus(text: str, there: int) -> frozenset[int] | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 
-class FaultKind(Enum):
+class FaultKind(StrEnum):
     """What happened. The value is the name used in `thresholds.yaml` and reports.
 
     No line tells of `aer` and `pcie-link`: they come from counters and links before and after a measurement, because a

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from rtgate.console.faults import STAMP, FaultKind
+from rtgate.console.faults import OF_TIME, STAMP, Fault, FaultKind
 
 _DEPTH = 3  # functions that name a place: one alone may be a helper that is not listed here
 
@@ -56,26 +56,19 @@ _ABOUT = re.compile(
 _LOCK = re.compile(rf"\((?P<name>\S.{{0,200}}?)\)\{{[^{{}}]{{2,20}}\}}(?:-\{{\d+:\d+\}})?(?:, at: {_SYMBOL})?")
 
 # The stack of what is stalled is the place, wherever it stands: the trace is that of the timer which noticed.
-_STALLS = frozenset(
-    kind.value for kind in (FaultKind.RCU_STALL, FaultKind.HUNG_TASK, FaultKind.SOFT_LOCKUP, FaultKind.HARD_LOCKUP)
-)
+_STALLS = OF_TIME - {FaultKind.THROTTLING}
 # Their line says all that there is.
-_WHOLE = frozenset(kind.value for kind in (FaultKind.THROTTLING, FaultKind.AER, FaultKind.PCIE_LINK))
+_WHOLE = frozenset({FaultKind.THROTTLING, FaultKind.AER, FaultKind.PCIE_LINK})
 # Their line names the file in which they are; that of a sleeping function names the helper's.
-_FILED = frozenset(kind.value for kind in (FaultKind.WARNING, FaultKind.BUG))
+_FILED = frozenset({FaultKind.WARNING, FaultKind.BUG})
 
 
-def place(kind: str, line: str, text: str) -> tuple[str, ...]:
-    """Return the words that name where a fault happened: locks, functions, or a file; none if it does not say.
-
-    Args:
-        kind: the value of a `FaultKind`.
-        line: the fault's first line.
-        text: all its lines.
-    """
+def place(fault: Fault) -> tuple[str, ...]:
+    """Return the words that name where a fault happened: locks, functions, or a file; none if it does not say."""
+    kind, line, text = fault.kind, fault.line, fault.text
     if kind in _WHOLE:
         return (line,)
-    if kind == FaultKind.LOCKDEP.value:
+    if kind is FaultKind.LOCKDEP:
         return (*_locks(text), *_frames(text))
     before = text if kind in _STALLS else _TRACE.split(text, maxsplit=1)[0]
     for pattern, where in ((_COUNTER, before), (_NAMED, line), (_CALLER, before)):
@@ -87,10 +80,10 @@ def place(kind: str, line: str, text: str) -> tuple[str, ...]:
     return _frames(text) or ((file[1],) if file else ())
 
 
-def said_at(line: str, text: str) -> float | None:
+def said_at(fault: Fault) -> float | None:
     """Return when a kernel said a fault, in its seconds, from the stamp in front of it; None without one."""
-    first = text.partition("\n")[0]
-    stamps = STAMP.findall(first, 0, max(first.rfind(line), 0))
+    first = fault.text.partition("\n")[0]
+    stamps = STAMP.findall(first, 0, max(first.rfind(fault.line), 0))
     return float(stamps[-1]) if stamps else None
 
 

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 
 from rtgate.board.boot import State, TimeBase
 from rtgate.console import traces
-from rtgate.console.faults import OF_TIME
+from rtgate.console.faults import OF_TIME, Fault, FaultKind
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
-from rtgate.records.record import FaultSeen, Record
+from rtgate.records.record import Record
 from rtgate.validity import readings
 
-# On a host-time board the machine below it can stop the clock: faults that only measure time prove nothing.
-_TIMED = frozenset(kind.value for kind in OF_TIME)
 # Records of boots that died are judged by their death, and not by each fault.
 _DIED = frozenset({State.NO_BOOT, State.FAULT})
 _NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+")
@@ -30,14 +28,14 @@ _NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+")
 class Signature:
     """What faults of two boots have in common: the line without addresses, numbers and times, and the place."""
 
-    kind: str
+    kind: FaultKind
     line: str
     place: tuple[str, ...]
 
     @classmethod
-    def of(cls, fault: FaultSeen) -> Signature:
+    def of(cls, fault: Fault) -> Signature:
         """Return the signature of a fault."""
-        place = traces.place(fault.kind, fault.line, fault.text)
+        place = traces.place(fault)
         return cls(fault.kind, _NUMBERS.sub("#", fault.line), place)
 
 
@@ -124,17 +122,17 @@ def _unlike(signature: Signature, mine: _Arm, theirs: _Arm) -> list[str]:
     return [f"the baseline shows it in a smaller share of its boots: {less}"]
 
 
-def _seen_before(fault: FaultSeen, record: Record, beside: Sequence[Record]) -> bool:
+def _seen_before(fault: Fault, record: Record, beside: Sequence[Record]) -> bool:
     """Return whether a measurement that began earlier in the same boot has this fault.
 
     The same words at the same time of one boot are the same fault. Without a time, or without knowing which measurement
     was earlier, each record keeps its fault: one that is told twice is better than one that nobody tells.
     """
-    at, began = traces.said_at(fault.line, fault.text), readings.began_s(record.evidence.readings)
+    at, began = traces.said_at(fault), readings.began_s(record.evidence.readings)
     if at is None or began is None or not record.boot_id:
         return False
     return any(
-        traces.said_at(one.line, one.text) == at and one.line == fault.line
+        traces.said_at(one) == at and one.line == fault.line
         for other in beside
         if _earlier(other, record, began)
         for one in other.faults
@@ -148,19 +146,20 @@ def _earlier(other: Record, record: Record, began: float) -> bool:
     return same and other.state not in _DIED and theirs is not None and theirs < began
 
 
-def _moment(fault: FaultSeen, record: Record) -> list[str]:
+def _moment(fault: Fault, record: Record) -> list[str]:
     """Return that a fault was said before the measurement began, if it was."""
-    at, began = traces.said_at(fault.line, fault.text), readings.began_s(record.evidence.readings)
+    at, began = traces.said_at(fault), readings.began_s(record.evidence.readings)
     if at is None or began is None or at >= began:
         return []
     return [f"said {began - at:.1f} s before the measurement began"]
 
 
-def _excuse(fault: FaultSeen, record: Record, policy: Mapping[str, bool], *, known: bool) -> str:
+def _excuse(fault: Fault, record: Record, policy: Mapping[str, bool], *, known: bool) -> str:
     if known:
         return "pre-existing: the baseline shows it too"
     if not policy.get(fault.kind, True):
         return "reported only, by thresholds.yaml"
-    if record.environment.time == TimeBase.HOST and fault.kind in _TIMED:
+    # The machine below can stop the clock: faults that only measure time prove nothing.
+    if record.environment.time == TimeBase.HOST and fault.kind in OF_TIME:
         return "not judged: on a host-time board the host can cause it"
     return ""

@@ -14,7 +14,6 @@ from rtgate.board.pcie import Function
 from rtgate.console import traces
 from rtgate.console.faults import STAMP, Fault, scan
 from rtgate.errors import ParseError, UnfinishedError
-from rtgate.records.record import FaultSeen
 from rtgate.target.outcome import Outcome
 from rtgate.validity import links, readings
 from rtgate.validity.plan_files import stats, text, uptime
@@ -66,12 +65,12 @@ def settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
     return found
 
 
-def faults(outcome: Outcome, functions: Mapping[str, Function]) -> tuple[FaultSeen, ...]:
+def faults(outcome: Outcome, functions: Mapping[str, Function]) -> tuple[Fault, ...]:
     """Return the faults of the console and of the kernel log, those that stand in both once, and those of PCI links."""
-    log = [_seen(one) for one in scan(outcome.files.get("dmesg", b"").decode("utf-8", errors="replace"))]
+    log = scan(outcome.files.get("dmesg", b"").decode("utf-8", errors="replace"))
     logged = {_said(fault) for fault in log}
-    found: dict[tuple[object, ...], FaultSeen] = {}
-    for fault in (*(one for one in map(_seen, outcome.faults) if _said(one) not in logged), *log):
+    found: dict[tuple[object, ...], Fault] = {}
+    for fault in (*(one for one in outcome.faults if _said(one) not in logged), *log):
         known = found.get(_alike(fault))
         # The last of those that are alike: the first may be an earlier measurement's of this boot.
         if known is None or _at(fault) >= _at(known):
@@ -81,31 +80,27 @@ def faults(outcome: Outcome, functions: Mapping[str, Function]) -> tuple[FaultSe
     return (*found.values(), *links.faults(links.of(state), functions))
 
 
-def with_boot(faults: Sequence[FaultSeen], boot: Iterable[Fault]) -> tuple[FaultSeen, ...]:
+def with_boot(faults: Sequence[Fault], boot: Iterable[Fault]) -> tuple[Fault, ...]:
     """Return the faults of a record behind those that its boot's console told and that the record has not."""
     known = {key(fault) for fault in faults for key in (_said, _alike)}
-    new = {_alike(one): one for one in map(_seen, boot) if not known & {_said(one), _alike(one)}}
+    new = {_alike(one): one for one in boot if not known & {_said(one), _alike(one)}}
     return (*new.values(), *faults)
 
 
-def _seen(fault: Fault) -> FaultSeen:
-    return FaultSeen(kind=fault.kind.value, line=fault.line, text=fault.text, reason=fault.reason)
-
-
-def _alike(fault: FaultSeen) -> tuple[object, ...]:
+def _alike(fault: Fault) -> tuple[object, ...]:
     """Return what two faults have in common that are the same thing happening again."""
-    return (fault.kind, fault.line, traces.place(fault.kind, fault.line, fault.text))
+    return (fault.kind, fault.line, traces.place(fault))
 
 
-def _said(fault: FaultSeen) -> tuple[object, ...]:
+def _said(fault: Fault) -> tuple[object, ...]:
     """Return what two copies of one fault have in common: a console may show less of its text than the log."""
-    at = traces.said_at(fault.line, fault.text)
+    at = traces.said_at(fault)
     return _alike(fault) if at is None else (at, fault.line)
 
 
-def _at(fault: FaultSeen) -> float:
+def _at(fault: Fault) -> float:
     """Return when a fault was said, -1 if nobody knows."""
-    at = traces.said_at(fault.line, fault.text)
+    at = traces.said_at(fault)
     return -1.0 if at is None else at
 
 

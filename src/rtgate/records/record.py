@@ -19,6 +19,7 @@ from typing import Any
 
 from rtgate import files as regular_file
 from rtgate.board.boot import ArmName, State, TimeBase
+from rtgate.console.faults import Fault
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.records.codec import check_known, decoded, encoded, require_keys
 from rtgate.records.environment import Environment
@@ -29,16 +30,6 @@ from rtgate.tools.measurement import Measurement
 FORMAT = 1
 OTHER_BUILD = "other_build"
 """In `machine` of a boot that was not made, the build whose kernels drive what this one does not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultSeen:
-    """A kernel fault: its kind as in `thresholds.yaml`, its first line, its text, and the message before it, if any."""
-
-    kind: str
-    line: str
-    text: str
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +75,7 @@ class Record:
     environment: Environment
     evidence: Evidence
     measurements: tuple[Measurement, ...]
-    faults: tuple[FaultSeen, ...]
+    faults: tuple[Fault, ...]
     line: Mapping[str, int]
     seconds: Mapping[str, float]
     machine: Mapping[str, str]

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 
 from rtgate.console import traces
-from rtgate.console.faults import FaultKind
-from rtgate.records.record import FaultSeen, Record
+from rtgate.console.faults import Fault, FaultKind
+from rtgate.records.record import Record
 
 # kernel/panic.c, __warn: `WARNING: CPU: 0 PID: 1 at FILE:LINE FUNCTION+0x1/0x2`, since 6.19 `WARNING: FILE:LINE at
 # FUNCTION+0x1/0x2, CPU#0: COMM/PID`.
@@ -22,14 +22,12 @@ def warning_of(function: str, records: Sequence[Record]) -> str:
     """Return the first warning of a function in some boots, in words; empty if no log has one."""
     for record in records:
         for fault in record.faults:
-            if fault.kind == FaultKind.WARNING.value and traces.place(fault.kind, fault.line, fault.text) == (
-                function,
-            ):
+            if fault.kind is FaultKind.WARNING and traces.place(fault) == (function,):
                 return f"{_site(fault)} (first in {record.boot}{_why(fault)})"
     return ""
 
 
-def _site(fault: FaultSeen) -> str:
+def _site(fault: Fault) -> str:
     for pattern in _SITES:
         match = pattern.search(fault.line)
         if match:
@@ -37,7 +35,7 @@ def _site(fault: FaultSeen) -> str:
     return fault.line
 
 
-def _why(fault: FaultSeen) -> str:
+def _why(fault: Fault) -> str:
     """Return the warning's message, or the way to it where it has none."""
     if fault.reason:
         return f": {fault.reason}"

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from rtgate import files as regular_file
 from rtgate.board.boot import State
+from rtgate.console.faults import Fault
 from rtgate.judge.limits import format_quantity
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.records.record import FaultSeen, Record
+from rtgate.records.record import Record
 from rtgate.report import latency
 from rtgate.report.cases import CaseReport, figures
 from rtgate.report.categories import message
@@ -222,7 +223,7 @@ def _boot(record: Record, verdicts: Sequence[Verdict], *, files: bool) -> Step:
     )
 
 
-def _fault(record: Record, fault: FaultSeen, verdicts: Sequence[Verdict], moment: float | None) -> Step:
+def _fault(record: Record, fault: Fault, verdicts: Sequence[Verdict], moment: float | None) -> Step:
     """Return a fault's step with the status that the verdicts gave it: one that the baseline has too fails nobody."""
     told = [one.status for one in verdicts if one.kind is Kind.FAULT and f": {fault.kind}: " in one.sentence]
     state = _STATES.get(record.state, Status.ERROR)

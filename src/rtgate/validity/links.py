@@ -13,9 +13,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from rtgate.board.pcie import Function
-from rtgate.console.faults import FaultKind
+from rtgate.console.faults import Fault, FaultKind
 from rtgate.records.expectation import CountedFunction
-from rtgate.records.record import FaultSeen
 
 FUNCTIONS = "/sys/bus/pci/devices"
 _OF_FUNCTION = {
@@ -45,9 +44,9 @@ def of(settings: State) -> dict[str, tuple[str, str]]:
     return {path: values for path, values in settings.items() if _PATH.fullmatch(path)}
 
 
-def faults(state: State, functions: Mapping[str, Function]) -> tuple[FaultSeen, ...]:
+def faults(state: State, functions: Mapping[str, Function]) -> tuple[Fault, ...]:
     """Return what happened to any PCI function between the two looks, of the kinds `aer` and `pcie-link`."""
-    found: list[FaultSeen] = []
+    found: list[Fault] = []
     for address, files in sorted(_by_address(state).items()):
         name = _named(address, files, functions)
         if files.get("vendor", ("", ""))[0] and not files["vendor"][1]:
@@ -103,8 +102,8 @@ def _named(address: str, files: Mapping[str, tuple[str, str]], functions: Mappin
     return " ".join(filter(None, (", ".join(names or ports[:1]), f"({address})" if names or ports else address)))
 
 
-def _fault(kind: FaultKind, line: str) -> FaultSeen:
-    return FaultSeen(kind=kind.value, line=line, text=line)
+def _fault(kind: FaultKind, line: str) -> Fault:
+    return Fault(kind=kind, line=line, text=line)
 
 
 def _links(name: str, files: Mapping[str, tuple[str, str]]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, evidence, record
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.board.boot import ArmName, State, TimeBase
+from rtgate.console.faults import Fault, FaultKind
 from rtgate.judge.compare import on_virtual_time
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.exercise import run_exercise
@@ -24,7 +25,7 @@ from rtgate.judge.judging import Subject
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.records.evidence import LoadSeen
 from rtgate.records.explained import Change, Explained
-from rtgate.records.record import FaultSeen, Record
+from rtgate.records.record import Record
 from rtgate.records.schedule import Schedule
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
@@ -255,8 +256,8 @@ def test_a_change_that_did_not_run_is_never_good() -> None:
     assert "nfs_lookup" in verdict.sentence
 
 
-WARNING = FaultSeen(
-    kind="warning",
+WARNING = Fault(
+    kind=FaultKind("warning"),
     line="WARNING: CPU: 0 PID: 0 at kernel/time/hrtimer.c:1989 hrtimer_wakeup+0x84/0xb0",
     text="WARNING: CPU: 0 PID: 0 at kernel/time/hrtimer.c:1989 hrtimer_wakeup+0x84/0xb0\nCall trace:",
     reason="wake-up 1000 of swapper",

@@ -13,9 +13,10 @@ from selftests.unit.judge.conftest import BOARD, number, record
 
 from rtgate.board import boards
 from rtgate.board.boot import TimeBase
+from rtgate.console.faults import Fault, FaultKind
 from rtgate.judge.thresholds import load_thresholds
 from rtgate.lava.in_job.judging import CaseJudge
-from rtgate.records.record import FaultSeen, Record
+from rtgate.records.record import Record
 from rtgate.units import Unit
 from rtgate.workflow.limit_profiles import LimitProfiles
 
@@ -93,7 +94,7 @@ def test_an_invalid_measurement_keeps_no_limit(results: Results) -> None:
 
 
 def test_a_kernel_fault_fails_a_case_within_its_limits(results: Results) -> None:
-    fault = FaultSeen(kind="warning", line="WARNING: CPU: 0 PID: 1 at kernel/x.c:1", text="")
+    fault = Fault(kind=FaultKind("warning"), line="WARNING: CPU: 0 PID: 1 at kernel/x.c:1", text="")
     found, said = results(record(faults=(fault,)), limit="100 virtual us")
     assert found[NAME] == "fail"
     assert found[MAX] == "unknown"

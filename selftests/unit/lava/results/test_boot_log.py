@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from selftests.fake_target import FakeTarget, arm
 
 from rtgate.board import boards
+from rtgate.console.faults import Fault, FaultKind
 from rtgate.lava.results import boot_log, expected
 from rtgate.lava.results.boot_log import BootLog
 from rtgate.lava.results.expected import Expected
@@ -20,7 +21,7 @@ from rtgate.measure.case import Case, measure
 from rtgate.measure.profiles import profile
 from rtgate.records import planned
 from rtgate.records import record as records_file
-from rtgate.records.record import FaultSeen, KernelIdentity, Place, Record
+from rtgate.records.record import KernelIdentity, Place, Record
 from rtgate.target.outcome import State
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.validity.registry import checks
@@ -217,10 +218,10 @@ def test_a_fault_of_the_boot_that_the_kernel_log_has_too_is_there_once(tmp_path:
     (boot,) = told(job(FIRMWARE + WARNING))
     one = records(tmp_path)[0]
     line = "WARNING: CPU: 0 PID: 1 at kernel/x.c:1 f+0x1/0x2"
-    same = FaultSeen(kind="warning", line=line, text=WARNING)
+    same = Fault(kind=FaultKind("warning"), line=line, text=WARNING)
     assert boot_log.merged(replace(one, faults=(same,)), boot, "x").faults == (same,)
     trace = f"[    9.000000] {line}\npc : {{}}+0x1/0x2\n"
-    again, other = (FaultSeen(kind="warning", line=line, text=trace.format(name)) for name in ("f", "g"))
+    again, other = (Fault(kind=FaultKind("warning"), line=line, text=trace.format(name)) for name in ("f", "g"))
     assert boot_log.merged(replace(one, faults=(again,)), boot, "x").faults == (again,)
     assert [fault.text for fault in boot_log.merged(replace(one, faults=(other,)), boot, "x").faults] == [
         WARNING.rstrip("\n"),

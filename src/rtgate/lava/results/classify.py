@@ -274,12 +274,12 @@ def _panics(found: Sequence[Boot]) -> Iterator[Panic]:
     for boot in found:
         seen = [fault for fault in scan(boot.console) if fault.kind in FATAL]
         for fault in seen:
-            yield Panic(boot=boot.number, kind=fault.kind.value, line=phrase(fault.line))
+            yield Panic(boot=boot.number, kind=fault.kind, line=phrase(fault.line))
         for line in () if seen else boot.lines:
             result = line.result
             if result.get("case") == "kernel-messages" and result.get("result") == "fail":
-                kind = FaultKind.PANIC.value
-                yield Panic(boot=boot.number, kind=kind, line="LAVA saw the kernel fail in an attempt to boot")
+                said = "LAVA saw the kernel fail in an attempt to boot"
+                yield Panic(boot=boot.number, kind=FaultKind.PANIC, line=said)
 
 
 def _last(boot: Boot) -> str:
