@@ -11,7 +11,7 @@ from rtgate.cli import main, sections
 from rtgate.explain.path import Profile
 from rtgate.explain.section_changes import SiteChange
 from rtgate.explain.section_path import SectionPaths
-from rtgate.explain.sections import Context, Kind, Section, Site, Spot, from_json
+from rtgate.explain.sections import Context, Kind, Section, Site, Spot
 from rtgate.workflow.sections import SectionsRequest
 
 WORDS = ("sections", "--board", "virt-arm64", "--kernel", "new", "--profile", "smoke")
@@ -66,7 +66,22 @@ def test_one_kernel_is_listed(
     assert "sections:    0 s: booting" in output.err
     file = json.loads((tmp_path / "file").read_text())
     assert (file["board"], file["case"], file["instruction_ns"]) == ("virt-arm64", "latency/cyclictest:idle", 8)
-    assert from_json(file["kernels"]["candidate"]) == NEW
+    spots = {
+        "begin": {"function": "run_timer_softirq", "helper": "_raw_spin_lock_irq"},
+        "end": {"function": "run_timer_softirq", "helper": ""},
+    }
+    assert file["kernels"]["candidate"] == [
+        {
+            "site": {"kind": "irqsoff", "context": "softirq", **spots, "switches": False},
+            "count": 6,
+            "total": 9000,
+            "longest": 7610,
+            "seed": 1,
+            "start": 7,
+            "end": 7617,
+            "buckets": list(NEW[0].buckets),
+        }
+    ]
 
 
 @pytest.mark.usefixtures("requests")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.explain import sections
-from rtgate.explain.sections import SUM, Context, Kind, Section, Site, Spot, as_json, from_json, merged, named, parse
+from rtgate.explain.sections import SUM, Context, Kind, Section, Site, Spot, merged, named, parse
 from rtgate.explain.spots import SpotNames
 from rtgate.kernel.preemption import Preemption
 
@@ -127,17 +126,6 @@ def test_boots_are_added_up_in_any_order(one: list[Section], other: list[Section
     assert both == merged([*other, *one]) == merged([*merged(one), *merged(other)])
     assert sum(each.count for each in both) == sum(each.count for each in [*one, *other])
     assert len({each.site for each in both}) == len(both)
-
-
-@given(SECTIONS)
-def test_sections_are_read_as_they_were_written(found: list[Section]) -> None:
-    assert from_json(json.loads(json.dumps(as_json(found)))) == tuple(found)
-
-
-@pytest.mark.parametrize("entry", [{}, {"site": {}}, {"site": {"kind": "irqson"}}])
-def test_a_damaged_file_is_refused(entry: dict[str, object]) -> None:
-    with pytest.raises(ParseError, match="no critical sections"):
-        from_json([entry])
 
 
 def test_an_entry_for_exceptions_has_the_name_of_the_exception() -> None:

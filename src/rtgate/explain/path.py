@@ -19,7 +19,8 @@ from rtgate.explain.trace import Block, Run
 from rtgate.kernel import arm64
 
 USER = "(programs)"
-_USER_ABOVE = 1 << 63
+KERNEL_FROM = 1 << 63
+"""Addresses below are those of programs."""
 _SWITCHES = {"cpu_switch_to", "__switch_to_asm"}
 _THUNKS = "__x86_indirect_"
 _DEPTH = 64
@@ -119,7 +120,7 @@ class Code:
         known = self._known.get(number)
         if known is None:
             block = self.blocks[number]
-            name = USER if block.address < _USER_ABOVE else self.name_of(block.address)
+            name = USER if block.address < KERNEL_FROM else self.name_of(block.address)
             known = self._known[number] = (name, left(self.arch, block.last))
         return known
 
@@ -240,9 +241,9 @@ def _added(frames: Sequence[_Frame], differing: frozenset[str]) -> Profile:
         innermost = next((name for name in names if name in differing), None)
         if innermost is not None:
             blamed[innermost] += frame.count
-        told = _printing(chain)
-        if told is not None:
-            (warning if told.warns else printing)[told.function] += frame.count
+        if (told := _printing(chain)) is not None:
+            function, warns = told
+            (warning if warns else printing)[function] += frame.count
     return Profile(dict(own), dict(within), dict(blamed), dict(warning), dict(printing), sum(own.values()))
 
 
@@ -256,18 +257,13 @@ def _chain(frame: _Frame) -> list[_Frame]:
     return chain
 
 
-@dataclass(frozen=True, slots=True)
-class _Printing:
-    """Who prints, and whether it is a warning."""
+def _printing(chain: Sequence[_Frame]) -> tuple[str, bool] | None:
+    """Return the function that prints, and whether it warns, if a chain of callers is part of that.
 
-    function: str
-    warns: bool
-
-
-def _printing(chain: Sequence[_Frame]) -> _Printing | None:
-    """Return the function that prints, if a chain of callers is part of that: the one above all that serves it."""
+    It is the one above all that serves it.
+    """
     for called, caller in reversed(list(pairwise(chain))):
         warns = called.trap or _WARNING.fullmatch(called.name) is not None
         if warns or _PRINTING.fullmatch(called.name):
-            return _Printing(caller.name, warns)
+            return caller.name, warns
     return None

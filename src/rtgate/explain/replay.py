@@ -19,7 +19,7 @@ from rtgate.explain.explanation import Arm as Explained
 from rtgate.explain.explanation import Passage
 from rtgate.explain.finders import finder
 from rtgate.explain.intervals import CpuIntervals, Interval, IntervalFinder
-from rtgate.explain.path import USER, Code, Profile, mean, profile
+from rtgate.explain.path import KERNEL_FROM, USER, Code, Profile, mean, profile
 from rtgate.explain.sections import Section, named
 from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import Block, Trace, TraceRequest
@@ -33,7 +33,6 @@ from rtgate.target.virtual import VirtualBoard
 LEAD = 4000  # instructions before an interval, from which its callers become known
 SAMPLED = 400  # intervals whose mean is the typical one
 _SLICE_BITS = 21  # 17 virtual ms of a busy CPU; of an idle one, woken 1000 times a second, about 0.17 s
-_USER_ABOVE = 1 << 63
 _GOLDEN = (5**0.5 - 1) / 2
 
 Tell = Callable[[str], None]
@@ -293,14 +292,14 @@ def executed(kernel: Vmlinux, seen: Trace, slices: range = range(1)) -> dict[str
     found: Counter[str] = Counter()
     for number, instructions in _sums(seen, slices):
         address = seen.blocks[number].address
-        found[kernel.function_at(address) if address >= _USER_ABOVE else USER] += instructions
+        found[kernel.function_at(address) if address >= KERNEL_FROM else USER] += instructions
     return dict(found.most_common())
 
 
 def _blocks(seen: Trace, slices: range) -> Iterator[tuple[Block, int]]:
     for number, instructions in _sums(seen, slices):
         block = seen.blocks[number]
-        if block.address >= _USER_ABOVE and instructions:
+        if block.address >= KERNEL_FROM and instructions:
             yield block, instructions
 
 

@@ -3,20 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from rtgate.explain.sections import Context, Kind, Section, Site, Spot
+from rtgate.explain.sections import Context, Kind, Section, Site
 
 _OFF = {Kind.IRQSOFF: "interrupts off", Kind.PREEMPTOFF: "preemption off", Kind.PREEMPTIRQSOFF: "not preemptible"}
-
-
-class Side(StrEnum):
-    """One of a section's two spots."""
-
-    BEGIN = "begin"
-    END = "end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +47,7 @@ def changes(baseline: Iterable[Section], candidate: Iterable[Section]) -> tuple[
     """
     old = {section.site: section for section in baseline}
     new = {section.site: section for section in candidate}
-    alike = {side: _longest(old.values(), side) for side in Side}
+    alike = [(key, _longest(old.values(), key)) for key in (_begin, _end)]
     found = [
         SiteChange(site, old.get(site), new.get(site), _before(site, old, alike)) for site in old.keys() | new.keys()
     ]
@@ -64,26 +56,30 @@ def changes(baseline: Iterable[Section], candidate: Iterable[Section]) -> tuple[
     return tuple(_once(found))
 
 
-_Alike = Mapping[tuple[Kind, Context, str], int]
+_Place = tuple[Kind, Context, str]  # a site by one of its two functions
+_Key = Callable[[Site], _Place]
 
 
-def _key(site: Site, side: Side) -> tuple[Kind, Context, str]:
-    spot: Spot = getattr(site, side)
-    return site.kind, site.context, spot.function
+def _begin(site: Site) -> _Place:
+    return site.kind, site.context, site.begin.function
 
 
-def _longest(sections: Iterable[Section], side: Side) -> _Alike:
-    longest: dict[tuple[Kind, Context, str], int] = {}
+def _end(site: Site) -> _Place:
+    return site.kind, site.context, site.end.function
+
+
+def _longest(sections: Iterable[Section], key: _Key) -> dict[_Place, int]:
+    longest: dict[_Place, int] = {}
     for section in sections:
-        key = _key(section.site, side)
-        longest[key] = max(section.longest, longest.get(key, 0))
+        place = key(section.site)
+        longest[place] = max(section.longest, longest.get(place, 0))
     return longest
 
 
-def _before(site: Site, old: Mapping[Site, Section], alike: Mapping[Side, _Alike]) -> int:
+def _before(site: Site, old: Mapping[Site, Section], alike: Sequence[tuple[_Key, Mapping[_Place, int]]]) -> int:
     if site in old:
         return old[site].longest
-    return next((alike[side][key] for side in Side if (key := _key(site, side)) in alike[side]), 0)
+    return next((longest[key(site)] for key, longest in alike if key(site) in longest), 0)
 
 
 def _once(found: Iterable[SiteChange]) -> Iterator[SiteChange]:

@@ -8,7 +8,7 @@ are instructions that the CPU itself executed.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -227,26 +227,3 @@ def _sum(one: Section, other: Section) -> Section:
 def as_json(sections: Iterable[Section]) -> list[dict[str, Any]]:
     """Return sections as they are written to a file."""
     return [asdict(section) for section in sections]
-
-
-def from_json(entries: Iterable[Mapping[str, Any]]) -> tuple[Section, ...]:
-    """Return the sections of a file. Raises ParseError: it is damaged."""
-    try:
-        return tuple(_decoded(entry) for entry in entries)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ParseError(f"these are no critical sections: {error!r}") from error
-
-
-def _decoded(entry: Mapping[str, Any]) -> Section:
-    site = entry["site"]
-    return Section(
-        site=Site(
-            kind=Kind(site["kind"]),
-            context=Context(site["context"]),
-            begin=Spot(**site["begin"]),
-            end=Spot(**site["end"]),
-            switches=bool(site["switches"]),
-        ),
-        **{name: int(entry[name]) for name in ("count", "total", "longest", "seed", "start", "end")},
-        buckets=tuple(int(count) for count in entry["buckets"]),
-    )
