@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +58,9 @@ class Reading:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as it stands in a record."""
-        # Every tool is a dataclass, which the type of a protocol cannot say.
-        options = {field.name: getattr(self.tool, field.name) for field in fields(self.tool)}  # type: ignore[arg-type]
         return {
             "tool": self.tool.name,
-            "options": options,
+            "options": registry.options(self.tool),
             "load": self.load,
             "setting": encoded(self.setting),
             "cpu_classes": encoded(self.cpu_classes),
@@ -72,9 +70,8 @@ class Reading:
     def from_json(cls, data: Mapping[str, Any]) -> Reading:
         """Return what `as_json` made. Raises ConfigError, KeyError, TypeError, ValueError or AttributeError."""
         check_known(data, ("tool", "options", "load", "setting", "cpu_classes"))
-        options = {key: tuple(value) if isinstance(value, list) else value for key, value in data["options"].items()}
         return cls(
-            tool=registry.tool(data["tool"])(**options),
+            tool=registry.with_options(data["tool"], data["options"]),
             load=data["load"],
             setting=decoded(data["setting"], Setting),
             cpu_classes=decoded(data["cpu_classes"], dict[str, tuple[int, ...]]),

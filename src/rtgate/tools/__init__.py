@@ -147,6 +147,9 @@ class Output:
         return self.files.get(name, b"").decode("utf-8", errors="backslashreplace")
 
 
+_FIGURES = ("min", "avg", "max")
+
+
 def kept_on(cpu_list: str) -> tuple[str, ...]:
     """Return what goes before a command that is to run on some CPUs, as in `2` or `0-1`; nothing for all of them."""
     if not cpu_list:
@@ -163,6 +166,13 @@ def count(name: str, value: float, better: Better, labels: Mapping[str, str] | N
 def time(name: str, value: float, unit: Unit, labels: Mapping[str, str] | None = None) -> Measurement:
     """Return a measurement of time, of which less is better."""
     return Measurement(name=name, better=Better.LOWER, quantity=Quantity(value, unit), labels=labels or {})
+
+
+def time_figures(
+    name: str, figures: tuple[float, float, float], unit: Unit, labels: Mapping[str, str] | None = None
+) -> tuple[Measurement, ...]:
+    """Return minimum, average and maximum of a time as `NAME.min`, `NAME.avg` and `NAME.max`."""
+    return tuple(time(f"{name}.{part}", value, unit, labels) for part, value in zip(_FIGURES, figures, strict=True))
 
 
 def rate(name: str, bytes_per_s: float, unit: Unit, labels: Mapping[str, str] | None = None) -> Measurement:
@@ -194,6 +204,11 @@ class Reports(Enum):
     RATE = "rate"
     FREQUENCY = "frequency"
     TEMPERATURE = "temperature"
+
+
+def times_reported(name: str) -> dict[str, Reports]:
+    """Return what `time_figures` measures, for `Tool.reports`."""
+    return {f"{name}.{part}": Reports.TIME for part in _FIGURES}
 
 
 class Tool(Protocol):

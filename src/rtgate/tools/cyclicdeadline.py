@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate.errors import ParseError
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
@@ -64,9 +64,7 @@ class Cyclicdeadline(Tool):
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
     reports: ClassVar[Mapping[str, Reports]] = {
         "latency": Reports.TIMES,
-        "latency.min": Reports.TIME,
-        "latency.avg": Reports.TIME,
-        "latency.max": Reports.TIME,
+        **times_reported("latency"),
         "wakeups": Reports.COUNT,
         "wakeups.lost": Reports.COUNT,
     }

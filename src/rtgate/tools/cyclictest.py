@@ -17,7 +17,18 @@ from typing import ClassVar
 
 from rtgate.board import tuning
 from rtgate.errors import ConfigError, NoWakeupsError, ParseError
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kept_on, time
+from rtgate.tools import (
+    Count,
+    Expected,
+    Output,
+    Reports,
+    Setting,
+    Tool,
+    count,
+    kept_on,
+    time_figures,
+    times_reported,
+)
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import Document, document, ended
 from rtgate.tools.threads import SCHED_FIFO, SCHED_RR, Threads, ThreadScope
@@ -85,9 +96,7 @@ class Cyclictest(Tool):
     suites: ClassVar[tuple[str, ...]] = ("latency", "nvme", "pcie")
     reports: ClassVar[Mapping[str, Reports]] = {
         "latency": Reports.TIMES,
-        "latency.min": Reports.TIME,
-        "latency.avg": Reports.TIME,
-        "latency.max": Reports.TIME,
+        **times_reported("latency"),
         "wakeups": Reports.COUNT,
         "wakeups.lost": Reports.COUNT,
     }
@@ -229,10 +238,9 @@ class _Threads:
         low, high, mean = thread.integer("min"), thread.integer("max"), thread.number("avg")
         if not low <= mean <= high:
             raise ParseError(f"cyclictest's minimum {low}, average {mean} and maximum {high} contradict each other")
-        numbers = (("latency.min", low), ("latency.avg", mean), ("latency.max", high))
         return (
             *(self._distribution(thread, labels) if self.limit else ()),
-            *(time(name, value, self.unit, labels) for name, value in numbers),
+            *time_figures("latency", (low, mean, high), self.unit, labels),
             count("wakeups", cycles, Better.NEITHER, labels),
             count("wakeups.lost", max(0, due - cycles), Better.LOWER, labels),
         )

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rtgate.errors import ParseError
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
@@ -171,9 +171,7 @@ class EduMsi(Tool):
     confined: ClassVar[bool] = True
     reports: ClassVar[Mapping[str, Reports]] = {
         "latency": Reports.TIMES,
-        "latency.min": Reports.TIME,
-        "latency.avg": Reports.TIME,
-        "latency.max": Reports.TIME,
+        **times_reported("latency"),
         "interrupts": Reports.COUNT,
         "interrupts.lost": Reports.FAILURES,
         "interrupts.spurious": Reports.COUNT,
@@ -231,10 +229,9 @@ class EduMsi(Tool):
         if not low - 0.01 <= mean <= high + 0.01:
             raise ParseError(f"pcie-edu's minimum {low}, average {mean} and maximum {high} contradict each other")
         histogram, unit = self._histogram(found, setting)
-        numbers = (("latency.min", low), ("latency.avg", mean), ("latency.max", high))
         return (
             Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels),
-            *(time(name, value, unit, labels) for name, value in numbers),
+            *time_figures("latency", (low, mean, high), unit, labels),
         )
 
     def _histogram(self, found: Document, setting: Setting) -> tuple[Histogram, Unit]:

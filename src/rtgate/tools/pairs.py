@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate.errors import ParseError
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures, times_reported
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
@@ -66,9 +66,7 @@ class Pairs(Tool):
     same_priority: ClassVar[bool] = True
     counted: ClassVar[bool] = True
     reports: ClassVar[Mapping[str, Reports]] = {
-        "latency.min": Reports.TIME,
-        "latency.avg": Reports.TIME,
-        "latency.max": Reports.TIME,
+        **times_reported("latency"),
         "samples": Reports.COUNT,
     }
 
@@ -205,9 +203,7 @@ class _Pair:
                 "more, of which the tool keeps the part below a second"
             )
         return (
-            time("latency.min", low, microsecond, self.labels),
-            time("latency.avg", mean, microsecond, self.labels),
-            time("latency.max", high, microsecond, self.labels),
+            *time_figures("latency", (low, mean, high), microsecond, self.labels),
             count("samples", self.samples, Better.NEITHER, self.labels),
         )
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
 
 from rtgate.errors import ConfigError
 from rtgate.tools import Reports, Tool, extensions, loads
@@ -102,6 +104,22 @@ def tool(name: str) -> type[Tool]:
             "if it comes from a package, install that here"
         )
     return TOOLS[name]
+
+
+def options(tool: Tool) -> dict[str, Any]:
+    """Return a tool's options by name, as plain data."""
+    # Every tool is a dataclass, which the type of a protocol cannot say.
+    return {field.name: getattr(tool, field.name) for field in fields(tool)}  # type: ignore[arg-type]
+
+
+def with_options(name: str, values: Mapping[str, Any]) -> Tool:
+    """Return the tool of this name with the options of `options`, which JSON may have made lists of.
+
+    Raises:
+        ConfigError: it is not known here.
+        TypeError, ValueError, AttributeError: it does not take these options.
+    """
+    return tool(name)(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
 
 
 def reports(case: str) -> Mapping[str, Reports]:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate.errors import ParseError
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, document, ended
@@ -164,5 +164,4 @@ def _latencies(number: int, task: Document, rounds: int, output: Output) -> tupl
             f"rounds {task.integer('total')} contradict each other"
         )
     labels = {"task": str(number), "priority": str(task.integer("prio"))}
-    numbers = (("latency.min", low), ("latency.avg", mean), ("latency.max", high))
-    return tuple(time(name, value, output.microsecond, labels) for name, value in numbers)
+    return time_figures("latency", (low, mean, high), output.microsecond, labels)

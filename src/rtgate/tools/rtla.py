@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate.errors import ParseError
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time, time_figures, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
@@ -111,7 +111,7 @@ class RtlaTimerlat(Tool):
     needs: ClassVar[tuple[Need, ...]] = (_need("timerlat"),)
     reports: ClassVar[Mapping[str, Reports]] = {
         **dict.fromkeys(_LATENCIES, Reports.TIMES),
-        **{f"{name}.{number}": Reports.TIME for name in _LATENCIES for number in ("min", "avg", "max")},
+        **{figure: kind for name in _LATENCIES for figure, kind in times_reported(name).items()},
         **dict.fromkeys(("wakeups", "wakeups.lost", "periods"), Reports.COUNT),
     }
 
@@ -258,9 +258,7 @@ class _Table:
         histogram = Histogram(unit=self.unit, counts=counts, overflow=over, limit=self.limit)
         return (
             Measurement(name=name, better=Better.LOWER, histogram=histogram, labels=labels),
-            time(f"{name}.min", low, self.unit, labels),
-            time(f"{name}.avg", mean, self.unit, labels),
-            time(f"{name}.max", high, self.unit, labels),
+            *time_figures(name, (low, mean, high), self.unit, labels),
         )
 
 

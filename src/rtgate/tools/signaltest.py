@@ -20,7 +20,18 @@ from typing import ClassVar
 
 from rtgate.board import tuning
 from rtgate.errors import ConfigError, NoWakeupsError, ParseError
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kept_on, time
+from rtgate.tools import (
+    Count,
+    Expected,
+    Output,
+    Reports,
+    Setting,
+    Tool,
+    count,
+    kept_on,
+    time_figures,
+    times_reported,
+)
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import Document, document, ended
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
@@ -58,9 +69,7 @@ class Signaltest(Tool):
     name: ClassVar[str] = "signaltest"
     suites: ClassVar[tuple[str, ...]] = ("signal",)
     reports: ClassVar[Mapping[str, Reports]] = {
-        "roundtrip.min": Reports.TIME,
-        "roundtrip.avg": Reports.TIME,
-        "roundtrip.max": Reports.TIME,
+        **times_reported("roundtrip"),
         "samples": Reports.COUNT,
     }
 
@@ -126,8 +135,7 @@ def _roundtrip(thread: Document, output: Output) -> tuple[Measurement, ...]:
     low, high, mean = thread.integer("min"), thread.integer("max"), thread.number("avg")
     if not low <= mean <= high:
         raise ParseError(f"signaltest's minimum {low}, average {mean} and maximum {high} contradict each other")
-    numbers = (("roundtrip.min", low), ("roundtrip.avg", mean), ("roundtrip.max", high))
-    return tuple(time(name, value, output.microsecond, {"thread": str(_FIRST)}) for name, value in numbers)
+    return time_figures("roundtrip", (low, mean, high), output.microsecond, {"thread": str(_FIRST)})
 
 
 def _samples(number: int, thread: Document) -> Measurement:

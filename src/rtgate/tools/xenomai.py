@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from rtgate.board.tuning import Write
 from rtgate.errors import ParseError
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
@@ -31,8 +31,7 @@ from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 _PROGRAMS = ("env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin")
 COBALT = (Need(test="[ -e /proc/xenomai/version ]", reason="no Cobalt core (/proc/xenomai is missing)"),)
 ON_TIME = (Write(path="/proc/xenomai/latency", value="0", reads="^0$"),)
-_NUMBERS = ("latency.min", "latency.avg", "latency.max")
-REPORTS = {"latency": Reports.TIMES, **dict.fromkeys(_NUMBERS, Reports.TIME), "wakeups": Reports.COUNT}
+REPORTS = {"latency": Reports.TIMES, **times_reported("latency"), "wakeups": Reports.COUNT}
 WHOLE = "[0-9]{1,18}"
 _MICROSECONDS = r" *(-?[0-9]{1,15}\.[0-9]{3})"
 
@@ -56,7 +55,7 @@ def latencies(
     """Return the histogram, and minimum, average and maximum."""
     return (
         Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels),
-        *(time(name, value, histogram.unit, labels) for name, value in zip(_NUMBERS, numbers, strict=True)),
+        *time_figures("latency", numbers, histogram.unit, labels),
         count("wakeups", histogram.total, Better.NEITHER, labels),
     )
 

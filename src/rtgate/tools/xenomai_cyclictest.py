@@ -16,7 +16,7 @@ from typing import ClassVar
 from rtgate.board import tuning
 from rtgate.board.tuning import Write
 from rtgate.errors import ConfigError, ParseError
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import ended
@@ -157,9 +157,8 @@ class XenomaiCyclictest(Tool):
         if cycles <= 0 or not low <= mean <= high < 2**63:
             raise ParseError(f"Xenomai's cyclictest contradicts itself: {line[0]}")
         labels = {"cpu": str(number)} if self.affinity == "each" else {"thread": str(number)}
-        numbers = (("latency.min", low), ("latency.avg", mean), ("latency.max", high))
         return (
-            *(time(name, value, output.microsecond, labels) for name, value in numbers),
+            *time_figures("latency", (low, mean, high), output.microsecond, labels),
             count("wakeups", cycles, Better.NEITHER, labels),
             count("wakeups.lost", max(0, self._due(number, output.setting) - cycles), Better.LOWER, labels),
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,12 @@ from rtgate import files
 from rtgate.errors import ConfigError
 from rtgate.measure.case import Case
 from rtgate.records.codec import check_known
-from rtgate.tools import Tool, registry
+from rtgate.tools import registry
 
 
 def as_json(case: Case) -> dict[str, Any]:
     """Return a case as plain data."""
-    # Every tool is a dataclass, which the type of a protocol cannot say.
-    options = {field.name: getattr(case.tool, field.name) for field in fields(case.tool)}  # type: ignore[arg-type]
+    options = registry.options(case.tool)
     return {"suite": case.suite, "tool": case.tool.name, "options": options, "load": case.load, "tuning": case.tuning}
 
 
@@ -28,14 +26,9 @@ def from_json(data: Mapping[str, Any]) -> Case:
     try:
         check_known(data, ("suite", "tool", "options", "load", "tuning"))
         suite, tool, load, tuning = (str(data[name]) for name in ("suite", "tool", "load", "tuning"))
-        return Case(suite=suite, tool=_tool(tool, data["options"]), load=load, tuning=tuning)
+        return Case(suite=suite, tool=registry.with_options(tool, data["options"]), load=load, tuning=tuning)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{str(data)[:80]!r} is not a case of this version of rtgate: {error}") from error
-
-
-def _tool(name: str, options: Mapping[str, Any]) -> Tool:
-    kind = registry.tool(name)
-    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in options.items()})
 
 
 def write(cases: Iterable[Case], path: Path) -> None:
