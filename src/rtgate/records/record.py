@@ -173,10 +173,14 @@ def _placed(staged: Path, case: Path, record: Record) -> Path:
         if target.exists():
             shutil.rmtree(target)
         return staged.rename(target)
-    number = 1
+    return renamed(staged, case, 1)
+
+
+def renamed(directory: Path, case: Path, number: int) -> Path:
+    """Rename a record's directory to a number below its case, or the next one that is free. Raises OSError."""
     while True:
         try:
-            return staged.rename(case / f"{number:03d}")
+            return directory.rename(case / f"{number:03d}")
         except OSError:
             if not (case / f"{number:03d}").exists():
                 raise

@@ -116,10 +116,7 @@ def merge(part: Path, into: Path) -> None:
         for path in sorted(part.glob("*/*/*/*/record.json")):
             directory = into / path.parent.parent.relative_to(part)
             directory.mkdir(parents=True, exist_ok=True)
-            number = int(path.parent.name)
-            while (directory / f"{number:03d}").exists():
-                number += 1
-            path.parent.rename(directory / f"{number:03d}")
+            records_file.renamed(path.parent, directory, int(path.parent.name))
         shutil.rmtree(part)
     except OSError as error:
         raise InfrastructureError(f"records could not be moved to {into}: {error}") from error

@@ -246,7 +246,7 @@ class _Set:
             inside = str(place.directory.relative_to(self.into))
             _refuse(path, inside)
             place.directory.mkdir(parents=True, exist_ok=True)
-            self.found.records.append(_moved(staged, place.directory, int(path.rpartition("/")[2])))
+            self.found.records.append(records_file.renamed(staged, place.directory, int(path.rpartition("/")[2])))
         finally:
             shutil.rmtree(staged, ignore_errors=True)
 
@@ -293,10 +293,3 @@ def _unpacked(data: bytes) -> tuple[str, dict[str, bytes]]:
         files[name] = rest[start : start + size]
         start += size
     return path, files
-
-
-def _moved(staged: Path, case: Path, number: int) -> Path:
-    """Rename to a number, or the next one that is free."""
-    while (case / f"{number:03d}").exists():
-        number += 1
-    return staged.rename(case / f"{number:03d}")
