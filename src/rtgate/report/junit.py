@@ -16,8 +16,10 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.verdict import Status, Verdict
 from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, cases
+from rtgate.report.categories import message
 from rtgate.report.text import plain
 
+# `plain` leaves of control characters only tab and newline, which XML 1.0 takes.
 _ELEMENTS = {
     Status.FAIL: "failure",
     Status.ERROR: "error",
@@ -54,19 +56,19 @@ def _suite(name: str, reports: Sequence[CaseReport]) -> ET.Element:
     counts = dict.fromkeys(_ATTRIBUTES.values(), 0)
     for one in reports:
         test = ET.SubElement(
-            suite, "testcase", classname=_text(f"{one.board}.{one.arm}"), name=_text(one.case or "job")
+            suite, "testcase", classname=plain(f"{one.board}.{one.arm}"), name=plain(one.case or "job")
         )
         test.set("time", f"{sum(record.seconds.get('total', 0.0) for record in one.records):.3f}")
         _properties(test, one)
-        element = _element(one)
+        element = _ELEMENTS.get(one.status)  # what says that it did not pass; what is open is never green
         if element:
             counts[_ATTRIBUTES[element]] += 1
             head = one.headline
             told = ET.SubElement(
-                test, element, message=_text(f"{head.status.value}: {head.full_sentence}").partition("\n")[0]
+                test, element, message=plain(f"{head.status.value}: {head.full_sentence}").partition("\n")[0]
             )
             if element != "skipped":
-                told.set("type", _text(head.kind.value))
+                told.set("type", plain(head.kind.value))
                 told.text = _told(one)
         ET.SubElement(test, "system-out").text = _told(one)
     for key, count in counts.items():
@@ -98,7 +100,7 @@ def _properties(test: ET.Element, one: CaseReport) -> None:
     properties = ET.SubElement(test, "properties")
     for name, value in found:
         if value:
-            ET.SubElement(properties, "property", name=_text(name), value=_text(value))
+            ET.SubElement(properties, "property", name=plain(name), value=plain(value))
 
 
 def write(records: Sequence[Record], verdicts: Sequence[Verdict], path: Path) -> None:
@@ -109,17 +111,5 @@ def write(records: Sequence[Record], verdicts: Sequence[Verdict], path: Path) ->
         raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _element(one: CaseReport) -> str:
-    """Return what says that a case did not pass; empty if it did. What is open is never green."""
-    return _ELEMENTS.get(one.status, "")
-
-
 def _told(one: CaseReport) -> str:
-    return "\n".join(
-        _text(f"{verdict.status.value} {verdict.kind.value}: {verdict.full_sentence}") for verdict in one.verdicts
-    )
-
-
-def _text(text: str) -> str:
-    """Return text that may stand in XML 1.0: of control characters only tab and newline."""
-    return plain(text)
+    return "\n".join(message(verdict) for verdict in one.verdicts)

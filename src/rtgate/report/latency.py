@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, cpus, figures
 from rtgate.report.plots import BootPoint, LimitLine, Picture, Series, boots_plot, histogram_plot
+from rtgate.report.text import boots
 from rtgate.tools.measurement import Histogram, Measurement
 
 HISTOGRAM = "latency histogram"
@@ -69,7 +70,7 @@ def _single_baseline(records: Sequence[Record]) -> list[Series]:
     over_all = figures(records)
     return [
         Series(
-            label="" if number else f"{record.arm}, {_boots(records)}",
+            label="" if number else f"{record.arm}, {boots(len(records))}",
             histogram=histogram,
             low=over_all.low,
             mean=over_all.mean,
@@ -99,7 +100,7 @@ def _merged(records: Sequence[Record], *, told: bool, baseline: bool = False) ->
         if baseline:
             here, name = figures(records), f"{count} CPUs, " if count > 1 else name
         series = Series(
-            label="" if baseline and made else f"{arm}{name}{_boots(members)}",
+            label="" if baseline and made else f"{arm}{name}{boots(len(members))}",
             histogram=Histogram.merged(histogram for _, histogram in members),
             low=here.low,
             mean=here.mean,
@@ -108,7 +109,3 @@ def _merged(records: Sequence[Record], *, told: bool, baseline: bool = False) ->
         )
         made.append(series)
     return made
-
-
-def _boots(found: Sequence[object]) -> str:
-    return "1 boot" if len(found) == 1 else f"{len(found)} boots"

@@ -17,6 +17,15 @@ from rtgate.report.text import plain
 _WIDEST = 10_000
 
 
+def print_table(console: Console, table: Table) -> None:
+    """Print a table without trailing space; a pipe has no width of its own, so there no line is ever folded."""
+    width = console.width if console.is_terminal else _WIDEST
+    for line in console.render_lines(table, console.options.update(width=width), pad=False):
+        text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
+        text.rstrip()
+        console.print(text, highlight=False, soft_wrap=True)
+
+
 def show_listing(names: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Print a table.
 
@@ -28,11 +37,7 @@ def show_listing(names: Iterable[str], rows: Iterable[Iterable[object]]) -> None
     for name in names:
         table.add_column(name, overflow="fold")
     console = Console(highlight=False)
-    width = console.width if console.is_terminal else _WIDEST
     for row in rows:
         cells = [plain(str(cell)) for cell in row]
         table.add_row(*(Text(cell if console.is_terminal else cell.replace("\n", "; ")) for cell in cells))
-    for line in console.render_lines(table, console.options.update(width=width), pad=False):
-        text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
-        text.rstrip()
-        console.print(text, soft_wrap=True)
+    print_table(console, table)

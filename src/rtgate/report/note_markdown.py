@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from rtgate.report.note import COLUMNS, About, Note
-from rtgate.report.text import plain
+from rtgate.report.text import one_line, plain
 
 _WIDTH = 110  # of a code block, which scrolls sideways beyond it
 
@@ -58,13 +58,9 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _line(text: str) -> str:
-    return " ".join(plain(text).split())
-
-
 def _code(text: str) -> str:
     """Return a code span, fenced by more backticks than the text has in a row."""
-    line = _line(text)
+    line = one_line(text)
     fence = "`" * (1 + _longest([line]))
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{pad}{line}{pad}{fence}"
@@ -84,7 +80,7 @@ def _longest(lines: Sequence[str]) -> int:
 
 def _cell(text: str) -> str:
     """Return a cell; names of boards and cases and figures are ours, but a bar would end it."""
-    return re.sub(r"([\\|_*<])", r"\\\1", _line(text))
+    return re.sub(r"([\\|_*<])", r"\\\1", one_line(text))
 
 
 def _folded(line: str) -> list[str]:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from rtgate.report.note import About, Note
-from rtgate.report.text import plain
+from rtgate.report.text import one_line, plain
 
 WIDTH = 77  # columns; a mail that quotes the note stays below 80
 
@@ -23,7 +23,7 @@ def _parts(shown: Note) -> Iterator[list[str]]:
     # A long title goes on with an indent: its second line must not look like one of ours.
     yield from filter(None, [[line for text in _about(about) for line in _folded(text, hang="  ")]])
     if about.edits:
-        edits = ", ".join(map(_line, about.edits))
+        edits = ", ".join(map(one_line, about.edits))
         yield _folded(f"It changes {edits}: the files of the target branch counted.")
     if shown.rows:
         yield list(_table(shown))
@@ -38,10 +38,10 @@ def _parts(shown: Note) -> Iterator[list[str]]:
 
 
 def _about(about: About) -> Iterator[str]:
-    what = ": ".join(part for part in (about.name, _line(about.title or about.subject)) if part)
+    what = ": ".join(part for part in (about.name, one_line(about.title or about.subject)) if part)
     if what:
         yield what
-    where = f" of {_line(about.target)}" if about.target else ""
+    where = f" of {one_line(about.target)}" if about.target else ""
     if about.candidate:
         yield f"baseline {about.base[:12]}{where}, candidate {about.candidate[:12]}"
 
@@ -53,10 +53,6 @@ def _table(shown: Note) -> Iterator[str]:
             yield f"{status:<5} {board} {case}"
         limited = "" if limit == "-" else f", limit {limit}"
         yield f"      {figure}: {baseline} -> {candidate} ({change}){limited}"
-
-
-def _line(text: str) -> str:
-    return " ".join(plain(text).split())
 
 
 def _folded(text: str, indent: str = "", hang: str = "") -> list[str]:

@@ -17,6 +17,7 @@ from rtgate.records.record import Record
 from rtgate.report import latency
 from rtgate.report.cases import CaseReport, figures
 from rtgate.report.categories import message
+from rtgate.report.text import boots as in_words
 from rtgate.report.text import plain, visible
 from rtgate.validity.check import Check, CheckResult
 from rtgate.validity.registry import checks
@@ -149,8 +150,8 @@ def _validity(case: CaseReport, not_applicable: Mapping[str, str]) -> list[Step]
         return []
     inner = tuple(_check(name, results) for name, results in found.items())
     failed = [name for name, results in found.items() if any(check.held is CheckResult.FAILED for _, check in results)]
-    boots = len(next(iter(found.values())))
-    summary = f"{', '.join(failed)} failed" if failed else f"every check held in {_boots(boots)}"
+    count = len(next(iter(found.values())))
+    summary = f"{', '.join(failed)} failed" if failed else f"every check held in {in_words(count)}"
     return [Step(name=f"validity: {summary}", status=_worst(inner), steps=inner)]
 
 
@@ -163,18 +164,14 @@ def _check(name: str, results: Sequence[tuple[Record, Check]]) -> Step:
         by_sentence.setdefault((check.held, plain(check.sentence)), []).append(record.boot)
     if len(by_sentence) == 1:
         (held, sentence), boots = next(iter(by_sentence.items()))
-        return Step(name=f"{name}: {held.value} in {_boots(len(boots))}: {sentence}", status=_HELD[held])
+        return Step(name=f"{name}: {held.value} in {in_words(len(boots))}: {sentence}", status=_HELD[held])
     inner = tuple(
         Step(name=f"{held.value} in {', '.join(boots)}: {sentence}", status=_HELD[held])
         for (held, sentence), boots in by_sentence.items()
     )
     failed = [record.boot for record, check in results if check.held is CheckResult.FAILED]
-    name = f"{name}: failed in {', '.join(failed)}" if failed else f"{name}: ok in {_boots(len(results))}"
+    name = f"{name}: failed in {', '.join(failed)}" if failed else f"{name}: ok in {in_words(len(results))}"
     return Step(name=name, status=_worst(inner), steps=inner)
-
-
-def _boots(count: int) -> str:
-    return "1 boot" if count == 1 else f"{count} boots"
 
 
 def _worst(inner: Sequence[Step]) -> Status:

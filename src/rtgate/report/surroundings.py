@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from rtgate import __version__
 from rtgate.board.boot import ArmName
 from rtgate.records.record import Record
-from rtgate.report.text import plain
+from rtgate.report.text import boots, plain
 
 
 def _field(name: str) -> Callable[[Record], str]:
@@ -82,8 +82,7 @@ def _boots(records: Sequence[Record]) -> str:
     seeds = sorted({record.seed for record in records if record.seed is not None})
     if seeds:
         return f"seeds {_ranges(seeds)}"
-    count = len({record.boot_id for record in records})
-    return "1 boot" if count == 1 else f"{count} boots"
+    return boots(len({record.boot_id for record in records}))
 
 
 def _ranges(numbers: Sequence[int]) -> str:

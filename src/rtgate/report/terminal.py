@@ -16,6 +16,7 @@ from rtgate.records.record import Record
 from rtgate.report import table
 from rtgate.report.answers import alike
 from rtgate.report.cases import CaseReport, cases
+from rtgate.report.listing import print_table
 from rtgate.report.outcome import outcome
 from rtgate.report.text import plain
 
@@ -27,7 +28,6 @@ _COLOURS = {
     Status.DONE: "cyan",
     Status.SKIP: "dim",
 }
-_WIDEST = 10_000
 _RULED_OUT = frozenset({Kind.NO_WORSE, Kind.SLOWER, Kind.NOT_SUSPICIOUS})
 
 
@@ -45,7 +45,7 @@ def show(
         width = max(map(len, shown.kernels), default=0)
         for arm, kernel in shown.kernels.items():
             _print(console, Text(f"{arm:{width}}  {kernel}", style="dim"))
-        _print_table(console, _rich(shown))
+        print_table(console, _rich(shown))
         console.print()
     _made_before(console, records)
     for case in sorted(found, key=lambda case: case.status.rank):
@@ -65,16 +65,6 @@ def _made_before(console: Console, records: Sequence[Record]) -> None:
         more = f"; {again} more {'was' if again == 1 else 'were'} made again and printed the same bytes"
         _print(console, Text(f"{text}{more if again else ''}", style="dim"))
         console.print()
-
-
-def _print_table(console: Console, table: Table) -> None:
-    """Print a table; a pipe has no width of its own, so there no line is ever folded."""
-    whole = console.measure(table, options=console.options.update(max_width=_WIDEST)).maximum
-    width = console.width if console.is_terminal else whole
-    for segments in console.render_lines(table, console.options.update(width=width), pad=False):
-        line = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
-        line.rstrip()
-        _print(console, line)
 
 
 def _print(console: Console, text: Text) -> None:

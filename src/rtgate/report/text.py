@@ -27,6 +27,11 @@ def plain(text: str) -> str:
     return _CONTROLS.sub("\ufffd", _LINE_ENDS.sub("\n", _ESCAPES.sub("", text)))
 
 
+def one_line(text: str) -> str:
+    """Return `plain` text as one line with single spaces."""
+    return " ".join(plain(text).split())
+
+
 def visible(data: bytes) -> bytes:
     """Return a target's output as UTF-8 text in which each control character shows as its Unicode picture.
 
@@ -41,6 +46,11 @@ def _picture(match: re.Match[str]) -> str:
     if code < 0x20:
         return chr(0x2400 + code)
     return "\u2421" if code == 0x7F else "\ufffd"
+
+
+def boots(count: int) -> str:
+    """Return how many boots, in words."""
+    return "1 boot" if count == 1 else f"{count} boots"
 
 
 def last_lines(data: bytes, count: int = 30) -> str:
