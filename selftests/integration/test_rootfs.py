@@ -12,8 +12,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from selftests.cpio_reader import unpack
 
-from rtgate.rootfs import cpio, images, recipe
+from rtgate.rootfs import images, recipe
 from rtgate.rootfs.recipe import ARCHES
 
 _PROGRAMS = """
@@ -60,7 +61,7 @@ def test_every_version_is_the_locked_one_or_told(core: images.RootfsImage) -> No
 
 
 def test_it_holds_every_program_that_plans_and_tools_call(core: images.RootfsImage) -> None:
-    entries = {entry.name: entry for entry in cpio.unpack(core.archive.read_bytes())}
+    entries = {entry.name: entry for entry in unpack(core.archive.read_bytes())}
     for name in _PROGRAMS.split():
         entry = entries[f"usr/bin/{name}"]
         real = entries[f"usr/bin/{entry.target}"] if stat.S_ISLNK(entry.mode) else entry

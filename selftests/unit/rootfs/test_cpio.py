@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selftests.cpio_reader import unpack
 
 from rtgate.rootfs import cpio
 
@@ -59,7 +60,7 @@ def test_the_program_cpio_reads_it() -> None:
 def test_what_was_packed_is_read_back(contents: dict[str, tuple[bytes, int]]) -> None:
     entries = [cpio.file(name, data, mode) for name, (data, mode) in contents.items()]
     archive = cpio.pack(entries)
-    assert sorted(cpio.unpack(archive), key=lambda entry: entry.name) == sorted(entries, key=lambda entry: entry.name)
+    assert sorted(unpack(archive), key=lambda entry: entry.name) == sorted(entries, key=lambda entry: entry.name)
     assert len(archive) % 4 == 0
 
 
@@ -72,7 +73,7 @@ def test_the_order_of_the_entries_does_not_matter(contents: dict[str, tuple[byte
 
 
 def test_a_directory_stands_before_what_it_holds() -> None:
-    names = [entry.name for entry in cpio.unpack(cpio.pack([cpio.file("a/b/c", b""), cpio.file("a-b", b"")]))]
+    names = [entry.name for entry in unpack(cpio.pack([cpio.file("a/b/c", b""), cpio.file("a-b", b"")]))]
     assert names == ["a", "a/b", "a/b/c", "a-b"]
 
 
@@ -100,16 +101,10 @@ def test_a_file_below_a_link_is_refused() -> None:
 
 
 def test_the_parents_of_a_file_are_made() -> None:
-    assert [(entry.name, stat.filemode(entry.mode)) for entry in cpio.unpack(cpio.pack([cpio.file("a/b", b"")]))] == [
+    assert [(entry.name, stat.filemode(entry.mode)) for entry in unpack(cpio.pack([cpio.file("a/b", b"")]))] == [
         ("a", "drwxr-xr-x"),
         ("a/b", "-rw-r--r--"),
     ]
-
-
-@pytest.mark.parametrize("cut", [0, 50, 130, 4])
-def test_an_archive_that_was_cut_short_is_refused(cut: int) -> None:
-    with pytest.raises(ValueError, match=r"offset|cut short"):
-        list(cpio.unpack(cpio.pack([cpio.file("a", b"x" * 100)])[:cut]))
 
 
 @given(st.binary(max_size=300))

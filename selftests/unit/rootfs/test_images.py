@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from selftests.cpio_reader import unpack
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.rootfs import cpio, images
@@ -165,7 +166,7 @@ class TestOverlay:
         assert images.overlay(files) == images.overlay(dict(reversed(files.items())))
 
     def test_its_files_can_be_run(self) -> None:
-        entries = {entry.name: entry for entry in cpio.unpack(images.overlay({"rtgate/plan": b"echo\n"}))}
+        entries = {entry.name: entry for entry in unpack(images.overlay({"rtgate/plan": b"echo\n"}))}
         assert entries["rtgate/plan"] == cpio.file("rtgate/plan", b"echo\n", 0o755)
         assert stat.S_ISDIR(entries["rtgate"].mode)
 

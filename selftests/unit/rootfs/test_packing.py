@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from selftests.cpio_reader import unpack
 
 from rtgate.errors import ConfigError
 from rtgate.rootfs import cpio, elf, packing, programs
@@ -296,7 +297,7 @@ class TestBuild:
         packing.build((_recipe(tmp_path),), "arm64", tmp_path / "image", tmp_path, lambda _: None)
         manifest = json.loads((tmp_path / "image" / "manifest.json").read_text())
         archive = (tmp_path / "image" / manifest["archive"]).read_bytes()
-        packed = {entry.name for entry in cpio.unpack(archive) if not stat.S_ISDIR(entry.mode)}
+        packed = {entry.name for entry in unpack(archive) if not stat.S_ISDIR(entry.mode)}
         assert packed == {row["name"] for row in manifest["files"]} - {"proc"}
         assert manifest["content_size"] == len(archive)
         assert manifest["warnings"] == ["careful"]

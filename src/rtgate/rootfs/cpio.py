@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 _MAGIC = b"070701"
-_HEADER_SIZE = 110
 _TRAILER = "TRAILER!!!"
 _MAX_SIZE = 0xFFFFFFFF
 
@@ -113,30 +112,6 @@ def _encode_raw(name: str, inode_links: tuple[int, int], mode: int, data: bytes,
 
 def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
-
-
-def unpack(archive: bytes) -> Iterator[Entry]:
-    """Yield the entries of an archive, up to its end mark.
-
-    Raises:
-        ValueError: the bytes are not such an archive, or it is cut short.
-    """
-    offset = 0
-    while True:
-        header = archive[offset : offset + _HEADER_SIZE]
-        if len(header) < _HEADER_SIZE or not header.startswith(_MAGIC):
-            raise ValueError(f"no entry of a newc archive at offset {offset}")
-        fields = [int(header[start : start + 8], 16) for start in range(6, _HEADER_SIZE, 8)]
-        mode, size, major, minor, name_size = fields[1], fields[6], fields[9], fields[10], fields[11]
-        name_end = offset + _HEADER_SIZE + name_size
-        name = archive[offset + _HEADER_SIZE : name_end - 1].decode("utf-8", "surrogateescape")
-        if name == _TRAILER:
-            return
-        start = name_end + -name_end % 4
-        if start + size > len(archive):
-            raise ValueError(f"{name}: the archive is cut short")
-        yield Entry(name, mode, archive[start : start + size], (major, minor))
-        offset = start + size + -(start + size) % 4
 
 
 def compress(archive: bytes) -> bytes:
