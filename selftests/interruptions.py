@@ -53,6 +53,7 @@ COMMANDS = {
     "demo": "demo -o demo",
     "soak": "soak --board virt-arm64 --console virtual --kernel KERNEL --for 5s --chunk 1s --records soaked",
     "build": "build fake --tree TREE -o built",
+    "build --check-config": "build --check-config --all --tree TREE",
     "modules": "modules fake --tree TREE -o modules",
     "placebos": "placebos learn --board virt-arm64 --build fake --tree TREE --profile smoke --work w --out new.yaml",
     "repeat": "repeat --board virt-arm64 --kernel KERNEL --profile smoke",

@@ -15,7 +15,7 @@ from rtgate.errors import BuildError, ConfigError, InfrastructureError, Interrup
 from rtgate.files import scratch
 from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import KernelBuild
-from rtgate.kernel.build import Listener, Options, build, build_by_content, check_config
+from rtgate.kernel.build import Listener, Options, build, build_by_content
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.configuration import LostOptionsError
 from rtgate.kernel.source import open_tree
@@ -172,16 +172,6 @@ def test_lost_options(describe: Describe, fake_tree: Path, tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
     optional = describe("CONFIG_EXPERT=y\nCONFIG_PREEMPT_RT=y\n", "optional: [CONFIG_PREEMPT_RT]\n")
     build(optional, open_tree(fake_tree), tmp_path / "out")
-
-
-def test_check_config_compiles_nothing(describe: Describe, fake_tree: Path, cache: Path) -> None:
-    tree = open_tree(fake_tree)
-    assert check_config(describe(), tree) == ()
-    lost = check_config(describe("CONFIG_EXPERT=y\nCONFIG_NOPE=y\n"), tree)
-    assert [str(option).split(" (asked at")[0] for option in lost] == [
-        "CONFIG_NOPE: asked y, found n: this tree has no such symbol"
-    ]
-    assert not (cache / "builds").exists()
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,33 @@ def test_check_config(describe: Describe, fake_tree: Path, capsys: pytest.Captur
     assert "CONFIG_NOPE: asked y, found n" in capsys.readouterr().out
 
 
+def test_check_config_of_all(
+    describe: Describe, fake_tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = describe("CONFIG_EXPERT=y\n").path
+    monkeypatch.setattr(site, "names", lambda _kind: ("fake",))
+    monkeypatch.setattr(site, "find", lambda _kind, name: path.parent / name)
+    assert run("--check-config", "--all", "--tree", fake_tree) == 0
+    assert "Linux 6.12.7: 1 of 1 builds get all their options" in capsys.readouterr().out
+    describe("CONFIG_EXPERT=y\nCONFIG_NOPE=y\n")
+    assert run("--check-config", "--all", "--tree", fake_tree) == 1
+    assert "CONFIG_NOPE: asked y, found n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--all"], "--all is for --check-config"),
+        (["--all", "--check-config", "virt-arm64-generic"], "--all is for --check-config"),
+        (["--all", "--check-config", "-o", "out"], "--all is for --check-config"),
+        (["--check-config"], "which build"),
+    ],
+)
+def test_what_is_built_must_be_said(words: list[str], expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        run(*words)
+
+
 def test_unknown_build() -> None:
     with pytest.raises(ConfigError, match=r"unknown name 'nope'.*virt-arm64-preempt_rt"):
         run("nope")

@@ -8,11 +8,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from rtgate import site
 from rtgate.cli import command_options
+from rtgate.errors import ConfigError
 from rtgate.kernel import build as kernel_build
 from rtgate.kernel.artefacts import KernelBuild
-from rtgate.kernel.configuration import BuildDescription
+from rtgate.kernel.config_check import ConfigCheck, check_config, check_configs
 from rtgate.kernel.source import Tree
+from rtgate.report import config_table
 from rtgate.report.build_progress import shown
 from rtgate.workflow.kernels import find_description, open_tree
 
@@ -25,6 +28,7 @@ examples:
   rtgate build virt-arm64-preempt_rt --tree ~/linux -o out  a tree of your own, into out/
   rtgate build virt-arm64-preempt_rt --tree ~/linux --check-config
                                                             which options would this tree not take? (seconds)
+  rtgate build --check-config --all --tree ~/linux          the same of every build (a minute or two)
   rtgate build virt-arm64-preempt_rt --patches kernel-configs/patches/demo-slow-wakeup -o build/slow
 """
 
@@ -36,20 +40,24 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command_options.building(parser)
+    command_options.building(parser, required=False)
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where it goes (default: build/BUILD)")
     parser.add_argument("--check-config", action="store_true", help="only tell which options this tree would not take")
+    parser.add_argument("--all", action="store_true", help="with --check-config: of every build that has a name")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    if arguments.all:
+        return _check_all(arguments)
+    if arguments.build is None:
+        raise ConfigError("which build? Name one, or check all configurations with --check-config --all")
     description = find_description(arguments.build)
-    limits = command_options.build_limits(arguments)
     with shown(description.name, quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
-        options = kernel_build.Options(jobs=arguments.jobs, patches=arguments.patches, limits=limits, listener=listener)
+        options = _options(arguments, listener)
         if arguments.check_config:
-            return _check(description, tree, options)
+            return _check(check_config(description, tree, options), tree)
         output = arguments.output or Path("build") / description.name
         started = time.monotonic()
         made = kernel_build.build(description, tree, output, options)
@@ -57,16 +65,32 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check(description: BuildDescription, tree: Tree, options: kernel_build.Options) -> int:
-    lost = kernel_build.check_config(description, tree, options)
-    asked = len(description.asked(tree.version))
-    if not lost:
-        print(f"Linux {tree.version} takes all {asked} options of {description.name}")
+def _options(arguments: argparse.Namespace, listener: kernel_build.Listener) -> kernel_build.Options:
+    limits = command_options.build_limits(arguments)
+    return kernel_build.Options(jobs=arguments.jobs, patches=arguments.patches, limits=limits, listener=listener)
+
+
+def _check(checked: ConfigCheck, tree: Tree) -> int:
+    name = checked.description.name
+    if not checked.lost:
+        print(f"Linux {tree.version} takes all {checked.requested} options of {name}")
         return 0
-    print(f"Linux {tree.version} does not take {len(lost)} of the {asked} options of {description.name}:")
-    for option in lost:
+    print(f"Linux {tree.version} does not take {len(checked.lost)} of the {checked.requested} options of {name}:")
+    for option in checked.lost:
         print(f"  {option}")
     return 1
+
+
+def _check_all(arguments: argparse.Namespace) -> int:
+    if not arguments.check_config or arguments.build or arguments.output:
+        raise ConfigError("--all is for --check-config, without BUILD and -o: kernels are built one at a time")
+    descriptions = [find_description(name) for name in site.names("kernel-configs")]
+    with shown("configurations", quiet=arguments.quiet) as listener:
+        tree = open_tree(arguments.tree, listener)
+        checks = list(check_configs(descriptions, tree, _options(arguments, listener)))
+    for line in config_table.lines(checks, tree.version):
+        print(line)
+    return 1 if any(checked.lost for checked in checks) else 0
 
 
 def _print(made: KernelBuild, seconds: float) -> None:

@@ -127,9 +127,10 @@ def following(options: argparse._ActionsContainer) -> None:
     report(options)
 
 
-def building(options: argparse._ActionsContainer) -> None:
-    """Add the build, and what its kernel is made from."""
-    options.add_argument("build", metavar="BUILD", help="an entry of kernel-configs/, or a path to a .yaml file")
+def building(options: argparse._ActionsContainer, *, required: bool = True) -> None:
+    """Add the build, which is None where it is not `required` and not given, and what its kernel is made from."""
+    named = "an entry of kernel-configs/, or a path to a .yaml file"
+    options.add_argument("build", metavar="BUILD", nargs=None if required else "?", help=named)
     options.add_argument("--tree", metavar="DIR", type=Path, help="kernel source (default: the pinned Debian package)")
     options.add_argument("--patches", metavar="DIR", type=Path, help="apply this patch series, instead of BUILD's own")
     options.add_argument("--jobs", metavar="N", type=positive, help="compilers at the same time (default: one per CPU)")

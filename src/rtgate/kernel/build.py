@@ -3,32 +3,28 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
 import shutil
-import tempfile
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtgate import site
-from rtgate.errors import BuildError, BuildLimitError, ConfigError, InfrastructureError, RtgateError
+from rtgate.errors import BuildError, BuildLimitError, ConfigError
 from rtgate.files import waiting_lock
 from rtgate.kernel import artefacts, build_log, publish, tuxmake
-from rtgate.kernel.build_limits import is_full
-from rtgate.kernel.configuration import LostOption, LostOptionsError, lost_options, read_config
+from rtgate.kernel.configure import configure_if_needed, refuse_lost
+from rtgate.kernel.make import make
 from rtgate.kernel.work import Listener, Options, Work, prepare_work, short_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from rtgate.kernel.artefacts import KernelBuild
     from rtgate.kernel.configuration import BuildDescription
     from rtgate.kernel.source import Tree
 
-__all__ = ["Listener", "Options", "build", "build_by_content", "check_config", "in_place"]
+__all__ = ["Listener", "Options", "build", "build_by_content", "in_place"]
 
 _TYPICAL_STEPS = {"arm64": 1330, "x86_64": 1610}  # the shipped builds
 
@@ -113,30 +109,6 @@ def in_place(description: BuildDescription, tree: Tree, options: Options) -> Ite
         yield work
 
 
-def check_config(description: BuildDescription, tree: Tree, options: Options | None = None) -> tuple[LostOption, ...]:
-    """Return the options that this tree would not take; configures in a temporary directory, compiles nothing.
-
-    Raises:
-        BuildError: Kconfig itself fails.
-        ConfigError: as `build`.
-        InfrastructureError: a tool is missing.
-    """
-    with (
-        prepare_work(description, tree, options or Options()) as work,
-        tempfile.TemporaryDirectory(prefix="rtgate-check-") as scratch,
-    ):
-        logs = Path(scratch) / "log"
-        job = dataclasses.replace(
-            work.job,
-            build_directory=Path(scratch) / "build",
-            log_directory=logs,
-            fragment=logs / work.job.fragment.name,
-        )
-        aside = dataclasses.replace(work, job=job)
-        _configure(aside)
-        return _lost(aside)
-
-
 def _existing(output: Path, inputs: str) -> KernelBuild | None:
     if not (output / "build.json").is_file():
         return None
@@ -157,10 +129,10 @@ def _make(work: Work, listener: Listener) -> publish.Made:
     stamp.unlink(missing_ok=True)
     started = time.monotonic()
     with _ended_by_itself(work, listener):
-        _configure_if_needed(work, listener)
-        _refuse_lost(work)
+        configure_if_needed(work, listener)
+        refuse_lost(work)
         steps, hits, misses = _compile(work, listener)
-        _refuse_lost(work)
+        refuse_lost(work)
     made = publish.Made(work.inputs, round(time.monotonic() - started, 1), steps, hits, misses)
     made.write(stamp)
     return made
@@ -186,67 +158,6 @@ def _ended_by_itself(work: Work, listener: Listener) -> Iterator[None]:
     mark.unlink()
 
 
-def _configure_if_needed(work: Work, listener: Listener) -> None:
-    """Configure again only when Kconfig would decide anew: it costs more than compiling one file."""
-    stamp = work.job.log_directory / "configured"
-    config = work.job.build_directory / ".config"
-    inputs = _kconfig_inputs(work)
-    if config.is_file() and stamp.is_file() and stamp.read_text() == inputs + artefacts.sha256(config):
-        return
-    listener.notice(f"configuring {work.description.name} for Linux {work.tree.version}")
-    stamp.unlink(missing_ok=True)
-    _configure(work)
-    stamp.write_text(inputs + artefacts.sha256(config))
-
-
-def _kconfig_inputs(work: Work) -> str:
-    tree = work.tree.path
-    state = hashlib.sha256(f"{work.job.base}\0{work.toolchain}\0{json.dumps(tuxmake.recipe())}\n".encode())
-    for option in work.asked.values():
-        state.update(f"{option.line}\n".encode())
-    scripts = (tree / "Makefile", tree / "scripts/Kconfig.include", *(tree / "kernel/configs").glob("*"))
-    arch = tree / "arch" / work.kconfig_sources.source_arch
-    for path in (*work.kconfig_sources.files(), *scripts, arch / "Makefile", *(arch / "configs").glob("*")):
-        if path.is_file():
-            found = path.stat()
-            state.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
-    return state.hexdigest()
-
-
-def _configure(work: Work) -> None:
-    job = work.job
-    job.log_directory.mkdir(parents=True, exist_ok=True)
-    job.fragment.write_text("".join(f"{option.line}\n" for option in work.asked.values()), encoding="utf-8")
-    (job.build_directory / ".config").unlink(missing_ok=True)  # tuxmake keeps one that exists
-    log = job.log_directory / "config.log"
-    if not _run(work, ("config",), log):
-        raise _failure(work, log)
-
-
-def _run(work: Work, targets: tuple[str, ...], log: Path, watch: Callable[[str], None] = lambda _: None) -> bool:
-    made = tuxmake.run(work.job, targets, log, watch)
-    if not work.job.trusted:
-        publish.require_own_files(work)
-    return made
-
-
-def _failure(work: Work, log: Path) -> RtgateError:
-    if is_full(work.job.fillable):
-        return InfrastructureError(f"the disk of {work.job.build_directory} is full: make room (log: {log})")
-    return build_log.failure(log, work.tree.path, trusted=work.job.trusted)
-
-
-def _lost(work: Work) -> tuple[LostOption, ...]:
-    config = read_config(work.job.build_directory / ".config")
-    return lost_options(work.asked, work.description.optional, config, work.kconfig_sources)
-
-
-def _refuse_lost(work: Work) -> None:
-    lost = _lost(work)
-    if lost:
-        raise LostOptionsError(lost, work.source.path)
-
-
 def _compile(work: Work, listener: Listener) -> tuple[int, int, int]:
     """Return the files made, and ccache's hits and misses."""
     job = work.job
@@ -255,8 +166,7 @@ def _compile(work: Work, listener: Listener) -> tuple[int, int, int]:
     job.ccache_log.unlink(missing_ok=True)
     log = job.log_directory / "build.log"
     counter = _Counter(_expected_steps(work) if full else None, listener.progress)
-    if not _run(work, work.description.targets, log, counter.watch):
-        raise _failure(work, log)
+    make(work, work.description.targets, log, counter.watch)
     if full:
         work.steps_file.parent.mkdir(parents=True, exist_ok=True)
         work.steps_file.write_text(str(counter.done))

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING
 from rtgate import files, site, strict_yaml
 from rtgate.board.boards import ARCHES, FLAVOURS
 from rtgate.errors import BuildError, ConfigError
-from rtgate.kernel import kconfig
 from rtgate.kernel.fragments import UNSET, Option, load_fragment, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from rtgate.kernel import kconfig
     from rtgate.kernel.version import KernelVersion
 
 TARGETS = ("kernel", "modules", "dtbs")
 
 # Make targets that need no answer (`make help` of Linux); `menuconfig` or `oldconfig` would wait for one.
 BASES = ("tinyconfig", "allnoconfig", "defconfig", "alldefconfig", "allmodconfig", "allyesconfig")
+_DEVICE_TREE = re.compile(r"[a-z0-9-]+/[A-Za-z0-9_-]+")
 _FILE_BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(?:_defconfig|\.config)")
 
 
@@ -37,6 +38,7 @@ class BuildDescription:
         optional: symbols that may be missing in the final configuration.
         targets: what is built beside the configuration.
         patches: a directory with a patch series, applied to a copy of the tree.
+        device_trees: what a tree must have the source of (`rockchip/rk3588-evb1-v10`), and which kernels have it.
     """
 
     name: str
@@ -49,6 +51,17 @@ class BuildDescription:
     optional: frozenset[str]
     targets: tuple[str, ...]
     patches: Path | None
+    device_trees: Mapping[str, str]
+
+    def unsupported(self, tree: Path) -> str:
+        """Return why this build is not for a kernel tree, which lacks a device tree; empty where it is."""
+        sources = tree / "arch" / self.arch / "boot" / "dts"
+        lacking = [
+            f"{name}.dts ({where})"
+            for name, where in self.device_trees.items()
+            if not (sources / f"{name}.dts").is_file()
+        ]
+        return f"no device tree {', '.join(lacking)}" if lacking else ""
 
     def asked(self, version: KernelVersion) -> dict[str, Option]:
         """Return what is asked of a kernel of this version, by symbol."""
@@ -64,12 +77,15 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
     Raises:
         ConfigError: a mistake in the description or in a fragment; names file, line, column and what is allowed.
     """
-    top = strict_yaml.load(path).mapping(("arch", "flavour", "base", "fragments"), ("targets", "patches", "optional"))
+    top = strict_yaml.load(path).mapping(
+        ("arch", "flavour", "base", "fragments"), ("targets", "patches", "optional", "device_trees")
+    )
     if fragment_directories is None:
         fragment_directories = [layer.directory / "kernel-configs" / "fragments" for layer in site.layers()]
     directories = (path.parent / "fragments", *fragment_directories)
     fragments = tuple(_fragment(item, directories) for item in top["fragments"].items())
     options = tuple(option for fragment in fragments for option in load_fragment(fragment))
+    targets = _targets(top.get("targets"))
     return BuildDescription(
         name=path.stem,
         path=path,
@@ -79,8 +95,9 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
         fragments=fragments,
         options=options,
         optional=_optional(top.get("optional"), options),
-        targets=_targets(top.get("targets")),
+        targets=targets,
         patches=_patches(top.get("patches"), path.parent),
+        device_trees=_device_trees(top.get("device_trees"), targets),
     )
 
 
@@ -128,6 +145,18 @@ def _patches(value: strict_yaml.Value | None, directory: Path) -> Path | None:
     return series.parent
 
 
+def _device_trees(value: strict_yaml.Value | None, targets: Sequence[str]) -> dict[str, str]:
+    if value is None:
+        return {}
+    if "dtbs" not in targets:
+        value.fail("the target 'dtbs' is missing: nothing would make them")
+    trees = value.entries()
+    for name, entry in trees.items():
+        if not _DEVICE_TREE.fullmatch(name):
+            entry.value.fail(f"{name!r} is not a device tree (expected: VENDOR/NAME, without .dts)")
+    return {name: entry.value.text() for name, entry in trees.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class LostOption:
     """A requested option that is not in the final configuration."""
@@ -151,7 +180,10 @@ class LostOptionsError(BuildError):
 
 
 def lost_options(
-    asked: Mapping[str, Option], optional: frozenset[str], config: Mapping[str, str], tree: kconfig.Sources
+    asked: Mapping[str, Option],
+    optional: frozenset[str],
+    config: Mapping[str, str],
+    read_definitions: Callable[[], kconfig.Definitions],
 ) -> tuple[LostOption, ...]:
     """Return the options that the final configuration has not got, with reasons from the tree's Kconfig files."""
     missing = [
@@ -161,7 +193,7 @@ def lost_options(
     ]
     if not missing:
         return ()
-    definitions = kconfig.scan(tree)
+    definitions = read_definitions()
     return tuple(
         LostOption(
             option,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rtgate import site
+from rtgate.errors import ConfigError
 from rtgate.files import waiting_lock
 from rtgate.kernel import kconfig, tuxmake
 from rtgate.kernel.build_limits import BuildLimits
@@ -108,7 +109,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
     """Apply patches where asked, and name everything that goes into the build.
 
     Raises:
-        ConfigError: a patch series is wrong or does not apply, or the tree was built in place.
+        ConfigError: a patch series is wrong or does not apply, the tree was built in place, or it lacks a device tree.
         InfrastructureError: a tool is missing.
     """
     tuxmake.require_tools(description.arch)
@@ -116,6 +117,8 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
     series = load_series(directory) if directory else None
     tree = patched_tree(source, series, options.listener.notice) if series else source
     check_buildable(tree.path, description.arch)
+    if reason := description.unsupported(tree.path):
+        raise ConfigError(f"Linux {tree.version} in {source.path} has {reason}, which {description.name} is for")
     toolchain = tuxmake.toolchain(description.arch)
     asked = description.asked(tree.version)
     place = _build_directory(description, tree, trusted=options.trusted)

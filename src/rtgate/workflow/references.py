@@ -112,6 +112,10 @@ def _lava(read: Board, data: dict[str, Entry]) -> None:
         build = configuration.load_description(site.find("kernel-configs", f"{read.build}.yaml"))
         if "dtbs" not in build.targets:
             data["dtbs"].value.fail(f"{build.path} builds no device tree: add `dtbs` to its `targets`")
+        mainline = read.lava.dtbs.get("mainline", "").removesuffix(".dtb")
+        if mainline and build.device_trees and mainline not in build.device_trees:
+            named = ", ".join(build.device_trees)
+            data["dtbs"].value.fail(f"{build.path} is for {named}: add {mainline} to its `device_trees`")
 
 
 def build(path: Path) -> None:

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rtgate.errors import BuildError, ConfigError
+from rtgate.kernel import kconfig
+from rtgate.kernel.build import Listener, Options, build
+from rtgate.kernel.config_check import check_config, check_configs
+from rtgate.kernel.configuration import BuildDescription, load_description
+from rtgate.kernel.configure import configure
+from rtgate.kernel.kconfig import scan
+from rtgate.kernel.source import open_tree
+from rtgate.kernel.work import Work
+from rtgate.report import config_table
+
+from .conftest import Describe, state
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+LOSSY = "CONFIG_EXPERT=y\nCONFIG_NOPE=y\n"
+BOARD = "targets: [kernel, dtbs]\ndevice_trees: {rockchip/rk3588-evb1-v10: mainline has it in 6.12}\n"
+
+
+def named(describe: Describe, name: str, fragment: str = "CONFIG_EXPERT=y\n", more: str = "") -> BuildDescription:
+    """Write a build beside others, with a fragment of its own."""
+    path = describe(more=more).path
+    (path.parent / "fragments" / f"{name}.config").write_text(fragment)
+    path.with_name(f"{name}.yaml").write_text(path.read_text().replace("[only]", f"[{name}]"))
+    return load_description(path.with_name(f"{name}.yaml"))
+
+
+def test_check_config_compiles_nothing(describe: Describe, fake_tree: Path, cache: Path) -> None:
+    tree, before = open_tree(fake_tree), state(fake_tree)
+    assert check_config(describe(), tree).lost == ()
+    checked = check_config(describe(LOSSY), tree)
+    assert checked.requested == 2
+    assert [str(option).split(" (asked at")[0] for option in checked.lost] == [
+        "CONFIG_NOPE: asked y, found n: this tree has no such symbol"
+    ]
+    assert not (cache / "builds").exists()
+    assert state(fake_tree) == before
+
+
+def test_all_configurations_are_answered_as_each_alone(describe: Describe, fake_tree: Path) -> None:
+    tree = open_tree(fake_tree)
+    rt = "CONFIG_EXPERT=y\nCONFIG_PREEMPT_RT=y\nCONFIG_NR_CPUS=4\n"
+    builds = [named(describe, "lossy", LOSSY), named(describe, "one"), named(describe, "rt", rt)]
+    together = list(check_configs(builds, tree))
+    assert together == [check_config(build, tree) for build in builds]
+    assert [len(checked.lost) for checked in together] == [1, 0, 1]
+
+
+def twin_of(build: BuildDescription) -> BuildDescription:
+    """Write the same build under another name."""
+    path = build.path.with_name("twin.yaml")
+    path.write_text(build.path.read_text())
+    return load_description(path)
+
+
+def test_kconfig_answers_equal_questions_once(
+    describe: Describe, fake_tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def counted_scan(sources: kconfig.Sources) -> kconfig.Definitions:
+        calls.append("scan")
+        return scan(sources)
+
+    def counted_configure(work: Work) -> None:
+        calls.append("configure")
+        configure(work)
+
+    monkeypatch.setattr("rtgate.kernel.kconfig.scan", counted_scan)
+    monkeypatch.setattr("rtgate.kernel.config_check.configure", counted_configure)
+    first, other = named(describe, "first", LOSSY), named(describe, "other", "CONFIG_NOPE=m\n")
+    checked = list(check_configs([first, twin_of(first), other], open_tree(fake_tree)))
+    assert [len(one.lost) for one in checked] == [1, 1, 1]
+    assert checked[0].lost == checked[1].lost
+    assert calls == ["configure", "configure", "scan", "configure"]  # the base, then two different questions
+
+
+def test_a_build_for_a_board_needs_its_device_tree(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    board, tree = named(describe, "board", LOSSY, BOARD), open_tree(fake_tree)
+    reason = r"no device tree rockchip/rk3588-evb1-v10\.dts \(mainline has it in 6\.12\)"
+    with pytest.raises(ConfigError, match=f"Linux 6.12.7 in .*linux has {reason}, which board is for"):
+        build(board, tree, tmp_path / "out")
+    (checked,) = check_configs([board], tree)
+    assert (checked.requested, checked.lost) == (0, ())
+    assert checked.unsupported == "no device tree rockchip/rk3588-evb1-v10.dts (mainline has it in 6.12)"
+    source = fake_tree / "arch/arm64/boot/dts/rockchip/rk3588-evb1-v10.dts"
+    source.parent.mkdir(parents=True)
+    source.touch()
+    (checked,) = check_configs([board], tree)
+    assert (checked.requested, len(checked.lost), checked.unsupported) == (2, 1, "")
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("device_trees: {rockchip/a: anywhere}\n", "the target 'dtbs' is missing"),
+        (
+            "targets: [kernel, dtbs]\ndevice_trees: {rockchip/a.dtb: anywhere}\n",
+            "'rockchip/a.dtb' is not a device tree",
+        ),
+    ],
+)
+def test_device_trees_are_read_strictly(describe: Describe, more: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        describe(more=more)
+
+
+def test_a_kconfig_that_fails_ends_the_check(
+    describe: Describe, fake_tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_FAIL", "kconfig")
+    with pytest.raises(BuildError, match="init/Kconfig:3: syntax error"):
+        list(check_configs([describe(), named(describe, "other")], open_tree(fake_tree)))
+
+
+def test_the_table_names_what_is_lost_once(describe: Describe, fake_tree: Path) -> None:
+    builds = [named(describe, "lossy", LOSSY), named(describe, "one"), named(describe, "board", LOSSY, BOARD)]
+    builds.append(twin_of(builds[0]))
+    tree, notices = open_tree(fake_tree), list[str]()
+    checks = list(check_configs(builds, tree, Options(listener=Listener(notices.append))))
+    text = list(config_table.lines(checks, tree.version))
+    assert [line.split()[:4] for line in text[:5]] == [
+        ["build", "arch", "options", "lost"],
+        ["lossy", "arm64", "2", "1"],
+        ["one", "arm64", "1", "0"],
+        ["board", "arm64", "-", "-"],
+        ["twin", "arm64", "2", "1"],
+    ]
+    assert text[3].endswith("no device tree rockchip/rk3588-evb1-v10.dts (mainline has it in 6.12)")
+    assert text[5] == "lossy, twin:"
+    assert text[6].startswith("  CONFIG_NOPE: asked y, found n: this tree has no such symbol (asked at ")
+    assert text[7:] == ["Linux 6.12.7: 1 of 4 builds get all their options, 2 do not, 1 are not for this tree"]
+    assert notices == [f"configuring {name} for Linux 6.12.7" for name in ("lossy", "one", "twin")]

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""Whether a tree takes the configurations of builds: nothing is compiled, nothing is kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import tempfile
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rtgate.kernel import kconfig
+from rtgate.kernel.configuration import LostOption
+from rtgate.kernel.configure import configure, lost_from
+from rtgate.kernel.work import Options, Work, prepare_work, short_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rtgate.kernel.configuration import BuildDescription
+    from rtgate.kernel.fragments import Option
+    from rtgate.kernel.source import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigCheck:
+    """What a tree takes of one build.
+
+    Attributes:
+        requested: how many options were asked of a kernel of this version.
+        lost: those that the tree did not take.
+        unsupported: why this build is not for this tree, which then was not asked; empty where it is.
+    """
+
+    description: BuildDescription
+    requested: int = 0
+    lost: tuple[LostOption, ...] = ()
+    unsupported: str = ""
+
+
+def check_config(description: BuildDescription, tree: Tree, options: Options | None = None) -> ConfigCheck:
+    """Return what this tree takes of one build.
+
+    Raises:
+        BuildError: Kconfig itself fails.
+        ConfigError: as `build`.
+        InfrastructureError: a tool is missing.
+    """
+    with _scratch([description]) as place, prepare_work(description, tree, options or Options()) as work:
+        return ConfigCheck(description, len(work.asked), place.lost(work))
+
+
+def check_configs(
+    descriptions: Sequence[BuildDescription], tree: Tree, options: Options | None = None
+) -> Iterator[ConfigCheck]:
+    """Yield what this tree takes of each build, in their order; a build that is not for this tree is said to be so.
+
+    Raises:
+        BuildError, ConfigError, InfrastructureError: as `check_config`.
+    """
+    options = options or Options()
+    with _scratch(descriptions) as place:
+        for description in descriptions:
+            if reason := description.unsupported(tree.path):
+                yield ConfigCheck(description, unsupported=reason)
+                continue
+            options.listener.notice(f"configuring {description.name} for Linux {tree.version}")
+            with prepare_work(description, tree, options) as work:
+                yield ConfigCheck(description, len(work.asked), place.lost(work))
+
+
+_Key = tuple[Path, str, str, tuple["Option", ...], frozenset[str]]
+
+
+@dataclass(slots=True)
+class _Scratch:
+    """A temporary directory, and what need not be done twice in it: Kconfig takes seconds each time.
+
+    Attributes:
+        frequency: how many builds start from a base.
+        bases: the configuration of a base that several builds start from.
+        answers: of what was asked already.
+    """
+
+    directory: Path
+    frequency: Counter[tuple[str, str]]
+    scan: Callable[[kconfig.Sources], kconfig.Definitions]
+    bases: dict[tuple[Path, str, str], Path] = field(default_factory=dict)
+    answers: dict[_Key, tuple[LostOption, ...]] = field(default_factory=dict)
+
+    def lost(self, work: Work) -> tuple[LostOption, ...]:
+        """Return the options that the tree does not take."""
+        build = work.description
+        key = (work.tree.path, build.arch, build.base, tuple(work.asked.values()), build.optional)
+        if key not in self.answers:
+            aside = self._aside(work)
+            configure(self._from_base(aside))
+            self.answers[key] = lost_from(aside, self.scan)
+        return self.answers[key]
+
+    def _aside(self, work: Work) -> Work:
+        """Return the work with a place here, which all builds of an architecture share: Kconfig is compiled once."""
+        place = self.directory / f"{work.description.arch}-{short_hash(str(work.tree.path))}"
+        logs = place.with_suffix(".log")
+        job = dataclasses.replace(
+            work.job, build_directory=place, log_directory=logs, fragment=logs / work.job.fragment.name
+        )
+        return dataclasses.replace(work, job=job)
+
+    def _from_base(self, work: Work) -> Work:
+        """Return the work with its base made already, where several builds start from it."""
+        arch, base = work.description.arch, work.description.base
+        if self.frequency[arch, base] == 1:
+            return work
+        key = (work.tree.path, arch, base)
+        if key not in self.bases:
+            configure(dataclasses.replace(work, asked={}))
+            config = work.job.build_directory / ".config"
+            self.bases[key] = config.rename(work.job.log_directory / f"{base}.base")
+        return dataclasses.replace(work, job=dataclasses.replace(work.job, base=str(self.bases[key])))
+
+
+@contextmanager
+def _scratch(descriptions: Sequence[BuildDescription]) -> Iterator[_Scratch]:
+    frequency = Counter((description.arch, description.base) for description in descriptions)
+    with tempfile.TemporaryDirectory(prefix="rtgate-check-") as directory:
+        yield _Scratch(Path(directory), frequency, functools.cache(kconfig.scan))

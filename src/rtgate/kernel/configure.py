@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""Configuring one kernel, and refusing a configuration that lacks what was asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from rtgate.kernel import artefacts, kconfig, tuxmake
+from rtgate.kernel.configuration import LostOption, LostOptionsError, lost_options, read_config
+from rtgate.kernel.make import make
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rtgate.kernel.work import Listener, Work
+
+
+def configure_if_needed(work: Work, listener: Listener) -> None:
+    """Configure again only when Kconfig would decide anew: it costs more than compiling one file."""
+    stamp = work.job.log_directory / "configured"
+    config = work.job.build_directory / ".config"
+    inputs = _kconfig_inputs(work)
+    if config.is_file() and stamp.is_file() and stamp.read_text() == inputs + artefacts.sha256(config):
+        return
+    listener.notice(f"configuring {work.description.name} for Linux {work.tree.version}")
+    stamp.unlink(missing_ok=True)
+    configure(work)
+    stamp.write_text(inputs + artefacts.sha256(config))
+
+
+def _kconfig_inputs(work: Work) -> str:
+    tree = work.tree.path
+    state = hashlib.sha256(f"{work.job.base}\0{work.toolchain}\0{json.dumps(tuxmake.recipe())}\n".encode())
+    for option in work.asked.values():
+        state.update(f"{option.line}\n".encode())
+    scripts = (tree / "Makefile", tree / "scripts/Kconfig.include", *(tree / "kernel/configs").glob("*"))
+    arch = tree / "arch" / work.kconfig_sources.source_arch
+    for path in (*work.kconfig_sources.files(), *scripts, arch / "Makefile", *(arch / "configs").glob("*")):
+        if path.is_file():
+            found = path.stat()
+            state.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
+    return state.hexdigest()
+
+
+def configure(work: Work) -> None:
+    """Let Kconfig decide the configuration, from its base and what is asked. Raises as `make`."""
+    job = work.job
+    job.log_directory.mkdir(parents=True, exist_ok=True)
+    job.fragment.write_text("".join(f"{option.line}\n" for option in work.asked.values()), encoding="utf-8")
+    (job.build_directory / ".config").unlink(missing_ok=True)  # tuxmake keeps one that exists
+    log = job.log_directory / "config.log"
+    make(work, ("config",), log)
+
+
+def lost_from(
+    work: Work, scan: Callable[[kconfig.Sources], kconfig.Definitions] = kconfig.scan
+) -> tuple[LostOption, ...]:
+    """Return what was asked and is not in the configuration, with reasons from what `scan` reads."""
+    config = read_config(work.job.build_directory / ".config")
+    sources = work.kconfig_sources
+    return lost_options(work.asked, work.description.optional, config, lambda: scan(sources))
+
+
+def refuse_lost(work: Work) -> None:
+    """Raise LostOptionsError where the configuration lacks what was asked."""
+    lost = lost_from(work)
+    if lost:
+        raise LostOptionsError(lost, work.source.path)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""What a kernel tree takes of the configurations of all builds, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rtgate.kernel.config_check import ConfigCheck
+from rtgate.kernel.version import KernelVersion
+
+_COLUMNS = ("build", "arch", "options", "lost")
+
+
+def lines(checks: Sequence[ConfigCheck], version: KernelVersion) -> Iterator[str]:
+    """Yield a row for each build, then the lost options with reasons, then how many builds this tree serves."""
+    width = max((len(check.description.name) for check in checks), default=0)
+    yield _row(_COLUMNS, width)
+    for check in checks:
+        numbers = ("-", "-") if check.unsupported else (str(check.requested), str(len(check.lost)))
+        row = _row((check.description.name, check.description.arch, *numbers), width)
+        yield f"{row}  {check.unsupported}".rstrip()
+    yield from _losses(checks)
+    lossy = sum(bool(check.lost) for check in checks)
+    unsupported = sum(bool(check.unsupported) for check in checks)
+    whole = len(checks) - lossy - unsupported
+    counts = f"{whole} of {len(checks)} builds get all their options, {lossy} do not"
+    yield f"Linux {version}: {counts}, {unsupported} are not for this tree"
+
+
+def _row(cells: Sequence[str], width: int) -> str:
+    name, arch, requested, lost = cells
+    return f"{name:{width}}  {arch:6}  {requested:>7}  {lost:>4}"
+
+
+def _losses(checks: Sequence[ConfigCheck]) -> Iterator[str]:
+    """Yield each lost option once, under the names of the builds that lose the same ones."""
+    lossy = sorted((check for check in checks if check.lost), key=lambda check: [str(lost) for lost in check.lost])
+    for losses, losers in groupby(lossy, key=lambda check: check.lost):
+        yield f"{', '.join(check.description.name for check in losers)}:"
+        yield from (f"  {lost}" for lost in losses)
