@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from rtgate.kernel.configuration import load_description
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 GENERATED = "docs/reference/commands.md"  # its words are those of the program
@@ -254,6 +256,15 @@ def test_the_page_of_dependencies_names_modules_that_exist() -> None:
     for name in names:
         path = package / (name if "/" in name else name.replace(".", "/"))
         assert path.exists() or path.with_suffix(".py").is_file(), name
+
+
+def test_the_page_of_boards_has_every_board_and_device_tree() -> None:
+    page = (ROOT / "docs/reference/boards.md").read_text()
+    builds = [load_description(path) for path in (ROOT / "kernel-configs").glob("*.yaml") if "lock" not in path.name]
+    trees = {name.split("/")[1] for build in builds for name in build.device_trees if build.name[:6] != "rk3572"}
+    boards = {path.stem for path in (ROOT / "boards").glob("*.yaml")}
+    assert {name for name in boards | trees if f"`{name}`" not in page} == set()
+    assert len(trees) == 6
 
 
 def test_the_table_of_decisions_has_every_record() -> None:

@@ -127,6 +127,18 @@ def test_shipped_builds_are_valid(path: Path) -> None:
         assert (asked["PREEMPT_RT"].value == "y") == (found.flavour == "preempt_rt")
 
 
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*-generic.yaml")), ids=lambda path: path.stem)
+def test_flavours_differ_in_the_preemption_model_alone(path: Path) -> None:
+    generic = load_description(path)
+    realtime = load_description(path.with_name(path.name.replace("-generic", "-preempt_rt")))
+    assert (realtime.flavour, generic.flavour) == ("preempt_rt", "generic")
+    assert (realtime.targets, realtime.device_trees) == (generic.targets, generic.device_trees)
+    ours = [fragment.stem for fragment in generic.fragments]
+    assert [fragment.stem for fragment in realtime.fragments] == [
+        "preempt_rt" if name == "preempt" else name for name in ours
+    ]
+
+
 def test_all_shipped_fragments_are_used() -> None:
     used = {fragment for path in BUILDS for fragment in load_description(path).fragments}
     assert used == set((SHIPPED / "fragments").glob("*.config"))

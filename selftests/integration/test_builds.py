@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""The shipped builds, asked of real kernels: the pinned one, and those that $RTGATE_TREES names (separated by `:`)."""
+
+from __future__ import annotations
+
+import os
+import re
+import tarfile
+from pathlib import Path
+
+import pytest
+from selftests.integration.conftest import CACHE, built, rtgate
+
+from rtgate import site
+from rtgate.errors import ConfigError
+from rtgate.kernel.source import default_tree, open_tree
+from rtgate.kernel.version import KernelVersion
+from rtgate.workflow.kernels import find_description
+
+PINNED = "the pinned tree"
+TREES = [PINNED, *filter(None, os.environ.get("RTGATE_TREES", "").split(":"))]
+SOCS = ("nuc-j3455", "rk3528", "rk3562", "rk3568", "rk3572", "rk3576", "rk3588", "rk3588s")
+
+
+@pytest.fixture(params=TREES)
+def tree(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RTGATE_CACHE", str(CACHE))
+    return default_tree().path if request.param == PINNED else Path(request.param).resolve()
+
+
+@pytest.mark.long("Kconfig runs a dozen times, a minute of two cores for each tree")
+def test_a_kernel_takes_every_configuration(tree: Path) -> None:
+    words = [] if tree == default_tree().path else ["--tree", tree]
+    done = rtgate("build", "--check-config", "--all", "--quiet", *words, timeout=3000, RTGATE_CACHE=str(CACHE))
+    rows = {line.split()[0]: line for line in done.stdout.split("\n") if re.match(r"\S+ +(arm64|x86_64) ", line)}
+    assert set(rows) == set(site.names("kernel-configs"))
+    assert all("no device tree" in row for name, row in rows.items() if name.startswith("rk3572-"))
+    lost = set(re.findall(r"^  CONFIG_(\w+): asked", done.stdout, re.MULTILINE))
+    if open_tree(tree).version < KernelVersion(6, 12):  # without its RT series
+        assert (done.returncode, lost) == (1, {"PREEMPT_RT"})
+        losers = {name for name, row in rows.items() if re.search(r" [1-9]\d*$", row)}
+        assert {find_description(name).flavour for name in losers} == {"preempt_rt"}
+    else:
+        assert (done.returncode, lost) == (0, set())
+
+
+@pytest.mark.long("a kernel of its own, and the device trees of all Rockchip boards")
+def test_a_boards_kernel_comes_with_modules_and_every_device_tree_that_this_tree_has(
+    tree: Path, tmp_path: Path
+) -> None:
+    if open_tree(tree).version < KernelVersion(6, 12):
+        pytest.skip("this kernel has no device tree of the RK3588 EVB1")
+    words = [] if tree == default_tree().path else ["--tree", tree]
+    made = built(tmp_path / "rk3588", "rk3588-preempt_rt", *words)
+    assert (made / "Image").is_file()
+    names = _members(made / "dtbs.tar.xz")
+    for soc in SOCS:
+        description = find_description(f"{soc}-preempt_rt")
+        if not description.unsupported(tree):
+            assert {f"{name}.dtb" for name in description.device_trees} <= {
+                "/".join(name.split("/")[-2:]) for name in names
+            }
+    modules = {name.rsplit("/", 1)[-1] for name in _members(made / "modules.tar.xz")}
+    assert {"dmatest.ko", "pci-epf-test.ko", "pci_endpoint_test.ko"} <= modules
+
+
+def _members(archive: Path) -> set[str]:
+    with tarfile.open(archive) as file:
+        return set(file.getnames())
+
+
+def test_a_kernel_without_a_boards_device_tree_is_refused_at_once() -> None:
+    done = rtgate("build", "rk3572-preempt_rt", RTGATE_CACHE=str(CACHE))
+    assert done.returncode == ConfigError.exit_code
+    assert "no device tree rockchip/rk3572-evb1-v10.dts (mainline has none of this SoC up to 7.2" in done.stderr
+    assert "this build waits for it" in done.stderr
