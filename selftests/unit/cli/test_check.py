@@ -143,6 +143,21 @@ def test_what_a_lab_board_refers_to_is_there(
     assert [line for line in lines if line.startswith(f"{lab}/{path}:{place}: {message.format(builds=builds)}")]
 
 
+@pytest.mark.parametrize(("tree", "code"), [("rk3588-evb1-v10", 0), ("rk3588s-evb1-v10", 2)])
+def test_a_board_and_its_build_agree_about_the_device_tree(
+    lab: Path, capsys: pytest.CaptureFixture[str], tree: str, code: int
+) -> None:
+    board = LAB_BOARD.replace("virt-arm64-generic", "rk3588-generic").replace("a/b.dtb", f"rockchip/{tree}.dtb")
+    (lab / "lava-jobs" / "device-types").mkdir(parents=True)
+    (lab / TYPE).write_text("{% extends 'base-uboot.jinja2' %}\n")
+    (lab / "boards" / "b.yaml").write_text(board)
+    found, lines = said(capsys)
+    assert found == code
+    build = site.shipped() / "kernel-configs" / "rk3588-generic.yaml"
+    message = f"{lab}/boards/b.yaml:12:9: {build} is for rockchip/rk3588-evb1-v10: add rockchip/{tree} to its "
+    assert any(line.startswith(message) for line in lines) == (code == 2)
+
+
 def test_errors_are_last_with_their_count(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (lab / "boards" / "mine.yaml").write_text("a: 1\n")
     (lab / "kernel-configs" / "k.yaml").write_text("arch: arm\n")
