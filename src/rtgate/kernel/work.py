@@ -118,7 +118,10 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
     tree = patched_tree(source, series, options.listener.notice) if series else source
     check_buildable(tree.path, description.arch)
     if reason := description.unsupported(tree.path):
-        raise ConfigError(f"Linux {tree.version} in {source.path} has {reason}, which {description.name} is for")
+        raise ConfigError(
+            f"Linux {tree.version} in {source.path} has {reason}, which {description.name} is for: "
+            "give a kernel that has it (--tree)"
+        )
     toolchain = tuxmake.toolchain(description.arch)
     asked = description.asked(tree.version)
     place = _build_directory(description, tree, trusted=options.trusted)
