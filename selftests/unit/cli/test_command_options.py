@@ -49,7 +49,7 @@ def test_an_option_of_the_suites_is_the_same_in_a_gate() -> None:
     suites = _Group()
     suite_options.add(suites)  # type: ignore[arg-type]
     gate_parser = argparse.ArgumentParser()
-    gate.add_parser(gate_parser.add_subparsers())
+    gate.add_options(gate_parser)
     gates = {option: one for one in _actions(gate_parser) for option in one.option_strings}
     # Suites measure one board by kernel, and have their own defaults; a gate has boots in pairs, and $RTGATE_HISTORY.
     own = {"--board", "--kernel", "--arm", "--profile", "--boots", "--history"}

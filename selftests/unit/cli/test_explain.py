@@ -186,8 +186,8 @@ def test_the_baseline_beside_the_candidate_is_found(tmp_path: Path) -> None:
 
 def _arguments(record: Path) -> Any:
     parser = argparse.ArgumentParser()
-    command.add_parser(parser.add_subparsers())
-    return parser.parse_args(["explain", str(record)])
+    command.add_options(parser)
+    return parser.parse_args([str(record)])
 
 
 def passage(total: float) -> Passage:

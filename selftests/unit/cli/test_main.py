@@ -109,7 +109,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_command_has_its_line() -> None:
     package = Path(command.__file__).parent
-    modules = {path.stem for path in package.glob("*.py") if "\ndef add_parser(" in path.read_text()}
+    modules = {path.stem for path in package.glob("*.py") if "\ndef add_options(" in path.read_text()}
     assert {name.replace("-", "_") for name in command._COMMANDS} == modules
     assert all(line and line[0].islower() and not line.endswith(".") for line in command._COMMANDS.values())
 

@@ -24,9 +24,9 @@ def report(directory: Path, status: Status, kind: Kind) -> Path:
 
 
 def run(directory: Path, *words: str) -> int:
-    top = argparse.ArgumentParser()
-    select_cases.add_parser(top.add_subparsers())
-    return select_cases.run(top.parse_args(["select-cases", str(directory), "--suite", "latency", *words]))
+    parser = argparse.ArgumentParser()
+    select_cases.add_options(parser)
+    return select_cases.run(parser.parse_args([str(directory), "--suite", "latency", *words]))
 
 
 def test_the_cases_go_to_a_file_that_submit_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.usefixtures("toolchain")
 
 def run(*arguments: str | Path) -> int:
     parser = argparse.ArgumentParser()
-    build.add_parser(parser.add_subparsers())
-    return build.run(parser.parse_args(["build", *map(str, arguments)]))
+    build.add_options(parser)
+    return build.run(parser.parse_args([*map(str, arguments)]))
 
 
 def test_build(

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 def _run(*argv: object) -> int:
     parser = argparse.ArgumentParser()
-    report.add_parser(parser.add_subparsers())
-    args = parser.parse_args(["report", *map(str, argv)])
-    return report.run(args)
+    report.add_options(parser)
+    return report.run(parser.parse_args([*map(str, argv)]))
 
 
 def _judged(records: Path, verdicts: list[Verdict], **changes: object) -> Path:

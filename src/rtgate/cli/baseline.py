@@ -7,7 +7,6 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from rtgate.cli import command_options
 from rtgate.history.baselines import KernelOnBoard, Promotion, kernels_on_boards, short
@@ -18,7 +17,7 @@ from rtgate.report.notices import say
 from rtgate.report.text import plain
 from rtgate.workflow import baselines
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Say which kernels are good. Noise, limits, and what a comparison on boards takes from the history are measured with
 boots of good kernels alone; a kernel is good on the board where its run ended with PASS.
 
@@ -43,13 +42,8 @@ exit codes: 0 done; promote: that of the run's verdict if it is refused for it, 
 _FEW = 3  # runs that are named; --json has all
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "baseline",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     actions = parser.add_subparsers(dest="action", metavar="show|promote|revoke", required=True)
     showing = actions.add_parser("show", help="show good and revoked kernels")
     showing.add_argument("--board", metavar="NAME", help="only of this board")

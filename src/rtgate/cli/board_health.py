@@ -7,7 +7,6 @@ import argparse
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rtgate.board import boards
 from rtgate.board.boards import Board
@@ -22,7 +21,7 @@ from rtgate.lava.lab.health import HealthResult
 from rtgate.lava.results.plain import plain
 from rtgate.target.live import LiveTarget
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Prove a board from inside a LAVA job: that this job switched it on, that its console line damages nothing, that its
 clock runs as fast as the worker's. The health checks that `rtgate lab-check --health-check` prints call it.
 
@@ -33,13 +32,8 @@ exit codes: 0 all is well, 1 the board is not, 2 usage or configuration, 3 the l
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "board-health",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.board(parser)
     parser.add_argument(
         "--console", metavar="C", help="instead of LAVA's: serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD"

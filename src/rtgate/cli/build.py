@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import Any
 
 from rtgate import site
 from rtgate.cli import command_options
@@ -19,7 +18,7 @@ from rtgate.report import config_table
 from rtgate.report.build_progress import shown
 from rtgate.workflow.kernels import find_description, open_tree
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Build a kernel as kernel-configs/BUILD.yaml describes it, and prove that it has every option that was asked for.
 The tree is only read: patches are applied to a copy. Whatever has not changed is not built again.
 
@@ -33,13 +32,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "build",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.building(parser, required=False)
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where it goes (default: build/BUILD)")
     parser.add_argument("--check-config", action="store_true", help="only tell which options this tree would not take")

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from rtgate import files
 from rtgate.board import boards
@@ -28,7 +27,7 @@ from rtgate.records.record import Record
 from rtgate.report.notices import say
 from rtgate.workflow.verdicts import limits
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Propose limits for a board from past boots of good kernels, as an entry for thresholds.yaml.
 
 A limit on a worst case is the largest value of the past boots, or, while there are too few of them, a prediction
@@ -54,13 +53,8 @@ _UNPROVEN = 5
 _NOTES = 3  # more of them say that the tail is long, and each of them nothing
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "calibrate",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.stored(parser)
     parser.add_argument("--runs", metavar="RUN,...", type=_names, help="only these runs")
     parser.add_argument(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from rtgate.cli import command_options
 from rtgate.cli.jobs import add_selection, wanted_metadata
@@ -14,19 +13,14 @@ from rtgate.lava.client.server import Lava
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.lab_jobs import cancel_job, select_jobs
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Cancel jobs: those of these numbers, or all that rtgate submitted with the given metadata and that have not ended. A CI
 job that is killed can do so afterwards: rtgate cancel --metadata pipeline=$CI_PIPELINE_ID
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "cancel",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("job", type=int, nargs="*", metavar="JOB", help="the job's number")
     command_options.server(parser)
     add_selection(parser)

@@ -7,14 +7,13 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rtgate import site
 from rtgate.errors import ConfigError
 from rtgate.lava.job import template
 from rtgate.workflow import lab_references, policy, references, waivers
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Validate all boards, builds, fragments, patch series, images, job templates, device types, health checks, profiles and
 limits: of the site, of the kernel repository, and the shipped ones. Every name in them must lead to something.
 Tools and loads of the site, of the kernel repository and of installed packages are imported.
@@ -40,9 +39,8 @@ _AT_THE_TOP: Mapping[str, Callable[[Path], object]] = {
 }
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    commands.add_parser("check", description=_DESCRIPTION)
+def add_options(_: argparse.ArgumentParser) -> None:
+    """The command has none."""
 
 
 def run(_: argparse.Namespace) -> int:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from rtgate.records.seal import check
 from rtgate.report.text import plain
 
 _CHANGED = 4
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Tell which files of a run changed, are missing, or were added since it was judged, verdict.json among them. DIR is the
 directory of a report: it holds verdict.json, verdict.sha256, records.sha256 and records/. verdict.sha256 has the digest
 of verdict.json, that the digest of records.sha256, and that lists every file below records/ with its SHA-256.
@@ -27,11 +26,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "check-records", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("directory", type=Path, metavar="DIR")
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -18,7 +17,7 @@ from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report.text import plain
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Show how the environments of two measurements differ: kernel, command line, tuning, tools, emulator. A and B are
 directories with a record.json, or with records somewhere below: then the first that measured, of a case that both have.
 Of lists (command line, interrupts, tools) only the parts that differ are shown, after "...". "is refused" marks what
@@ -30,13 +29,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "compare-env",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("a", type=Path, metavar="A")
     parser.add_argument("b", type=Path, metavar="B")
     parser.add_argument("--json", action="store_true", help="print the differences as JSON")

@@ -14,7 +14,6 @@ import termios
 import tty
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from rtgate.board import boards
 from rtgate.errors import ConfigError
@@ -24,7 +23,7 @@ from rtgate.report.notices import spoken
 from rtgate.rootfs import images
 from rtgate.target.qemu import Machine, version
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Boot a kernel on a virtual board in host time and connect this terminal to its serial console. The shell is root's;
 cyclictest, hackbench and the other tools are there. Ctrl-A X ends the board, and so do `poweroff -f` and the end of
 standard input. What is typed here is not repeatable, and latencies are the host's: `rtgate gate` measures.
@@ -36,13 +35,8 @@ _QUIT = b"\x01x"  # Ctrl-A X, for QEMU's multiplexer
 _PATIENCE_S = 2.0
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "console",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("--board", required=True, help="a virtual board")
     parser.add_argument("--kernel", type=Path, metavar="DIR", help="a kernel's build directory (default: build/BUILD)")
 

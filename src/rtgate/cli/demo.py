@@ -5,27 +5,21 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from rtgate import site
 from rtgate.cli import gate
 from rtgate.judge.verdict import Kind, Status
 from rtgate.workflow.verdict_file import read_verdicts
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Build the board's default kernel with a patch that delays one timer wake-up in a thousand by 70 us
 (kernel-configs/patches/demo-slow-wakeup), gate it, and write the report in which it fails. Exit code 0 when the slow
 kernel was found out by a limit, 1 when it got through.
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "demo",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("--board", default="virt-arm64", help="a virtual board (default: %(default)s)")
     parser.add_argument("-o", "--output", type=Path, default=Path("demo"), metavar="DIR", help="default: %(default)s")
 
@@ -33,10 +27,10 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     patches = site.shipped() / "kernel-configs" / "patches" / "demo-slow-wakeup"
-    words = ["gate", "--board", arguments.board, "--patches", str(patches), "-o", str(arguments.output)]
-    top = argparse.ArgumentParser()
-    gate.add_parser(top.add_subparsers())
-    gate.run(top.parse_args(words))
+    words = ["--board", arguments.board, "--patches", str(patches), "-o", str(arguments.output)]
+    parser = argparse.ArgumentParser()
+    gate.add_options(parser)
+    gate.run(parser.parse_args(words))
     verdicts, _ = read_verdicts(arguments.output / "verdict.json", arguments.output / "records")
     broken = [one for one in verdicts if one.status is Status.FAIL and one.kind in {Kind.LIMIT, Kind.SHARE}]
     if not broken:

@@ -31,7 +31,7 @@ from rtgate.report.text import plain
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import case_of, slowest
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Run the slowest boot of a virtual-time case again, traced, and say which functions its slowest wake-up and the mean of
 its wake-ups went through, from the timer's expiry to the moment at which the program read the clock (cyclictest), or
 the round trips of its signals (signaltest). With a baseline both kernels are compared, and the function that differs
@@ -51,13 +51,8 @@ Two boots for each kernel: on two cores about 40 s for 10 s of an idle cyclictes
 _ROWS = 12
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "explain",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("record", type=Path, metavar="RECORD", help="of the candidate")
     parser.add_argument("--baseline", type=Path, metavar="RECORD", help="of the kernel to compare with")
     parser.add_argument(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from rtgate import durations
 from rtgate.board.boards import Board
@@ -24,19 +23,14 @@ from rtgate.workflow import job_results
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Fetch the records of a job that `rtgate submit` has submitted, judge them, and make the report. All that is needed
 is in the job: its number is enough. A job that has not ended is an error, unless --wait follows it.
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "fetch",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("job", type=int, metavar="JOB", help="the job's number")
     command_options.server(parser)
     parser.add_argument("--wait", action="store_true", help="follow a job that has not ended")

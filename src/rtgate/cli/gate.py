@@ -7,7 +7,6 @@ import argparse
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rtgate import files
 from rtgate.board import boards
@@ -24,7 +23,7 @@ from rtgate.workflow.sequential import ComparisonOptions, Measured
 from rtgate.workflow.suite_process import SuiteOptions, Suites, prepare_suites
 from rtgate.workflow.verdicts import grounds, limits
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Gate a kernel: build it, boot it on a board, measure it, judge the measurements against thresholds.yaml, and write a
 report. Without --kernel, --tree or --candidate it is the board's default build of Debian's kernel source.
 
@@ -36,13 +35,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "gate",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.board(parser)
     kernel = parser.add_argument_group("which kernel")
     command_options.kernels(kernel)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from rtgate import durations, process
@@ -17,7 +16,7 @@ from rtgate.report.text import plain
 from rtgate.workflow.gerrit_service import PATIENCE, GerritService, ServiceSettings, review_command
 from rtgate.workflow.gerrit_stream import ssh_address
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Follow a Gerrit server and review each new patch set once, one after the other, until interrupted. A patch set that a
 newer one replaces is taken off the queue, or its review is ended without a vote. Work in progress is left alone.
 After a break the service asks Gerrit for what it has missed. Each review is `rtgate review --forge gerrit`, which
@@ -34,13 +33,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "gerrit",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("--project", action="append", required=True, metavar="NAME", help="review its changes")
     parser.add_argument("--branch", action="append", default=[], metavar="NAME", help="of this target branch alone")
     parser.add_argument("--query", default="", metavar="SEARCH", help="and what Gerrit's search finds by these words")

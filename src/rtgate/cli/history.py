@@ -7,7 +7,6 @@ import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
@@ -19,7 +18,7 @@ from rtgate.measure.raw_output import read_verified
 from rtgate.report.listing import show_listing
 from rtgate.workflow import archive
 
-_DESCRIPTION = f"""\
+DESCRIPTION = f"""\
 Keep every boot that was measured, so that comparisons know the board's noise, limits can be calibrated and trends be
 seen. URL is a SQLite file or a PostgreSQL database; ${VARIABLE} names it, too:
 
@@ -37,13 +36,8 @@ is measured with boots of good kernels alone: `rtgate baseline promote` makes a 
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "history",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     actions = parser.add_subparsers(dest="action", metavar="add|list", required=True)
     adding = actions.add_parser("add", help="store the records below directories")
     adding.add_argument("records", nargs="+", type=Path, metavar="DIR", help="a directory of records (--records)")

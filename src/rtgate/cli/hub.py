@@ -11,13 +11,12 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from rtgate.console.hub import Hub, Settings
 from rtgate.console.line import address
 from rtgate.errors import ConfigError, RtgateError
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Share one console among LAVA, rtgate and people. The line is always read: a client that does not read loses its oldest
 bytes, which is said in its own stream, and the others notice nothing. A line that is lost is opened again and again.
 Clients are not asked who they are: listen on a network only where everybody may use the board.
@@ -29,17 +28,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "hub",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    _add_arguments(parser)
-
-
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("line", metavar="LINE", help="serial:DEVICE[:BAUD], tcp:HOST:PORT (raw, not telnet), unix:PATH")
     place = "[HOST:]PORT"
     parser.add_argument("--telnet", metavar=place, action="append", default=[], help="for telnet: LAVA, people")
@@ -83,9 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
 def main() -> int:
     """Run the command alone."""
     parser = argparse.ArgumentParser(
-        prog="rtgate hub", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="rtgate hub", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    _add_arguments(parser)
+    add_options(parser)
     try:
         return run(parser.parse_args())
     except RtgateError as error:

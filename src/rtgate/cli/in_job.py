@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rtgate.board import boards
 from rtgate.cli import command_options, shared_options
@@ -30,7 +29,7 @@ from rtgate.tools.registry import TOOLS
 from rtgate.workflow import suites
 from rtgate.workflow.verdicts import limits
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Measure one boot from inside a LAVA job: pytest runs here, in LAVA's docker test action, and drives the board over the
 console that LAVA names. Prints LAVA's signals, and the records as checked lines that `rtgate fetch` reads from the
 job's log. Job definitions that `rtgate submit` writes call it; nobody has to.
@@ -45,13 +44,8 @@ _POLL_S = 0.5
 _SIGN_OF_LIFE_S = 30.0  # who follows the job takes silence for a hang
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "in-job",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.board(parser)
     parser.add_argument("--arm", default="candidate", choices=("baseline", "candidate"), help="whose kernel was booted")
     parser.add_argument("--boot", default="1", metavar="N", help="which boot of the job this is (default: %(default)s)")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -18,12 +17,12 @@ from rtgate.report.text import plain
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.lab_jobs import select_jobs
 
+DESCRIPTION = "The latest jobs of a LAVA server that rtgate submitted."
 _WIDEST = 400
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser("jobs", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.server(parser)
     parser.add_argument("--all", action="store_true", help="also jobs that rtgate did not submit")
     parser.add_argument("--active", action="store_true", help="only jobs that have not ended")

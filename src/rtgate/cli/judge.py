@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rtgate.cli import command_options, requests, shared_options
 from rtgate.errors import ConfigError
@@ -15,7 +14,7 @@ from rtgate.workflow.conclusion import judge_stored
 from rtgate.workflow.judging import JudgingRequest, boards
 
 PROFILE = "the cases of this profile (default: those of the records)"
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Judge stored records, as often as wanted and without a board: hold them against their raw output, apply limits, compare
 both kernels. The verdicts go to verdict.json, the summary to the terminal; `rtgate report RECORDS` makes the page.
 Nothing is measured, no record is changed, and nothing is added to the history.
@@ -29,13 +28,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "judge",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("records", type=Path, metavar="RECORDS", help="directory of records")
     parser.add_argument("--board", default="", metavar="NAME", help="only this one of the boards")
     shared_options.CASE.add(parser.add_argument)

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from rtgate import site
 from rtgate.board import boards
@@ -23,7 +22,7 @@ from rtgate.lava.job.definition import TRANSPORTS, Files, printable
 from rtgate.lava.lab import check, health
 from rtgate.workflow.job_watch import JobWatch
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Look at a LAVA lab and say, board by board, which ways of measuring it supports and what is missing for the others:
 docker (pytest in a container on the worker) and board (LAVA's test shell on the board itself). It changes nothing;
 with --probe it submits one short job per device type, which tells whether docker works on its worker.
@@ -41,13 +40,8 @@ _PROBE_S = 900.0
 _UNKNOWN = "not known from here: only a job shows whether the worker has docker and the image (add --probe)"
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "lab-check",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.server(parser)
     parser.add_argument(
         "--board", action="append", default=[], metavar="NAME", help="this board (default: all there are)"

@@ -19,7 +19,8 @@ from rtgate.errors import RtgateError
 from rtgate.report.notices import reminder, silence
 from rtgate.report.text import plain
 
-# Each command is a module of this package, which is loaded when the command is used: to load them all takes seconds.
+# Each command is a module of this package with DESCRIPTION, `add_options` and `run`. It is loaded when the command is
+# used: to load them all takes seconds.
 _GROUPS = {
     "kernel": {
         "build": "build a kernel",
@@ -93,10 +94,14 @@ def parser(loaded: Container[str] = _COMMANDS) -> argparse.ArgumentParser:
     """Return the parser of the command line; of commands that are not loaded it knows no options."""
     top, commands = _top()
     for name in _COMMANDS:
-        if name in loaded:
-            _module(name).add_parser(commands)
-        else:
+        if name not in loaded:
             commands.add_parser(name)
+            continue
+        module = _module(name)
+        command = commands.add_parser(
+            name, description=module.DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        module.add_options(command)
     return top
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from rtgate.board import boards
 from rtgate.cli import command_options, requests
@@ -13,7 +12,7 @@ from rtgate.report.notices import say, step
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.suite_process import Batch, prepare_suites
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Measure built kernels on a board and keep the records. Nothing is judged: the exit code says whether everything was
 measured (0) or not (3), not whether the kernel is good. `rtgate judge DIR/records` judges, `rtgate gate` does it all.
 
@@ -23,13 +22,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "measure",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.board(parser)
     command_options.kernels(parser)
     command_options.measuring(parser)

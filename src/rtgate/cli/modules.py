@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from rtgate import site
 from rtgate.cli import command_options
@@ -14,7 +13,7 @@ from rtgate.kernel.modules import build_modules
 from rtgate.report.build_progress import shown
 from rtgate.workflow.kernels import find_description, open_tree
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Build kernel modules outside the tree against a build of kernel-configs/, with the same tree, configuration and
 compiler; the kernel is built first if it is not. Each module is checked to be of that kernel (vermagic). Without
 --modules those of target/modules are built, which count and raise interrupts of PCIe endpoints.
@@ -25,13 +24,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "modules",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.building(parser)
     parser.add_argument("--modules", metavar="DIR", type=Path, help="Kbuild and sources (default: target/modules)")
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where (default: build/BUILD-modules)")

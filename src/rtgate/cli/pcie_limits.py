@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from rtgate.board.pcie_limits import (
     GENERATIONS,
@@ -19,7 +18,7 @@ from rtgate.board.pcie_limits import (
     shown,
 )
 
-_DESCRIPTION = f"""\
+DESCRIPTION = f"""\
 Print what a PCI Express link can carry in one direction, in MB/s of 10^6 bytes: after line encoding, and after TLP
 overhead, for which the vendor's guide counts {OVERHEAD_BYTES} bytes each, the worst case; the least is
 {LEAST_OVERHEAD_BYTES}. Flow control, acknowledgements and, for reads, round trips take more. Take generation, width and
@@ -34,13 +33,8 @@ examples:
 _GUIDE_GENERATIONS, _GUIDE_LANES, _GUIDE_PAYLOADS = (1, 2, 3, 4), (1, 2, 4, 8), (128, 256)
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "pcie-limits",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("--gen", type=int, choices=GENERATIONS, help="generation (default: 1 to 4)")
     parser.add_argument("--lanes", type=int, choices=LANES, help="width (default: 1 to 8)")
     parser.add_argument("--payload", type=int, choices=PAYLOADS, help="Max Payload Size (default: 128 and 256)")

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from rtgate import site
 from rtgate.board import boards
@@ -24,7 +23,7 @@ from rtgate.workflow import placebos
 from rtgate.workflow.kernels import find_description
 
 _FILE = "placebos.yaml"
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Measure how much harmless changes ("placebos") move what a comparison of two kernels on a virtual-time board looks at. A
 comparison passes only where that is known, for the kernel's series and the version of QEMU. `learn` builds kernels with
 harmless changes, boots each with the seeds of a comparison, and writes placebos.yaml. A run that was stopped goes on
@@ -36,13 +35,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "placebos",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("action", choices=("learn",), help="build, boot, and write what was learnt")
     command_options.board(parser)
     kernel = parser.add_argument_group("which kernel line")

@@ -8,7 +8,6 @@ import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -30,7 +29,7 @@ from rtgate.records.record import Record
 from rtgate.report.notices import say
 from rtgate.units import Quantity, Unit
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Say how many samples, minutes and boots it takes on a board to prove that a share is within a limit (--share), or to
 find a change of a metric (--detect), from the board's own noise: records of several boots of one kernel (--records),
 the boots of good kernels that a history has of the board (--history), or the standard deviation of the metric's
@@ -51,13 +50,8 @@ _INTERVAL_S = 1e-3  # of a cyclictest thread, one on each CPU
 _MOST_SURELY = 0.90  # that the true variance is below what is planned for
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "plan",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     question = parser.add_mutually_exclusive_group(required=True)
     question.add_argument("--share", metavar="S", help="prove that at most this share is late: 1e-6, or 0.0001%%")
     question.add_argument("--detect", metavar="CHANGE", help="find a metric that became worse by this: +20%%, or x1.2")

@@ -31,7 +31,7 @@ from rtgate.report.notices import say
 from rtgate.report.text import plain
 from rtgate.workflow import archive, suites
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Measure a board's noise and its smallest detectable change, from boots of one good kernel: the noise between boots, the
 smallest change that 12 pairs of boots would show, limits to begin with. The answer is stored for the board's device;
 comparisons on a device that is not qualified are DONE, not proven.
@@ -54,13 +54,8 @@ exit codes: 0 every case is qualified, 5 some are not.
 _UNQUALIFIED = 5
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "qualify",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.stored(parser)
     parser.add_argument("--runs", metavar="RUN,...", help="only these runs of the history")
     parser.add_argument("--records", type=Path, metavar="DIR", help="add these records of one good kernel first")

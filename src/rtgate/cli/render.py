@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from rtgate.cli import command_options, job_options
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.rendering import render_job
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Write the job that `rtgate submit` would submit as DIR/job.yaml, and the files that it boots to DIR/artefacts, to be
 uploaded to the URL that you name. No LAVA server and no token are needed. Any client may submit the job, later and more
 than once; `rtgate fetch JOB` judges it. With --server a server checks the job, and nothing is submitted.
@@ -23,13 +22,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "render",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.board(parser)
     command_options.server(parser)
     booted = parser.add_argument_group("what is booted")

@@ -8,7 +8,6 @@ import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from rtgate.board.boot import State, TimeBase
 from rtgate.cli import command_options
@@ -21,7 +20,7 @@ from rtgate.tools import loads
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow.arms import ArmRequest, make_arms
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Boot the same kernel with the same seed several times, at once on all cores, and compare every sample of every
 histogram and every byte of the console. Identical: exit code 0. Any difference: exit code 4, with what differs.
 
@@ -31,13 +30,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "repeat",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("--board", required=True, help="a virtual board")
     parser.add_argument("--kernel", required=True, type=Path, metavar="DIR", help="a kernel's build directory")
     parser.add_argument("--seed", default="1", help="one seed, or several like 1-4 (default: %(default)s)")

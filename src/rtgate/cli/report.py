@@ -17,7 +17,7 @@ from rtgate.workflow.conclusion import Ending, unjudged, write_report
 from rtgate.workflow.exports import FORMATS, Export, JudgedRun
 from rtgate.workflow.verdict_file import read_verdicts
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Make the report of records that were measured and judged: an Allure results directory, from it one HTML file, its first
 screen as a small page for mails (summary.html), and junit.xml. With --export, write these files instead, for those who
 collect results.
@@ -26,9 +26,8 @@ Nothing is judged here: the verdicts are those of RECORDS/verdict.json. The exit
 made, not whether the kernel is good.
 
 The pages open as files. With --serve a browser on another machine can see them, too: until Ctrl-C, and without RECORDS
-as they are in DIR."""
+as they are in DIR.
 
-_EPILOG = """\
 examples:
   rtgate report records                    report/index.html
   rtgate report records -o out --no-html   without index.html; needs no Allure command
@@ -39,14 +38,8 @@ examples:
   rtgate report --serve -o out             http://127.0.0.1:8000/ (from afar: ssh -L 8000:localhost:8000 HOST)"""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser of `rtgate`."""
-    parser = subparsers.add_parser(
-        "report",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("records", nargs="?", type=Path, metavar="RECORDS", help="directory of records")
     parser.add_argument(
         "-o",

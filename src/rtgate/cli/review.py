@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted, RtgateError
@@ -28,7 +28,7 @@ _FORGES: dict[str, Callable[[Path], Forge]] = {
     "gitlab": lambda tree: GitLab.from_environment(tree, say=say),
 }
 _WORST_FIRST = (2, 1, 4, 3, 5, 0)  # exit codes: of several the first one counts
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Gate a merge request: merge it into its target branch, build both kernels, screen them on virtual time, judge everything
 together, and answer. What is measured says .rtgate/policy.yaml of the target branch; without one it is the board
 virt-arm64. The merge request's own .rtgate/ does not count.
@@ -46,13 +46,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "review",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("--tree", type=Path, default=Path(), metavar="DIR", help="the clone (default: this directory)")
     parser.add_argument(
         "--forge",

@@ -11,13 +11,12 @@ from rtgate.errors import InfrastructureError
 from rtgate.report.notices import spoken
 from rtgate.rootfs import images, recipe
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Build the root filesystem that a target boots into, or find it in the cache, and print where it is.
 
 It is made from Debian packages by a recipe, target/rootfs/NAME.yaml; neither root nor a cross compiler is needed.
-The image is an initrd for the kernel. Two builds of the same versions give the same bytes."""
+The image is an initrd for the kernel. Two builds of the same versions give the same bytes.
 
-_EPILOG = """\
 examples:
   rtgate rootfs                          the image `core` for arm64
   rtgate rootfs core --arch x86_64 -o initrd.gz
@@ -25,14 +24,8 @@ examples:
   rtgate rootfs core --update-lock       lock the recipe to the newest versions in the archive"""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser of `rtgate`."""
-    parser = subparsers.add_parser(
-        "rootfs",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("name", nargs="?", default="core", help="name of the recipe (default: core)")
     parser.add_argument("--arch", choices=tuple(recipe.ARCHES), default="arm64", help="default: arm64")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="copy the image to FILE")

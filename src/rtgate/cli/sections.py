@@ -27,7 +27,7 @@ from rtgate.report.notices import heard
 from rtgate.report.text import plain
 from rtgate.workflow.sections import SectionBoots, SectionsRequest
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Boot a kernel on a virtual-time board, and list every place where it had interrupts or preemption off while a case was
 measured: how often, and for how many instructions at the longest. All of them are seen, whether a wake-up met them or
 not. With a baseline both kernels are listed side by side, the site that grew most first.
@@ -43,13 +43,8 @@ _ROWS = 30
 _FUNCTIONS = 12  # of a section, those of which the instructions differ most
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "sections",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("--board", required=True, metavar="NAME", help="a virtual arm64 board")
     parser.add_argument("--kernel", type=Path, required=True, metavar="DIR", help="a kernel's build directory")
     parser.add_argument("--baseline", type=Path, metavar="DIR", help="the kernel to compare with, built already")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from typing import Any
 
 from rtgate.board import boards
 from rtgate.cli import command_options
@@ -18,7 +17,7 @@ from rtgate.workflow.seeds import DOCUMENTS, SeedLimit, last_measured, seed_limi
 from rtgate.workflow.verdicts import limits
 
 _COLUMNS = ("figure", "printed", "limit", "last measured")
-_DESCRIPTION = """\
+DESCRIPTION = """\
 List the limits that come from the reference documents: the figure that is printed there, the limit with its line, and,
 with a history, the worst value of the last valid boot with the same options of tool and load.
 
@@ -30,13 +29,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "seeds",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     known = ", ".join(f"{name} {title.partition(',')[0]}" for name, title in DOCUMENTS.items())
     parser.add_argument("--board", metavar="NAME", help="only limits of this board")
     parser.add_argument("--document", metavar="ID", choices=DOCUMENTS, help=f"only of this document: {known}")

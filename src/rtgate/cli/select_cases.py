@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -21,7 +20,7 @@ from rtgate.workflow.budget import DEFAULT, minutes
 from rtgate.workflow.case_selection import Wish, select_cases
 from rtgate.workflow.verdict_file import read_verdicts
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 The second stage of a gate. REPORT is what `rtgate gate` left of both kernels on a virtual-time board; this says what a
 board in a lab has to measure: what that gate flagged, what it left open, what is always measured, and what it could not
 exercise, in this order and as far as the budget goes. What it found no worse waits for the night.
@@ -36,13 +35,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "select-cases",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("report", type=Path, metavar="REPORT", help="directory of the virtual-time gate's report")
     parser.add_argument("--board", required=True, metavar="NAME", help="the board in the lab")
     command_options.profile(parser)

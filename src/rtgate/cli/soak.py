@@ -35,7 +35,7 @@ from rtgate.workflow.soak.progress import SoakProgress
 from rtgate.workflow.soak.spec import SoakSpec
 from rtgate.workflow.verdicts import limits
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Measure one case for hours on a live target, in chunks; each chunk is an ordinary measurement and becomes a record. A
 console that is lost is opened again, and --continue goes on after Ctrl-C or a crash. More: docs/how-to/soak.md
 
@@ -52,13 +52,8 @@ _BEGUN_WITH = {name: f"--{name}" for name in ("board", "case", "chunk", "records
 _BEGUN_WITH["length"] = "--for"
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "soak",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("--board", metavar="NAME", help="the board")
     parser.add_argument("--console", metavar="C", help="serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD, host")
     parser.add_argument("--case", metavar="CASE", help="for example latency/cyclictest:stress-ng")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 
 from rtgate import durations, files
 from rtgate.cli import command_options, job_options, requests
@@ -16,7 +15,7 @@ from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.submission import Submission, prepare_series
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Measure a kernel on a board of a LAVA lab: submit one job, follow it, fetch its records, judge them. Without --wait the
 job is left to itself, and `rtgate fetch JOB` does the rest later, on any machine. Ctrl-C cancels the job. What boards a
 lab has, and what it lacks for them, says `rtgate lab-check`; exit codes are those of `rtgate --help`.
@@ -31,13 +30,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "submit",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.board(parser)
     command_options.server(parser)
     booted = parser.add_argument_group("what is booted")

@@ -26,7 +26,7 @@ from rtgate.report import plots
 from rtgate.report.listing import show_listing
 from rtgate.report.text import plain
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Show how a board's figures went from run to run: one line per case and metric, and each place where the level changed
 and stayed (E-divisive, at least three runs on each side; see docs/reference/history.md). With -o a plot of each case.
 
@@ -49,13 +49,8 @@ exit codes: 0 nothing got worse for good, 1 a change for the worse that is still
 _FEWEST_RUNS = 6
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "trend",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command_options.stored(parser)
     parser.add_argument("--arm", metavar="ARM", help="only this kernel: baseline or candidate (default: both)")
     parser.add_argument("--good-kernels", action="store_true", help="only kernels that `rtgate baseline` promoted")

@@ -7,7 +7,6 @@ import argparse
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rtgate.console.line import address
 from rtgate.errors import ConfigError
@@ -29,7 +28,7 @@ _SECRET = "RTGATE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
 _SECRET_FILE = "RTGATE_WEBHOOK_SECRET_FILE"  # noqa: S105
 _HOOKS = {"github": github_hook, "gitlab": gitlab_hook}
 _TOKENS = {"github": (github.TOKEN, github.TOKEN_FILE), "gitlab": (gitlab.TOKEN, gitlab.TOKEN_FILE)}
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Take the comments that GitLab or GitHub delivers, until interrupted. When a member says `/rtgate run` on a merge
 request, start the pipeline that reviews its last commit, with a lab and its secrets. A commit that was pushed after the
 comment is not started; `/rtgate run COMMIT` names one. Why nothing was started is answered in a comment.
@@ -46,13 +45,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "webhook",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("--forge", choices=sorted(_HOOKS), required=True, help="who delivers")
     parser.add_argument("--project", action="append", required=True, metavar="NAME", help="its merge requests alone")
     parser.add_argument(

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from rtgate import site
 from rtgate.errors import ConfigError
 from rtgate.workflow.references import outside
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Say which file a name comes from, and which others it hides. Names are looked up in the site directory (--site or
 RTGATE_SITE), then in the kernel repository's .rtgate/, then in what rtgate ships.
 
@@ -21,13 +20,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "where",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("name", help="a board, build, image, tool or load, or a file's name")
 
 
