@@ -5,78 +5,43 @@
 Only tests of the module's package run, and of these only those of files that run the changed line. The same seed picks
 the same mutants of the same sources.
 
-Exit codes: 0 done, whatever survived; 2 wrong usage; 3 the tests fail without any change.
+Exit codes: 0 done, whatever survived; 2 wrong usage; 3 the tests fail without any change, or did not run with one.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import importlib
 import os
 import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from changes import ROOT, Mutant, modules_of, mutants, tests_of
-from trials import Baseline, Lines, Outcome, Prepared, child, from_the_start, outcomes, prepared
+from changes import Mutant, modules_of, mutants, tests_of
+from trials import Baseline, Outcome, measure, run
 
 PACKAGES = ("rtgate.judge", "rtgate.records", "rtgate.console", "rtgate.validity")
-# Loaded once and not by each mutant; nothing that pytest wants to rewrite.
-_LIBRARIES = ("matplotlib", "msgspec", "numpy", "rich.console", "scipy.special", "yaml")
 
 Results = list[tuple[Mutant, Outcome]]
 
 
-def of_package(tests: Path, chosen: Sequence[Mutant], jobs: int, directory: Path) -> Results:
+def of_package(tests: Path, chosen: Sequence[Mutant], jobs: int) -> Results:
     """Return what became of the mutants of one package. Raises SystemExit: its tests fail without a change."""
-    log, stored = directory / "log", directory / "stored"
-
-    def work(session: Prepared, loaded: Lines) -> None:
-        def measure() -> int:
-            known = session.measure()
-            stored.write_text(repr((known.seconds, known.tests)), encoding="utf-8")
-            return int(bool(session.failures))
-
-        if os.waitpid(child(directory / "baseline.log", measure), 0)[1]:
-            os._exit(3)
-        known = _read(stored)
-        for file, lines in loaded.items():
-            for line in lines:
-                known.tests.setdefault(file, {}).setdefault(line, set()).add("")
-        fit = [mutant for mutant in chosen if not known.at_load(mutant)]
-        found = {}
-        for mutant, outcome in outcomes(fit, known, directory / "mutant.log", jobs, session.mutate):
-            found[chosen.index(mutant)] = outcome
-            os.write(progress, _line(mutant, outcome or "unfit").encode())
-        stored.write_text(repr((known.seconds, known.tests)), encoding="utf-8")
-        (directory / "found").write_text(repr(found), encoding="utf-8")
-
-    progress = os.dup(2)
-    code = os.waitstatus_to_exitcode(os.waitpid(child(log, lambda: prepared(tests, work)), 0)[1])
-    if code:
-        for path in (log, directory / "baseline.log"):
-            print(path.read_text(encoding="utf-8") if path.exists() else "", file=sys.stderr)
-        print(f"mutants: the tests of {tests.name} fail without any change: mend them first", file=sys.stderr)
-        raise SystemExit(3)
-    found = ast.literal_eval((directory / "found").read_text(encoding="utf-8"))
-    certain = {number: outcome for number, outcome in found.items() if outcome not in {None, "survived"}}
-    results: Results = [(chosen[number], outcome) for number, outcome in certain.items()]
-    again = [mutant for number, mutant in enumerate(chosen) if number not in certain]
-    for mutant, outcome in outcomes(again, _read(stored), directory / "mutant.log", jobs, from_the_start):
-        results.append((mutant, outcome or "killed"))
-        os.write(progress, _line(mutant, results[-1][1]).encode())
-    return results
+    with tempfile.TemporaryDirectory(prefix="rtgate-mutants-") as directory:
+        known = measure(tests, Path(directory))
+        if known is None:
+            print(f"mutants: the tests of {tests.name} fail without any change: mend them first", file=sys.stderr)
+            raise SystemExit(3)
+        with ThreadPoolExecutor(jobs) as pool:
+            return list(pool.map(lambda one: _tried(one[1], known, Path(directory) / f"{one[0]}"), enumerate(chosen)))
 
 
-def _read(stored: Path) -> Baseline:
-    return Baseline(*ast.literal_eval(stored.read_text(encoding="utf-8")))
-
-
-def _line(mutant: Mutant, outcome: str) -> str:
-    return f"{outcome:<9} {mutant.module}:{mutant.line}\n"
+def _tried(mutant: Mutant, known: Baseline, stem: Path) -> tuple[Mutant, Outcome]:
+    outcome = run(mutant, known, stem)
+    print(f"{outcome:<9} {mutant.module}:{mutant.line}", file=sys.stderr, flush=True)
+    return mutant, outcome
 
 
 def table(results: Iterable[tuple[Mutant, Outcome]]) -> str:
@@ -86,7 +51,7 @@ def table(results: Iterable[tuple[Mutant, Outcome]]) -> str:
         for name in (mutant.module, "all"):
             counts[name][outcome] += 1
     everything = counts.pop("all", Counter())
-    columns = ("killed", "survived", "timed out", "no test")
+    columns = ("killed", "survived", "timed out", "no test", "error")
     lines = [f"{'module':<44}{'mutants':>9}" + "".join(f"{column:>11}" for column in columns)]
     for name, row in [*sorted(counts.items()), ("all", everything)]:
         lines.append(f"{name:<44}{row.total():>9}" + "".join(f"{row[column]:>11}" for column in columns))
@@ -108,23 +73,15 @@ def main(arguments: Sequence[str]) -> int:
     packages: dict[Path, list[Mutant]] = defaultdict(list)
     for mutant in mutants(modules, options.mutants, options.seed):
         packages[tests_of(mutant.module)].append(mutant)
-    for library in _LIBRARIES:
-        importlib.import_module(library)
-    os.chdir(ROOT)
-    results: Results = []
-    for tests, chosen in packages.items():
-        with tempfile.TemporaryDirectory(prefix="rtgate-mutants-") as directory:
-            results += of_package(tests, chosen, options.jobs, Path(directory))
-    for mutant, outcome in sorted(results, key=lambda one: (one[0].module, one[0].line)):
+    results = [one for tests, chosen in packages.items() for one in of_package(tests, chosen, options.jobs)]
+    for mutant, outcome in results:
         if outcome != "killed":
             print(f"\n{outcome}:\n{mutant.diff}")
     print(f"\n{table(results)}\nseed {options.seed}")
-    return 0
+    return 3 if any(outcome == "error" for _, outcome in results) else 0
 
 
 if __name__ == "__main__":
-    # Hypothesis tries the same examples each time, tests' own bytecode is kept, and no library starts threads.
+    # Hypothesis tries the same examples each time, and no library starts threads.
     os.environ |= {"RTGATE_CI_RUN": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    sys.dont_write_bytecode = False
     sys.exit(main(sys.argv[1:]))

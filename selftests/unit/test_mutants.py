@@ -73,23 +73,32 @@ def test_the_lines_of_a_statement(trials: ModuleType, line: int, statement: set[
     assert trials.statement(ast.parse(SOURCE), line) == statement
 
 
-def test_tests_of_the_line_come_first_then_those_of_their_files(trials: ModuleType) -> None:
+def test_tests_of_the_line_are_run(trials: ModuleType) -> None:
     path = str(ROOT / "src" / "rtgate" / "judge" / "verdict.py")
     line = 1 + Path(path).read_text().splitlines().index("    if not found:")
-    known = trials.Baseline(
-        {"a.py::slow": 2.0, "a.py::quick": 1.0, "a.py::other": 0.1, "b.py::elsewhere": 0.1},
-        {path: {line: {"a.py::slow", "a.py::quick"}, line + 1: set(), line + 2: {""}}},
-    )
-    run = [known.of_mutant(trials.Mutant("rtgate.judge.verdict", at, "")) for at in (line, line + 1)]
-    assert run == [["a.py::quick", "a.py::slow", "a.py::other"], []]
+    known = trials.Baseline(3.0, {path: {line: {"b.py", "a.py"}, line + 1: set(), line + 2: {""}}})
+    run = [known.tests_of(trials.Mutant("rtgate.judge.verdict", at, "")) for at in (line, line + 1)]
+    assert run == [["a.py", "b.py"], []]
 
 
 def test_code_that_runs_at_import_is_everybody_s(trials: ModuleType) -> None:
     path = str(ROOT / "src" / "rtgate" / "judge" / "verdict.py")
     line = 1 + Path(path).read_text().splitlines().index("class Kind(Enum):")
-    known = trials.Baseline({"a.py::one": 1.0, "b.py::two": 1.0}, {path: {line: {""}, 999: {"b.py::two"}}})
-    mutant = trials.Mutant("rtgate.judge.verdict", line, "")
-    assert (known.of_mutant(mutant), known.at_load(mutant)) == (["b.py::two"], True)
+    known = trials.Baseline(2.0, {path: {line: {""}, 999: {"b.py"}}})
+    assert known.tests_of(trials.Mutant("rtgate.judge.verdict", line, "")) == ["b.py"]
+
+
+@pytest.mark.parametrize(
+    ("text", "tests", "outcome"),
+    [
+        ("import nothing_of_this_name", "selftests/unit/records/test_seal.py", "killed"),
+        ("", "selftests/unit/records/test_nothing.py", "error"),
+    ],
+)
+def test_only_tests_that_ran_kill(trials: ModuleType, tmp_path: Path, text: str, tests: str, outcome: str) -> None:
+    mutant = trials.Mutant("rtgate.units", 1, text)
+    known = trials.Baseline(60.0, {str(mutant.path): {1: {tests}}})
+    assert trials.run(mutant, known, tmp_path / "0") == outcome
 
 
 @pytest.mark.parametrize("name", ["rtgate.judge.nothing", "rtgate", "json", "rtgate.nothing"])
