@@ -71,7 +71,7 @@ COMMANDS = {
     "baseline revoke": "baseline revoke 0123456789ab --reason slow --history sqlite:///known.db",
     "calibrate": "calibrate --history sqlite:///known.db --board virt-arm64",
     "trend": "trend --history sqlite:///known.db --board virt-arm64",
-    "qualify": "qualify --board virt-arm64 --kernel KERNEL --profile smoke -k idle -o qualified",
+    "qualify": "qualify --history sqlite:///qualified.db --board virt-arm64 --records REPORT/records",
     "check-records": "check-records REPORT",
     "compare-env": "compare-env RECORD RECORD",
     "where": "where virt-arm64",

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""`rtgate qualify`: a night of one kernel on a board, and how good a judge that board is."""
+"""`rtgate qualify`: how good a judge a board is, by boots of one good kernel."""
 
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rtgate import files
 from rtgate.board import boards
 from rtgate.board.boot import TimeBase
-from rtgate.cli import command_options, shared_options
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.cli import command_options
+from rtgate.errors import ConfigError
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.qualifying import examine, keep
@@ -25,24 +22,23 @@ from rtgate.history.url import require_url
 from rtgate.judge.learn.proposing import Ask, GoodBoot, propose_limits
 from rtgate.judge.learn.qualification import CaseStanding
 from rtgate.measure.raw_output import read_verified
-from rtgate.process import die_with_parent
 from rtgate.report.listing import show_listing
 from rtgate.report.notices import say
 from rtgate.report.text import plain
-from rtgate.workflow import archive, suites
+from rtgate.workflow import archive
 
 DESCRIPTION = """\
 Measure a board's noise and its smallest detectable change, from boots of one good kernel: the noise between boots, the
 smallest change that 12 pairs of boots would show, limits to begin with. The answer is stored for the board's device;
 comparisons on a device that is not qualified are DONE, not proven.
 
-On an attached console nothing reboots the board: N "boots" are N measurements of one boot, which hide the noise between
-boots. Have a lab boot it (`rtgate submit --boots 24`) and name the records.
+Have a lab boot the board (`rtgate submit --boots 24`) and name the records. On an attached console nothing reboots it:
+N "boots" are N measurements of one boot, which hide the noise between boots.
 
 A case is qualified with 10 pairs of boots, at most 5 % of its boots invalid (one that died or never measured counts),
 no lasting change of level in between, and noise low enough that 12 pairs show what must not be missed.
 
-Boots that you name (--records, --runs, --kernel) are taken for those of a good kernel. Without a name it is all boots
+Boots that you name (--records, --runs) are taken for those of a good kernel. Without a name it is all boots
 of kernels that `rtgate baseline promote` made good. Boots of a revoked kernel never count.
 
 examples:
@@ -59,14 +55,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command_options.stored(parser)
     parser.add_argument("--runs", metavar="RUN,...", help="only these runs of the history")
     parser.add_argument("--records", type=Path, metavar="DIR", help="add these records of one good kernel first")
-    night = parser.add_argument_group("measure the night now")
-    night.add_argument("--kernel", type=Path, metavar="DIR", help="a good kernel's build directory")
-    shared_options.CONSOLE.add(night.add_argument)
-    night.add_argument("--boots", default="24", metavar="N", help="boots of each case (default: %(default)s)")
-    command_options.profile(night)
-    command_options.tuning(night)
-    command_options.select(night)
-    night.add_argument("-o", "--output", type=Path, metavar="DIR", help="records go there (default: qualify-BOARD)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -74,37 +62,10 @@ def run(arguments: argparse.Namespace) -> int:
     boards.board(arguments.board)
     url = require_url(arguments.history)
     runs = arguments.runs.split(",") if arguments.runs else None
-    if arguments.kernel is not None or arguments.console is not None:
-        if arguments.records is not None or runs:
-            raise ConfigError("--kernel and --console measure a night now: leave out --records and --runs")
-        runs = [_stored(url, _measured(arguments))]
-    elif arguments.records is not None:
+    if arguments.records is not None:
         runs = [_stored(url, arguments.records)]
     with History.open(url) as history:
         return _examined(history, arguments, runs)
-
-
-def _measured(arguments: argparse.Namespace) -> Path:
-    """Measure the night and return the directory of its records."""
-    output: Path = (arguments.output or Path(f"qualify-{arguments.board}")).absolute()
-    files.require_free_space(output)
-    options = ["--board", arguments.board, "--records", str(output), "--no-judge"]
-    options += ["--profile", arguments.profile, "--tuning", arguments.tuning, "--flavour", arguments.flavour]
-    options += ["--seeds", f"1-{arguments.boots}"] if _virtual(arguments) else ["--boots", arguments.boots]
-    for name, value in (("kernel", arguments.kernel), ("console", arguments.console)):
-        options += [f"--{name}", str(value)] if value else []
-    options += ["-k", arguments.select] if arguments.select else []
-    print(f"rtgate: measuring {arguments.boots} boots of each case into {output}", file=sys.stderr)
-    argv = die_with_parent(suites.command([], options), "TERM")
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False, env=suites.environment())
-    code = done.returncode
-    if code not in {0, 1}:  # 1: a boot failed, which the records tell
-        raise InfrastructureError(f"the suites ended with pytest's exit code {code}; what they measured is in {output}")
-    return output
-
-
-def _virtual(arguments: argparse.Namespace) -> bool:
-    return boards.board(arguments.board).virtual and arguments.console in {None, "virtual"}
 
 
 def _stored(url: str, directory: Path) -> str:
