@@ -70,3 +70,13 @@ def test_jobs_of_a_lab_count_as_one_look_until_somebody_looks(tmp_path: Path) ->
     planned.add(place, [], 3)
     planned.looked(place, RELEASE.steps, 0)
     assert planned.read(place).schedule == Schedule(steps=RELEASE.steps, taken=(3, 6))
+
+
+def test_a_look_without_steps_does_not_undo_an_earlier_one(tmp_path: Path) -> None:
+    """Forgotten, the pairs would count as looked at once, with all of the false alarms allowed."""
+    place = Place(records=tmp_path, **PLACE)
+    planned.add(place, [], 3)
+    planned.looked(place, RELEASE.steps, 2)
+    planned.add(place, [], 3)
+    planned.looked(place, (), 0)
+    assert planned.read(place).schedule == Schedule(steps=RELEASE.steps, taken=(3, 6), screened=2)

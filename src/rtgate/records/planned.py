@@ -94,7 +94,8 @@ def unplan(place: Place, boots: int) -> None:
 def looked(place: Place, steps: Steps, screened: int) -> None:
     """Write down that what was measured elsewhere is looked at now, by this schedule. Raises as `plan`."""
     before = read(place)
-    schedule = replace(before.schedule, steps=steps, screened=screened)
+    known = before.schedule  # of an earlier look, which a later one does not undo
+    schedule = replace(known, steps=steps or known.steps, screened=max(screened, known.screened))
     _write(place, replace(before, schedule=schedule).grown())
 
 
