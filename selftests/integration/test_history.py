@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 from selftests.history_writers import OWN, SHARED, write_at_once
-from selftests.unit.history.conftest import make_good, mean_level, origin, promotion, record
+from selftests.unit.history.conftest import make_good, origin, promotion, record
 from sqlalchemy import create_engine, text
 
 from rtgate.errors import ConfigError, InfrastructureError, TargetError
 from rtgate.history import queries, schema
 from rtgate.history.baselines import Revocation, kernels_on_boards, promote, revoke
 from rtgate.history.database import History
-from rtgate.history.pairing import priors
+from rtgate.history.pairing import borrow
 from rtgate.history.prior import HistoryPrior
 from rtgate.history.queries import Wanted
 from rtgate.history.store import Stored, add
@@ -91,7 +91,7 @@ def test_it_keeps_what_it_is_given(url: str) -> None:
         assert add(history, made, origin("again")) == Stored(new=0, known=4)
         found = sorted(queries.comparable_boots(history, record(99)), key=lambda boot: boot.number)
         assert list(queries.records(history, found)) == made
-        assert priors(history, record(99), mean_level)["winsorised mean"].degrees == 2
+        assert borrow(history, record(99)).priors["winsorised mean"].degrees == 2
         (line,) = queries.contents(history, Wanted(board="bench"))
         assert (line.boots, line.good) == (4, 4)
 

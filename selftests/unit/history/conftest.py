@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -63,13 +62,6 @@ def _with(one: Measurement, histogram: Histogram) -> Measurement:
     if one.name == "latency.max":
         return replace(one, quantity=Quantity(float(max(histogram.counts)), Unit.US))
     return one
-
-
-def mean_level(one: Record) -> dict[str, float]:
-    """Return the logarithm of the mean latency: a summary that is easy to check."""
-    (histogram,) = (m.histogram for m in one.measurements if m.histogram is not None)
-    total = sum((value + 0.5) * count for value, count in histogram.counts.items())
-    return {"winsorised mean": math.log(total / histogram.total)}
 
 
 def origin(run: str = "night-1") -> Origin:

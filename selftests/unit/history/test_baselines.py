@@ -56,11 +56,11 @@ def test_a_kernel_is_good_on_the_board_that_it_was_promoted_on(history: History)
 def test_boots_of_a_revoked_kernel_stay_and_lend_nothing(fill: Fill, history: History) -> None:
     fill("night-1", [1.0, 1.0])
     fill("night-2", [3.0, 1.0], first=3, image=BAD)
-    before = borrow(history, record(99)).known.priors
+    before = borrow(history, record(99)).priors
     assert bad(history).kernels == (BAD,)
     assert lent(history) == ["night-1", "night-1"]
     assert len(queries.find(history, Wanted())) == 4
-    after = borrow(history, record(99)).known.priors
+    after = borrow(history, record(99)).priors
     assert after["winsorised mean"].degrees == before["winsorised mean"].degrees - 1
     assert after["winsorised mean"].variance < before["winsorised mean"].variance / 10
     assert [line.trusted for line in queries.contents(history, Wanted())] == [2, 0]

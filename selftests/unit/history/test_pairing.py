@@ -7,17 +7,18 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selftests.unit.history.conftest import Fill, mean_level, origin, record
+from selftests.unit.history.conftest import Fill, origin, record
 from selftests.unit.report.conftest import Boot as Made
 from selftests.unit.report.conftest import make
 
 from rtgate.history import queries
 from rtgate.history.database import History
-from rtgate.history.pairing import PriorData, borrow, pairs, priors
+from rtgate.history.pairing import borrow, pairs, variances
 from rtgate.history.queries import Boot, Wanted
 from rtgate.history.store import add
-from rtgate.judge.compare.procedures import suspicions
-from rtgate.judge.compare.summaries import spikes, summaries
+from rtgate.judge.compare.pairing import Known
+from rtgate.judge.compare.procedures import SessionHistory, suspicions
+from rtgate.judge.compare.summaries import levels, spikes, summaries
 
 
 def boot(number: int, *, run: str = "r", arm: str = "baseline", image: str = "a", comparable: str = "c") -> Boot:
@@ -81,9 +82,10 @@ def test_the_variance_is_the_mean_square_of_the_differences(fill: Fill, history:
     fill("night-1", [1.0, 1.0, 1.2, 1.0])
     fill("night-2", [1.0], first=5)  # no neighbour
     made = [record(number, scale=scale) for number, scale in enumerate([1.0, 1.0, 1.2, 1.0], 1)]
-    levels = [mean_level(one)["winsorised mean"] for one in made]
-    expected = ((levels[1] - levels[0]) ** 2 + (levels[3] - levels[2]) ** 2) / 2
-    found = priors(history, record(99), mean_level)
+    fixed = levels(made)
+    logs = [summaries(one, fixed)["winsorised mean"] for one in made]
+    expected = ((logs[1] - logs[0]) ** 2 + (logs[3] - logs[2]) ** 2) / 2
+    found = borrow(history, record(99)).priors
     assert found["winsorised mean"].variance == pytest.approx(expected)
     assert found["winsorised mean"].degrees == 2
     assert math.sqrt(expected) > 0.1
@@ -93,28 +95,23 @@ def test_only_the_newest_pairs_count_and_thirty_at_most(fill: Fill, history: His
     fill("old", [1.0, 3.0])
     for night in range(31):
         fill(f"night-{night}", [1.0, 1.0], first=10 * night + 10)
-    found = priors(history, record(99), mean_level)
+    found = borrow(history, record(99)).priors
     assert found["winsorised mean"].degrees == 30
     assert found["winsorised mean"].variance < 0.01
 
 
-def test_a_summary_that_one_boot_lacks_counts_where_it_is(fill: Fill, history: History) -> None:
-    fill("night-1", [1.0, 1.0, 1.0, 1.0])
-
-    def sometimes(one: object) -> dict[str, float]:
-        number = int(one.machine["boot"])  # type: ignore[attr-defined]
-        return {"winsorised mean": 0.0} if number == 1 else {"winsorised mean": 0.0, "exceedance rate": 1.0}
-
-    found = priors(history, record(99), sometimes)
+def test_a_summary_that_one_boot_lacks_counts_where_it_is() -> None:
+    whole, lacking = {"winsorised mean": 0.0, "exceedance rate": 1.0}, {"winsorised mean": 0.0}
+    found = variances([(lacking, whole), (whole, whole)])
     assert {name: prior.degrees for name, prior in found.items()} == {"winsorised mean": 2, "exceedance rate": 1}
 
 
 def test_nothing_is_borrowed_from_nothing_or_on_virtual_time(history: History) -> None:
-    assert priors(history, record(1), mean_level) == {}
+    assert borrow(history, record(1)) == Known()
     virtual = [make(Made(seed=seed)) for seed in (1, 2)]
     add(history, virtual, origin())
     assert len(queries.find(history, Wanted(good=True))) == 2
-    assert priors(history, virtual[0], mean_level) == {}
+    assert borrow(history, virtual[0]) == Known()
 
 
 def test_a_comparison_borrows_levels_variance_spikes_and_sessions(fill: Fill, history: History) -> None:
@@ -122,28 +119,20 @@ def test_a_comparison_borrows_levels_variance_spikes_and_sessions(fill: Fill, hi
         fill(f"night-{night}", [1.0 + night / 100, 1.0, 1.1, 1.0], first=10 * night + 1)
     fill("bad", [9.0, 9.0], first=90, good=False, arm="candidate", image="e" * 64)
     lent = borrow(history, record(999))
-    assert (lent.pairs, lent.runs) == (12, tuple(f"night-{night}" for night in range(6)))
-    assert lent.known.levels is not None
-    assert lent.known.priors["winsorised mean"].degrees == 12
-    assert 0.001 < lent.known.priors["winsorised mean"].variance < 0.02
-    assert len(lent.known.spikes) == 24
-    assert len(lent.past.sessions["winsorised mean"]) == 6
-    fixed = lent.known.levels
-    suspicion = suspicions(
-        [summaries(record(999, scale=1.5), fixed)], [spikes(record(999, scale=1.5), fixed)], lent.past
-    )
-    calm = suspicions([summaries(record(998), fixed)], [spikes(record(998), fixed)], lent.past)
+    assert lent.levels is not None
+    assert lent.priors["winsorised mean"].degrees == 12
+    assert 0.001 < lent.priors["winsorised mean"].variance < 0.02
+    assert len(lent.spikes) == 24
+    assert len(lent.sessions["winsorised mean"]) == 6
+    fixed, past = lent.levels, SessionHistory(sessions=lent.sessions, spikes=lent.spikes)
+    suspicion = suspicions([summaries(record(999, scale=1.5), fixed)], [spikes(record(999, scale=1.5), fixed)], past)
+    calm = suspicions([summaries(record(998), fixed)], [spikes(record(998), fixed)], past)
     assert suspicion["winsorised mean"] < 0.01 < calm["winsorised mean"]
-
-
-def test_nothing_is_borrowed_from_an_empty_history(history: History) -> None:
-    assert borrow(history, record(1)) == PriorData()
 
 
 def test_a_run_that_is_judged_again_lends_itself_nothing(fill: Fill, history: History) -> None:
     fill("night-1", [1.0, 1.0, 1.1, 1.0])
     fill("mine", [1.0, 1.4], first=50)
     mine = [record(number, scale=scale) for number, scale in ((50, 1.0), (51, 1.4))]
-    assert borrow(history, mine[0]).runs == ("night-1", "mine")
-    assert borrow(history, mine[0], mine[1:]).runs == ("night-1",)
-    assert borrow(history, mine[0], [record(77)]).runs == ("night-1", "mine")
+    lent = [borrow(history, mine[0], judged).priors["winsorised mean"] for judged in ((), mine[1:], [record(77)])]
+    assert [prior.degrees for prior in lent] == [3, 2, 3]

@@ -269,7 +269,7 @@ def _from_history(url: str, board: str | None, device: str | None) -> Mapping[tu
         boots = queries.find(history, wanted)
         newest = {boot.case: boot for boot in boots}
         for case, like in zip(newest, queries.records(history, newest.values()), strict=True):
-            found |= {(case, metric): prior for metric, prior in borrow(history, like).known.priors.items()}
+            found |= {(case, metric): prior for metric, prior in borrow(history, like).priors.items()}
         if not found:
             raise ConfigError(
                 f"the history {history.name} has no pair of boots of a good kernel on {board}, on a clock"

@@ -11,6 +11,8 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from rtgate.errors import ConfigError
@@ -42,6 +44,16 @@ def kernel(record: Record) -> str:
     )
 
 
+def flavour(record: Record) -> str:
+    """Return the flavour that a kernel was built as; of one that nobody knows that which it ran as."""
+    return record.kernel.flavour or record.environment.flavour
+
+
+def utc(time: datetime) -> str:
+    """Return a time as the history has it, to the second."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def environment_id(record: Record) -> str:
     """Return what names an environment by all its fields."""
     return _digest(_known(record.environment.as_mapping()))
@@ -54,12 +66,11 @@ def comparable(record: Record) -> str:
     command line, what it had to do, its load. A field that says nothing counts as one that is not there, so that a
     later rtgate, which asks for more, still knows what it measured before.
     """
-    environment = _known(record.environment.as_mapping())
     return _digest(
         {
             "board": record.board,
             "case": record.case,
-            "environment": {name: text for name, text in environment.items() if name not in COMPARED},
+            "environment": _fixed(record),
             "argv": list(record.argv),
             "duration_s": record.evidence.expectation.duration_s,
             "load_processes": record.evidence.load_processes,
@@ -69,8 +80,12 @@ def comparable(record: Record) -> str:
 
 def environment_digest(record: Record) -> str:
     """Return what names the part of an environment that must be equal, whatever the case."""
+    return _digest(_fixed(record))
+
+
+def _fixed(record: Record) -> dict[str, str]:
     environment = _known(record.environment.as_mapping())
-    return _digest({name: text for name, text in environment.items() if name not in COMPARED})
+    return {name: text for name, text in environment.items() if name not in COMPARED}
 
 
 def packed(record: Record) -> tuple[bytes, bytes, str]:
@@ -88,7 +103,7 @@ def unpacked(measurements: bytes, rest: bytes, environment: str, origin: str) ->
         data = {**json.loads(zlib.decompress(rest)), "environment": _whole(json.loads(environment)), "measurements": []}
     except (zlib.error, ValueError, TypeError) as error:
         raise ConfigError(f"{origin}: damaged: {error}") from error
-    return _with(records_file.from_json(data, origin), found)
+    return replace(records_file.from_json(data, origin), measurements=found)
 
 
 def unpacked_measurements(measurements: bytes, origin: str) -> tuple[Measurement, ...]:
@@ -110,11 +125,6 @@ def _unpacked(measurements: bytes, origin: str, full: Callable[[Any], Measuremen
         return tuple(one for one in found if one is not None)
     except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{origin}: damaged measurements: {error}") from error
-
-
-def _with(record: Record, measurements: tuple[Measurement, ...]) -> Record:
-    fields = {name: getattr(record, name) for name in record.__slots__}
-    return Record(**{**fields, "measurements": measurements})
 
 
 def _flat(measurement: Measurement) -> dict[str, Any]:

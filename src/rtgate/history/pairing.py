@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.queries import Boot
 from rtgate.judge.compare.paired import Prior
 from rtgate.judge.compare.pairing import Known
-from rtgate.judge.compare.procedures import SessionHistory
 from rtgate.judge.compare.summaries import levels, spikes, summaries
 from rtgate.judge.learn.screening import SessionPair
 from rtgate.records.record import Record
@@ -21,7 +19,6 @@ from rtgate.records.record import Record
 # A variance known from more pairs than this would drown what the merge request's own boots say.
 MOST_PAIRS = 30
 Pair = tuple[Boot, Boot]
-Summarise = Callable[[Record], Mapping[str, float]]
 
 
 def pairs(boots: Iterable[Boot]) -> tuple[Pair, ...]:
@@ -56,28 +53,6 @@ def newest(found: Sequence[Pair], most: int = MOST_PAIRS) -> tuple[Pair, ...]:
     return tuple(sorted(found, key=lambda pair: max(boot.id for boot in pair))[-most:])
 
 
-def priors(history: History, like: Record, summarise: Summarise, *, most: int = MOST_PAIRS) -> Mapping[str, Prior]:
-    """Return what history knows of the boot-to-boot variance of each summary of comparable boots.
-
-    On virtual time it is empty: two boots of one kernel and seed are equal there, and a variance of nothing would make
-    every difference significant.
-
-    Args:
-        history: where to look.
-        like: a record of the comparison.
-        summarise: gives a record's summaries: natural logarithms by name.
-        most: how many pairs to use at most, the newest ones.
-
-    Raises:
-        ConfigError, InfrastructureError: as `queries.records`.
-    """
-    if like.virtual_time:
-        return {}
-    chosen = newest(pairs(queries.comparable_boots(history, like)), most)
-    found = iter(queries.records(history, [boot for pair in chosen for boot in pair]))
-    return variances([(summarise(first), summarise(second)) for first, second in zip(found, found, strict=True)])
-
-
 def variances(summed: Iterable[tuple[Mapping[str, float], Mapping[str, float]]]) -> Mapping[str, Prior]:
     """Return the mean square of the differences in pairs, by summary; a pair of which one boot lacks it is left out."""
     squares: dict[str, list[float]] = defaultdict(list)
@@ -87,26 +62,10 @@ def variances(summed: Iterable[tuple[Mapping[str, float], Mapping[str, float]]])
     return {name: Prior(math.fsum(found) / len(found), len(found)) for name, found in sorted(squares.items())}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriorData:
-    """What the history lends a comparison of one case on one board.
-
-    Attributes:
-        known: levels, priors and spikes, for the paired test.
-        past: sessions, for the screen.
-        pairs: A/A pairs that it is from.
-        runs: their runs, oldest first.
-    """
-
-    known: Known = field(default_factory=Known)
-    past: SessionHistory = field(default_factory=SessionHistory)
-    pairs: int = 0
-    runs: tuple[str, ...] = ()
-
-
-def borrow(history: History, like: Record, judged: Sequence[Record] = ()) -> PriorData:
+def borrow(history: History, like: Record, judged: Sequence[Record] = ()) -> Known:
     """Return everything that a comparison may borrow from comparable boots of good kernels; nothing on virtual time.
 
+    There two boots of one kernel and seed are equal, and a variance of nothing would make every difference significant.
     Levels, variances, spikes and sessions are of the same boots: those of the newest A/A pairs. A run that is judged
     again lends itself nothing.
 
@@ -119,21 +78,19 @@ def borrow(history: History, like: Record, judged: Sequence[Record] = ()) -> Pri
         ConfigError, InfrastructureError: as `queries.records`.
     """
     if like.virtual_time:
-        return PriorData()
+        return Known()
     chosen = newest(pairs(queries.comparable_boots(history, like, without=queries.runs_of(history, judged))))
     records = queries.measured_like(history, [boot for pair in chosen for boot in pair], like)
     fixed = levels(records)
     if fixed is None:
-        return PriorData()
+        return Known()
     each = [summaries(record, fixed) for record in records]
     summed = list(zip(each[::2], each[1::2], strict=True))
-    counted = tuple(one for one in (spikes(record, fixed) for record in records) if one is not None)
-    sessions = _sessions(chosen, summed)
-    return PriorData(
-        known=Known(levels=fixed, priors=variances(summed), spikes=counted, sessions=sessions),
-        past=SessionHistory(sessions=sessions, spikes=counted),
-        pairs=len(chosen),
-        runs=tuple(dict.fromkeys(first.run for first, _ in chosen)),
+    return Known(
+        levels=fixed,
+        priors=variances(summed),
+        spikes=tuple(one for one in (spikes(record, fixed) for record in records) if one is not None),
+        sessions=_sessions(chosen, summed),
     )
 
 

@@ -30,7 +30,7 @@ class HistoryPrior:
     def known(self, like: Record, judged: Sequence[Record]) -> Known:
         """Return levels, variances, spikes and sessions of comparable boots, of other runs than those judged."""
         self._left_out |= dict.fromkeys(comparable_revoked(self._history, like))
-        return replace(borrow(self._history, like, judged).known, screen=level(self._history, like))
+        return replace(borrow(self._history, like, judged), screen=level(self._history, like))
 
     def unqualified(self, like: Record) -> str:
         """Return why the record's board may not judge; empty if it may."""

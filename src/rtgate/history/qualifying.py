@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import select
 
@@ -41,7 +41,7 @@ def standing_of(history: History, like: Record) -> Standing:
     query = (
         select(table.c.environment, table.c.qualified, table.c.why, table.c.stored_at, table.c.kernels)
         .where(table.c.board == like.board, table.c.device == like.environment.device)
-        .where(table.c.case_name == like.case, table.c.flavour == _flavour(like))
+        .where(table.c.case_name == like.case, table.c.flavour == encoding.flavour(like))
         .order_by(table.c.id.desc())
         .limit(1)
     )
@@ -65,10 +65,10 @@ def keep(history: History, boots: Sequence[Boot], like: Record, found: CaseStand
     row = {
         "board": like.board,
         "device": like.environment.device,
-        "flavour": _flavour(like),
+        "flavour": encoding.flavour(like),
         "case_name": like.case,
         "environment": encoding.environment_digest(like),
-        "stored_at": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "stored_at": encoding.utc(now),
         "qualified": found.qualified,
         "why": "; ".join(found.problems),
         "figures": json.dumps([asdict(one) for one in found.noise]),
@@ -95,7 +95,3 @@ def examine(history: History, boots: Sequence[Boot]) -> tuple[Record, CaseStandi
     series = {metric: [one[metric] for one in summed.values() if metric in one] for metric in sorted(metrics)}
     known = variances([(summed[first.id], summed[second.id]) for first, second in pairs(good)])
     return like, standing(like.case, len(boots), series, known)
-
-
-def _flavour(record: Record) -> str:
-    return record.kernel.flavour or record.environment.flavour

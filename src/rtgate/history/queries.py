@@ -220,8 +220,7 @@ def comparable_boots(
 
 
 def _comparable(like: Record) -> Wanted:
-    flavour = like.kernel.flavour or like.environment.flavour
-    return Wanted(comparable=encoding.comparable(like), flavour=flavour, good=True, trusted=True)
+    return Wanted(comparable=encoding.comparable(like), flavour=encoding.flavour(like), good=True, trusted=True)
 
 
 def comparable_revoked(history: History, like: Record) -> tuple[str, ...]:

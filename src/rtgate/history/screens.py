@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import select
 
@@ -73,10 +73,10 @@ def keep(history: History, boots: Sequence[Boot], like: Record, found: ScreenPro
     row = {
         "board": like.board,
         "device": like.environment.device,
-        "flavour": _flavour(like),
+        "flavour": encoding.flavour(like),
         "case_name": like.case,
         "environment": encoding.environment_digest(like),
-        "stored_at": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "stored_at": encoding.utc(now),
         "level": found.level,
         "flagged": found.flagged,
         "sessions": found.sessions,
@@ -96,7 +96,7 @@ def level(history: History, like: Record) -> float | None:
     query = (
         select(table.c.level, table.c.kernels)
         .where(table.c.board == like.board, table.c.device == like.environment.device)
-        .where(table.c.case_name == like.case, table.c.flavour == _flavour(like))
+        .where(table.c.case_name == like.case, table.c.flavour == encoding.flavour(like))
         .where(table.c.environment == encoding.environment_digest(like))
         .order_by(table.c.id.desc())
         .limit(1)
@@ -104,7 +104,3 @@ def level(history: History, like: Record) -> float | None:
     with history.reading() as connection:
         row = connection.execute(query).first()
     return None if row is None or revocations_of(history, json.loads(row.kernels)) else row.level
-
-
-def _flavour(record: Record) -> str:
-    return record.kernel.flavour or record.environment.flavour

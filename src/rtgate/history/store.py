@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -98,7 +98,7 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
         "key": encoding.key(record),
         "board": record.board,
         "device": record.environment.device,
-        "flavour": record.kernel.flavour or record.environment.flavour,
+        "flavour": encoding.flavour(record),
         "case_name": record.case,
         "tuning": record.environment.tuning,
         "profile": record.profile,
@@ -116,7 +116,7 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
         "comparable": encoding.comparable(record),
         "boot_id": record.boot_id,
         "seed": record.seed,
-        "stored_at": origin.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "stored_at": encoding.utc(origin.now),
         "state": record.state,
         "valid": not wrong,
         "why_invalid": wrong,

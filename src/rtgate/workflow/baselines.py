@@ -13,7 +13,7 @@ from rtgate.errors import ChangedError, ConfigError
 from rtgate.history import baselines, queries
 from rtgate.history.baselines import Promotion, Revocation, RevocationEffect
 from rtgate.history.database import History
-from rtgate.history.encoding import kernel
+from rtgate.history.encoding import kernel, utc
 from rtgate.history.queries import Boot, Wanted
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.measure.raw_output import read_verified
@@ -140,7 +140,7 @@ def _promoted(history: History, stored: Iterable[Boot], status: Status | None, u
         raise ConfigError(
             "no boot of this kernel is valid and without a kernel fault: nothing could be measured with it"
         )
-    now, who = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), _one_line(pipeline.user())
+    now, who = utc(datetime.now(UTC)), _one_line(pipeline.user())
     wanted = [
         Promotion(
             board=board,
@@ -181,7 +181,7 @@ def revoke(history: History, name: str, reason: str) -> RevocationEffect:
     reason = _one_line(reason)
     if not reason:
         raise ConfigError("--reason: say why, for those who find the kernel missing")
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = utc(datetime.now(UTC))
     return baselines.revoke(
         history, name, Revocation(kernel="", revoked_at=now, revoked_by=_one_line(pipeline.user()), reason=reason)
     )
