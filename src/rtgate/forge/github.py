@@ -76,13 +76,7 @@ class GitHub:
         variables: Mapping[str, str] | None = None,
         patience: Patience | None = None,
     ) -> GitHub:
-        """Return the pull request of this job. The token leaves the environment.
-
-        Args:
-            tree: the job's clone.
-            say: is told what people should know while they wait.
-            variables: those of the job (default: the environment).
-            patience: how long to wait for GitHub.
+        """Return the pull request of this job, by default that of the environment, which the token leaves.
 
         Raises:
             ConfigError: no pull request started this job, or the token or its file is wrong.

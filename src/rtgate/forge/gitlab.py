@@ -82,13 +82,7 @@ class GitLab:
         variables: Mapping[str, str] | None = None,
         patience: Patience | None = None,
     ) -> GitLab:
-        """Return the merge request of this job.
-
-        Args:
-            tree: the job's clone.
-            say: is told what people should know while they wait.
-            variables: those of the job (default: the environment).
-            patience: how long to wait for GitLab.
+        """Return the merge request of this job, by default that of the environment, which the token leaves.
 
         Raises:
             ConfigError: the token or its file is wrong, or the job is asked to review and no commit is named.

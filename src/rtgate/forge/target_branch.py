@@ -29,16 +29,7 @@ _SHALLOW = "a shallow clone?"
 
 
 def require_commit(tree: Path, reference: str, advice: str = _SHALLOW) -> str:
-    """Return the commit that a reference names in the clone.
-
-    Args:
-        tree: the clone.
-        reference: what git understands.
-        advice: what may be wrong, for the message.
-
-    Raises:
-        ConfigError: it is not there.
-    """
+    """Return the commit that a reference names in a clone. Raises ConfigError, with advice: it is not there."""
     name = f"{reference}^{{commit}}"
     parsed = process.attempt([*git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", name])
     if parsed.returncode != 0:
@@ -55,14 +46,9 @@ def is_merge(tree: Path, commit: str) -> bool:
 
 
 def fetch_tip(tree: Path, remote: str, branch: str, patience: Patience, say: Callable[[str], None]) -> str:
-    """Return the commit that a branch of a remote has now; the clone has it afterwards.
+    """Return the commit that a branch of a remote (name or URL) has now; the clone `tree` has it afterwards.
 
-    Args:
-        tree: the clone. Only its objects and its ref `refs/rtgate/target` are written.
-        remote: its name or URL.
-        branch: without `refs/heads/`.
-        patience: how long to try.
-        say: is told when the remote does not answer, and when it does again.
+    Of the clone only objects and the ref `refs/rtgate/target` are written. `say` is told of a remote that is away.
 
     Raises:
         ConfigError: there is no such branch, or the remote refuses us.
@@ -77,14 +63,10 @@ def fetch_tip(tree: Path, remote: str, branch: str, patience: Patience, say: Cal
 
 
 def fetch_commit(tree: Path, remote: str, commit: str, patience: Patience, say: Callable[[str], None]) -> str:
-    """Return a commit of a remote, which the clone has afterwards.
+    """Return a commit of a remote (name or URL), which the clone `tree` has afterwards.
 
-    Args:
-        tree: the clone. Only its objects and its ref `refs/rtgate/proposal` are written.
-        remote: its name or URL. It must hand out commits that no branch of it names, as GitLab does.
-        commit: the whole name.
-        patience: how long to try.
-        say: is told when the remote does not answer, and when it does again.
+    The remote must hand out commits that no branch of it names, as GitLab does. Of the clone only objects and the ref
+    `refs/rtgate/proposal` are written. `say` is told of a remote that is away.
 
     Raises:
         ConfigError: there is no such commit, or the remote refuses us.
