@@ -45,11 +45,6 @@ class Differences:
         """Every function that differs."""
         return frozenset((*self.changed, *self.added, *self.removed))
 
-    @property
-    def none(self) -> bool:
-        """Whether nothing that could be executed or read differs."""
-        return not (self.functions or self.data)
-
 
 def differing(
     baseline: Vmlinux, candidate: Vmlinux, configs: tuple[Path | None, Path | None] = (None, None)

@@ -51,7 +51,6 @@ class Definition:
     depends: list[str]
     choice: int | None  # which choice of the file it belongs to
     prompt: bool = False
-    selects: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
