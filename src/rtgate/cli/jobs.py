@@ -5,20 +5,15 @@ from __future__ import annotations
 
 import argparse
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.lava.client.access import access
 from rtgate.lava.client.server import Lava
-from rtgate.report.text import plain
+from rtgate.report.listing import show_listing
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.lab_jobs import select_jobs
 
 DESCRIPTION = "The latest jobs of a LAVA server that rtgate submitted."
-_WIDEST = 400
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -45,16 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     lava = Lava(access(arguments.server), told=JobWatch().say)
     found = select_jobs(lava, wanted_metadata(arguments), active=arguments.active, everybody=arguments.all)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("job", "state", "health", "device", "submitted", "name"):
-        table.add_column(name, no_wrap=name != "name")
-    for job in found[: arguments.count]:
-        state, since = Text(job.state), job.submitted[:16].replace("T", " ")
-        table.add_row(str(job.number), state, job.health, plain(job.device) or "-", since, Text(plain(job.name)))
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = _WIDEST  # a pipe has no width of its own: there no line is folded
-    console.print(table)
+    show_listing(
+        ("job", "state", "health", "device", "submitted", "name"),
+        (
+            (job.number, job.state, job.health, job.device or "-", job.submitted[:16].replace("T", " "), job.name)
+            for job in found[: arguments.count]
+        ),
+    )
     return 0
 
 
