@@ -64,7 +64,7 @@ def test_a_profile_that_nobody_names_is_the_same_everywhere() -> None:
     """`rtgate judge` chooses cases by it, which without one are those of the records."""
     found = [one for one in _actions(main.parser()) if "--profile" in one.option_strings]
     lengths = [one for one in found if one.help != judge.PROFILE]
-    assert len(lengths) == len(found) - 1 == 10
+    assert len(lengths) == len(found) - 1 == 9
     # None: quick, or compare for two kernels; compare: placebos, which are for comparing two
     assert {one.default for one in lengths} == {profiles.DEFAULT, None, "compare"}
     assert len({one.help for one in lengths}) == 1
