@@ -7,13 +7,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from rtgate import files
 from rtgate.cli import command_options
@@ -21,11 +16,12 @@ from rtgate.errors import ConfigError
 from rtgate.explain.explanation import gains
 from rtgate.explain.section_changes import SiteChange, changes, sentence
 from rtgate.explain.section_path import SectionPaths
-from rtgate.explain.sections import Section, Site, as_json
+from rtgate.explain.sections import Site
 from rtgate.measure.profiles import seeds
+from rtgate.report.listing import show_listing
 from rtgate.report.notices import heard
 from rtgate.report.text import plain
-from rtgate.workflow.sections import SectionBoots, SectionsRequest
+from rtgate.workflow.sections import SectionBoots, SectionsRequest, as_document
 
 DESCRIPTION = """\
 Boot a kernel on a virtual-time board, and list every place where it had interrupts or preemption off while a case was
@@ -41,6 +37,7 @@ examples:
 """
 _ROWS = 30
 _FUNCTIONS = 12  # of a section, those of which the instructions differ most
+_SITE = ("site", "kind", "context")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -81,22 +78,19 @@ def run(arguments: argparse.Namespace) -> int:
     instruction_ns = request.instruction_ns
     boots = SectionBoots.of(request)
     found = boots.follow()
-    console = Console(highlight=False)
-    # A pipe has no width; names of functions must stay whole.
-    console = console if console.is_terminal else Console(highlight=False, width=200)
     if arguments.baseline:
         listed = changes(found["baseline"], found["candidate"])
-        console.print(_compared(listed[: arguments.rows], instruction_ns))
+        _show_compared(listed[: arguments.rows], instruction_ns)
         words = sentence(listed, instruction_ns)
         if arguments.explain and listed[:1] and listed[0].growth > 0:
             paths = boots.paths(listed[0])
-            console.print(_functions(paths))
+            _show_functions(paths)
             words = f"{words}; {paths.sentence}"
-        console.print(Text(plain(words), style="bold"), soft_wrap=True)
+        print(plain(words))
     else:
-        console.print(_listed(changes((), found["candidate"])[: arguments.rows], instruction_ns))
+        _show_sections(changes((), found["candidate"])[: arguments.rows], instruction_ns)
     if arguments.output:
-        files.write_named(arguments.output, json.dumps(_file(request, found), indent=1) + "\n")
+        files.write_named(arguments.output, json.dumps(as_document(request, found), indent=1) + "\n")
     return 0
 
 
@@ -105,38 +99,10 @@ def _tell(text: str, seconds: float) -> None:
     heard()
 
 
-def _file(request: SectionsRequest, found: Mapping[str, Sequence[Section]]) -> dict[str, Any]:
-    """Return what is written: all sections of each kernel, lengths in instructions."""
-    return {
-        "format": 1,
-        "board": request.board,
-        "case": request.case,
-        "profile": request.profile,
-        "seeds": list(request.seeds),
-        "instruction_ns": request.instruction_ns,
-        "kernels": {arm: as_json(sections) for arm, sections in found.items()},
-    }
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("site", "kind", "context"):
-        table.add_column(name)
-    for name in columns:
-        table.add_column(name, justify="right")
-    return table
-
-
-def _site(site: Site) -> tuple[Text, str, str]:
-    place = str(site.begin) if site.begin.function == site.end.function else f"{site.begin} to {site.end}"
-    return Text(plain(place)), site.kind, f"{site.context}{', switch' if site.switches else ''}"
-
-
-def _compared(found: Sequence[SiteChange], instruction_ns: int) -> Table:
-    table = _table("times", "longest, baseline", "candidate", "change", "virtual us")
-    for change in found:
-        old, new = change.baseline, change.candidate
-        table.add_row(
+def _show_compared(found: Sequence[SiteChange], instruction_ns: int) -> None:
+    numbers = ("times", "longest, baseline", "candidate", "change", "virtual us")
+    rows = (
+        (
             *_site(change.site),
             f"{new.count:,}" if new else "-",
             f"{old.longest:,}" if old else f"({change.before:,})" if change.before else "-",
@@ -144,29 +110,38 @@ def _compared(found: Sequence[SiteChange], instruction_ns: int) -> Table:
             f"{change.growth:+,}",
             f"{change.growth * instruction_ns / 1000:+.1f}",
         )
-    return table
+        for change in found
+        for old, new in ((change.baseline, change.candidate),)
+    )
+    show_listing((*_SITE, *numbers), rows, right=numbers)
 
 
-def _listed(found: Sequence[SiteChange], instruction_ns: int) -> Table:
-    table = _table("times", "mean", "longest", "virtual us")
-    for section in (change.candidate for change in found if change.candidate):
-        table.add_row(
+def _show_sections(found: Sequence[SiteChange], instruction_ns: int) -> None:
+    numbers = ("times", "mean", "longest", "virtual us")
+    rows = (
+        (
             *_site(section.site),
             f"{section.count:,}",
             f"{section.total / section.count:,.0f}",
             f"{section.longest:,}",
             f"{section.longest * instruction_ns / 1000:.1f}",
         )
-    return table
+        for section in (change.candidate for change in found if change.candidate)
+    )
+    show_listing((*_SITE, *numbers), rows, right=numbers)
 
 
-def _functions(paths: SectionPaths) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("function")
-    for name in ("baseline", "candidate", "change"):
-        table.add_column(name, justify="right")
+def _site(site: Site) -> tuple[str, str, str]:
+    place = str(site.begin) if site.begin.function == site.end.function else f"{site.begin} to {site.end}"
+    return place, site.kind, f"{site.context}{', switch' if site.switches else ''}"
+
+
+def _show_functions(paths: SectionPaths) -> None:
+    numbers = ("baseline", "candidate", "change")
     old, new = paths.baseline.own, paths.candidate.own
     most = sorted(gains(old, new), key=lambda item: -abs(item[1]))[:_FUNCTIONS]
-    for name, gain in sorted(most, key=lambda item: -item[1]):
-        table.add_row(Text(plain(name)), f"{old.get(name, 0):,.0f}", f"{new.get(name, 0):,.0f}", f"{gain:+,.0f}")
-    return table
+    rows = (
+        (name, f"{old.get(name, 0):,.0f}", f"{new.get(name, 0):,.0f}", f"{gain:+,.0f}")
+        for name, gain in sorted(most, key=lambda item: -item[1])
+    )
+    show_listing(("function", *numbers), rows, right=numbers)

@@ -6,7 +6,7 @@ In a terminal long names are folded; a pipe has no width of its own, so there ea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from rich.console import Console
 from rich.table import Table
@@ -26,16 +26,17 @@ def print_table(console: Console, table: Table) -> None:
         console.print(text, highlight=False, soft_wrap=True)
 
 
-def show_listing(names: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+def show_listing(names: Iterable[str], rows: Iterable[Iterable[object]], *, right: Container[str] = ()) -> None:
     """Print a table.
 
     Args:
         names: of the columns.
         rows: their cells; control characters in them are not printed.
+        right: names of columns of numbers, whose last digits stand below each other.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in names:
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", justify="right" if name in right else "left")
     console = Console(highlight=False)
     for row in rows:
         cells = [plain(str(cell)) for cell in row]

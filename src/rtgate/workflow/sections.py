@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from rtgate.board.boards import board
 from rtgate.errors import ConfigError
@@ -17,7 +18,7 @@ from rtgate.explain.path import Profile
 from rtgate.explain.replay import Replay, followed
 from rtgate.explain.section_changes import SiteChange
 from rtgate.explain.section_path import SectionPaths, section_profile
-from rtgate.explain.sections import Section, merged
+from rtgate.explain.sections import Section, as_json, merged
 from rtgate.kernel.differing import differing
 from rtgate.kernel.pinned import pin_kernel
 from rtgate.kernel.vmlinux import Vmlinux
@@ -53,6 +54,19 @@ class SectionsRequest:
         if "pseudo_nmi" in chosen.command_line:
             raise ConfigError(f"{self.board} masks interrupts by priority (pseudo_nmi): this cannot be followed")
         return 1 << chosen.qemu.shift
+
+
+def as_document(request: SectionsRequest, found: Mapping[str, Sequence[Section]]) -> dict[str, Any]:
+    """Return what is written: all sections of each kernel, lengths in instructions."""
+    return {
+        "format": 1,
+        "board": request.board,
+        "case": request.case,
+        "profile": request.profile,
+        "seeds": list(request.seeds),
+        "instruction_ns": request.instruction_ns,
+        "kernels": {arm: as_json(sections) for arm, sections in found.items()},
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
