@@ -14,7 +14,7 @@ from selftests.unit.report.conftest import Boot, make
 
 from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.console.faults import Fault, FaultKind
-from rtgate.judge.compare import on_virtual_time
+from rtgate.judge.compare import on_virtual_time, usable
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.exercise import run_exercise
 from rtgate.judge.compare.inputs import ComparisonInputs, HistoryProvider, NoPast
@@ -29,6 +29,7 @@ from rtgate.records.record import Record
 from rtgate.records.schedule import Schedule
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
+from rtgate.validity import registry
 
 FIGURES = (*(f"latency {name}" for name in ("mean", "p50", "p90", "p99", "maximum")), "wakeups", "wakeups.lost")
 COMMAND = " ".join(record().argv)
@@ -112,6 +113,14 @@ def test_without_placebos_figures_are_shown_and_nothing_is_judged() -> None:
     (verdict,) = told(arm("candidate", slower=2), placebos=Placebos())
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_COMPARED)
     assert "latency p50 +100.0%" in verdict.sentence
+
+
+def test_each_boot_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = arm("baseline"), arm("candidate")
+    checked = Mock(side_effect=registry.checks)
+    monkeypatch.setattr(usable, "checks", checked)
+    assert told(after, before)
+    assert [call.args[0] for call in checked.call_args_list] == [*before, *after]
 
 
 def test_few_boots_do_not_decide() -> None:

@@ -83,13 +83,16 @@ def _of_histogram(name: str, parts: Sequence[Histogram], largest: Sequence[float
     total = whole.total
     if not total:
         return []
-    counts = {**whole.counts, whole.limit: whole.counts.get(whole.limit, 0) + whole.overflow}
-    seen = [value for value, count in counts.items() if count]
-    figures = {"mean": (sum(map(mul, counts.keys(), counts.values())) / total, Part.BODY)}
+    counts = whole.counts
+    total_value = sum(map(mul, counts.keys(), counts.values())) + whole.limit * whole.overflow
+    highest = next((value for value in reversed(counts) if counts[value]), 0)
+    if whole.overflow:
+        highest = max(highest, whole.limit)
+    figures = {"mean": (total_value / total, Part.BODY)}
     known = [(label, share, part) for label, share, part in _QUANTILES if (1 - share) * total >= _EVENTS]
     for (label, _, part), quantile in zip(known, whole.quantiles(share for _, share, _ in known), strict=True):
         figures[label] = (whole.limit if quantile is None else quantile.value, part)
-    figures["maximum"] = (max([float(max(seen)), *largest]), Part.EXTREME)
+    figures["maximum"] = (max([float(highest), *largest]), Part.EXTREME)
     return [
         BootFigure(name=f"{name} {label}", part=part, value=float(value), unit=whole.unit)
         for label, (value, part) in figures.items()

@@ -16,7 +16,7 @@ from rtgate.judge.compare.phase_findings import UNKNOWN, Compared, findings
 from rtgate.judge.compare.phases import LOOKS, Shift, decide, first, shifts
 from rtgate.judge.compare.placebos import Placebos
 from rtgate.judge.compare.repetition import not_repeated
-from rtgate.judge.compare.usable import flawed, unusable, valid
+from rtgate.judge.compare.usable import UsableBoots, usable_boots
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
@@ -29,15 +29,16 @@ from rtgate.tools.case_name import CaseName
 def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
     """Yield what the phases of both kernels show, of every case."""
     unseen = not_looked_at([(subject.case, record) for subject in subjects for record in subject.records])
+    boots = [usable_boots(subject) for subject in subjects]
     cases = [
-        replace(_compared(subject, placebos), exercise=_exercise(subject, subjects), not_looked_at=unseen)
-        for subject in subjects
+        replace(_compared(subject, own, placebos), exercise=_exercise(subject, subjects), not_looked_at=unseen)
+        for subject, own in zip(subjects, boots, strict=True)
     ]
     every = [figure for case in cases for figure in case.found]
     outcomes, level = iter(decide(every)), first(every)
-    for subject, case in zip(subjects, cases, strict=True):
+    for subject, own, case in zip(subjects, boots, cases, strict=True):
         decided_here = tuple(next(outcomes) for _ in case.found)
-        broken = not_repeated(subject) or unusable(subject) or _overspent(subject)
+        broken = not_repeated(subject, own) or own.broken or _overspent(subject)
         for found in (broken,) if broken else findings(_detecting(case, decided_here, level), decided_here):
             yield subject, found
 
@@ -86,9 +87,8 @@ def _overspent(subject: Subject) -> Finding | None:
     return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
 
 
-def _compared(subject: Subject, placebos: Placebos) -> Compared:
-    before, after = valid(subject.baseline, subject), valid(subject.records, subject)
-    lost = sum(flawed(record, subject.not_applicable) for record in (*subject.baseline, *subject.records))
+def _compared(subject: Subject, boots: UsableBoots, placebos: Placebos) -> Compared:
+    before, after = boots.baseline, boots.candidate
     one = next(record for record in (*subject.records, *subject.baseline) if record.measured)
     # What harmless changes of the baseline do: of another flavour the candidate is a change of it, too.
     flavour = next((record.kernel.flavour for record in subject.baseline), one.kernel.flavour)
@@ -105,7 +105,7 @@ def _compared(subject: Subject, placebos: Placebos) -> Compared:
         baseline=old,
         candidate=new,
         placebos=learnt.figures,
-        lost=lost,
+        lost=boots.lost,
         instruction_ns=one.environment.instruction_ns,
         explained=subject.explained,
         warning=warning_of(subject.explained.warning_function, subject.records) if subject.explained else "",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from rtgate.board.boot import State
-from rtgate.judge.compare.usable import valid
+from rtgate.judge.compare.usable import UsableBoots
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
@@ -22,12 +22,12 @@ def unrepeated(subject: Subject) -> Finding | None:
     return None
 
 
-def not_repeated(subject: Subject) -> Finding | None:
+def not_repeated(subject: Subject, boots: UsableBoots) -> Finding | None:
     """Return what virtual time did that it must not do; None if it repeated itself."""
     found = unrepeated(subject)
     if found:
         return found
-    both = [valid(records, subject) for records in (subject.baseline, subject.records)]
+    both = (boots.baseline, boots.candidate)
     digests = [{record.seed: digest_source(record) for record in records} for records in both]
     images = {record.kernel.image_sha256 for records in both for record in records}
     if len(images) == 1:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from rtgate.board.boot import ArmName
 from rtgate.judge.judging import Subject
@@ -14,12 +15,40 @@ from rtgate.validity.check import Check, CheckResult, Invalidates
 from rtgate.validity.registry import checks
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsableBoots:
+    """The boots of a case's kernels that may be compared. To check a boot takes longer than to compare it.
+
+    Attributes:
+        lost: how many boots of both lack something, so that they are no good news.
+        broken: why no boot of one kernel can be used; None if some can.
+    """
+
+    baseline: Sequence[Record]
+    candidate: Sequence[Record]
+    lost: int
+    broken: Finding | None
+
+
+def usable_boots(subject: Subject) -> UsableBoots:
+    """Return the boots of a case that may be used, each of them checked once."""
+    kernels = [
+        [(record, _failed(record, subject.not_applicable)) for record in records]
+        for records in (subject.baseline, subject.records)
+    ]
+    baseline, candidate = ([record for record, failed in checked if _is_usable(record, failed)] for checked in kernels)
+    empty = next((checked for checked, good in zip(kernels, (baseline, candidate), strict=True) if not good), None)
+    return UsableBoots(
+        baseline=baseline,
+        candidate=candidate,
+        lost=sum(not record.measured or bool(failed) for checked in kernels for record, failed in checked),
+        broken=_unusable(empty) if empty is not None else None,
+    )
+
+
 def usable(record: Record, not_applicable: Mapping[str, str]) -> bool:
     """Return whether a boot's figures are what they claim to be; a baseline's must be so in every respect."""
-    failed = _failed(record, not_applicable)
-    if record.arm == ArmName.BASELINE:
-        return record.measured and not failed
-    return record.measured and all(check.spoils is Invalidates.GOOD_NEWS for check in failed)
+    return _is_usable(record, _failed(record, not_applicable))
 
 
 def flawed(record: Record, not_applicable: Mapping[str, str]) -> bool:
@@ -27,19 +56,16 @@ def flawed(record: Record, not_applicable: Mapping[str, str]) -> bool:
     return not record.measured or bool(_failed(record, not_applicable))
 
 
-def valid(records: Sequence[Record], subject: Subject) -> list[Record]:
-    """Return the boots that may be used."""
-    return [record for record in records if usable(record, subject.not_applicable)]
+def _is_usable(record: Record, failed: Sequence[Check]) -> bool:
+    if record.arm == ArmName.BASELINE:
+        return record.measured and not failed
+    return record.measured and all(check.spoils is Invalidates.GOOD_NEWS for check in failed)
 
 
-def unusable(subject: Subject) -> Finding | None:
-    """Return why no boot of one kernel can be used; None if some can."""
-    for records in (subject.baseline, subject.records):
-        if not valid(records, subject):
-            bad = next((one for record in records for one in _failed(record, subject.not_applicable)), None)
-            sentence = f"not compared: no boot of {records[0].arm} is valid{f': {bad.sentence}' if bad else ''}"
-            return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
-    return None
+def _unusable(checked: Sequence[tuple[Record, Sequence[Check]]]) -> Finding:
+    bad = next((check for _, failed in checked for check in failed), None)
+    sentence = f"not compared: no boot of {checked[0][0].arm} is valid{f': {bad.sentence}' if bad else ''}"
+    return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
 
 
 def _failed(record: Record, not_applicable: Mapping[str, str]) -> list[Check]:
