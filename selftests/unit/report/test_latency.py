@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def _drawn(records: list[Record], verdicts: list[Verdict]) -> dict[str, str]:
     (case,) = cases(records, verdicts)
-    return {name: picture.svg.decode() for name, picture in plots(case)}
+    return {name: data.decode() for name, suffix, data in plots(case) if suffix == "svg"}
 
 
 def test_few_boots_have_a_line_each_and_the_baseline_is_grey(world: World) -> None:

@@ -119,8 +119,8 @@ def test_boots_as_dots() -> None:
         for seed in range(1, 41)
     ]
     points.append(BootPoint(label="seed 41", high=None, mean=None))
-    svg = boots_plot("idle", points, [LIMIT]).svg
-    assert boots_plot("idle", points, [LIMIT]).svg == svg
+    svg = boots_plot("idle", points, [LIMIT])
+    assert boots_plot("idle", points, [LIMIT]) == svg
     assert {"boots-maximum", "boots-average", "boots-no measurement", "limit-0"} <= set(ids(svg))
     (dots,) = (one for one in ET.fromstring(svg).iter() if one.get("id") == "boots-maximum")
     assert len([one for one in dots.iter() if one.tag.endswith("}use")]) == 40

@@ -25,7 +25,7 @@ from rtgate.records.record import Record
 from rtgate.report import page
 from rtgate.report.cases import CaseReport, cases, figures
 from rtgate.report.categories import CATEGORIES, message
-from rtgate.report.latency import HISTOGRAM
+from rtgate.report.latency import HISTOGRAM, HISTOGRAM_PNG
 from rtgate.report.log_excerpt import log_excerpt
 from rtgate.report.plots import Picture
 from rtgate.report.steps import Attachment, Step, steps, times
@@ -148,7 +148,7 @@ def _declared(board: str) -> Mapping[str, str]:
 
 def _histogram(content: Sequence[Step]) -> Picture | None:
     named = {one.name: one.data for step in content for one in step.attachments}
-    svg, png = named.get(HISTOGRAM), named.get(f"{HISTOGRAM} (PNG)")
+    svg, png = named.get(HISTOGRAM), named.get(HISTOGRAM_PNG)
     return Picture(svg=svg, png=png) if svg and png else None
 
 

@@ -7,18 +7,20 @@ from collections.abc import Sequence
 
 from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, cpus, figures
-from rtgate.report.plots import BootPoint, LimitLine, Picture, Series, boots_plot, histogram_plot
+from rtgate.report.plots import BootPoint, LimitLine, Series, boots_plot, histogram_plot
 from rtgate.report.text import boots
 from rtgate.tools.measurement import Histogram, Measurement
 
 HISTOGRAM = "latency histogram"
 """The name of a case's first plot."""
+HISTOGRAM_PNG = f"{HISTOGRAM} (PNG)"
+"""The name of the same plot for mails and chats, which show no SVG."""
 
 _MOST_LINES = 7  # more lines than colours cannot be told apart: then boots are added up
 
 
-def plots(case: CaseReport) -> list[tuple[str, Picture]]:
-    """Return the case's plots by name; none when nothing was measured."""
+def plots(case: CaseReport) -> list[tuple[str, str, bytes]]:
+    """Return the case's plots: name, suffix and content of each file; none when nothing was measured."""
     many = max(len(_histograms(case.records)), len(_histograms(case.baseline))) > _MOST_LINES
     series = (
         [*_merged(case.records, told=bool(case.baseline)), *_merged(case.baseline, told=True, baseline=True)]
@@ -35,13 +37,15 @@ def plots(case: CaseReport) -> list[tuple[str, Picture]]:
         if limit.unit.dimension == series[0].histogram.unit.dimension
     ]
     title = f"{case.case} on {case.board}, {case.arm}, {case.flavour or 'unknown flavour'}"
-    found = [(HISTOGRAM, histogram_plot(title, series, lines))]
+    histogram = histogram_plot(title, series, lines)
+    found = [(HISTOGRAM, "svg", histogram.svg), (HISTOGRAM_PNG, "png", histogram.png)]
     if len(case.records) > 1 and any(not one.baseline for one in series):
         points = []
         for record in case.records:
             here = figures([record])
             points.append(BootPoint(label=record.boot, high=here.high, mean=here.mean))
-        found.append(("latency by boot", boots_plot(f"{title}: maximum and average of each boot", points, lines)))
+        drawn = boots_plot(f"{title}: maximum and average of each boot", points, lines)
+        found.append(("latency by boot", "svg", drawn))
     return found
 
 

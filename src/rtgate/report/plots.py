@@ -132,8 +132,8 @@ def histogram_plot(title: str, series: Sequence[Series], limits: Sequence[LimitL
         return _picture(figure)
 
 
-def boots_plot(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLine]) -> Picture:
-    """Return the maximum and the average of each boot as dots, with the limits; a boot without figures is a cross.
+def boots_plot(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLine]) -> bytes:
+    """Return an SVG: maximum and average of each boot as dots, with the limits; a boot without figures is a cross.
 
     Raises:
         ValueError: no boot has a figure, or a limit has the unit of another clock.
@@ -160,7 +160,7 @@ def boots_plot(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLin
         axes.set_ylabel(f"latency in {unit}")
         axes.grid(visible=True, axis="y", alpha=0.25, linewidth=0.5)
         figure.legend(loc="outside lower center", ncols=4, frameon=False)
-        return _picture(figure)
+        return _svg(figure)
 
 
 def trend_plot(title: str, lines: Sequence[TrendLine]) -> Picture:
@@ -213,9 +213,11 @@ def _picture(figure: Figure) -> Picture:
     if engine is not None:  # once for both formats: it takes longer than drawing
         engine.execute(figure)
         figure.set_layout_engine(None)  # with "none" every picture would be drawn twice
-    return Picture(
-        svg=_saved(figure, "svg", {"Date": None, "Creator": None}), png=_saved(figure, "png", {"Software": None})
-    )
+    return Picture(svg=_svg(figure), png=_saved(figure, "png", {"Software": None}))
+
+
+def _svg(figure: Figure) -> bytes:
+    return _saved(figure, "svg", {"Date": None, "Creator": None})
 
 
 def _saved(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:

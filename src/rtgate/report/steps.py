@@ -114,11 +114,7 @@ def _verdicts(case: CaseReport) -> Step:
 
 
 def _latency(case: CaseReport) -> list[Step]:
-    plots = [
-        Attachment(name=label, suffix=suffix, data=data)
-        for name, picture in latency.plots(case)
-        for label, suffix, data in ((name, "svg", picture.svg), (f"{name} (PNG)", "png", picture.png))
-    ]
+    plots = [Attachment(name=name, suffix=suffix, data=data) for name, suffix, data in latency.plots(case)]
     if not plots:
         return []
     return [Step(name=f"latency: {_summary(case.records)}", status=Status.PASS, attachments=tuple(plots))]
