@@ -127,7 +127,7 @@ def _opened(browser: str, page: Path, profile: Path) -> Seconds:
         f"--user-data-dir={profile}",
         "--virtual-time-budget=5000",
     ]
-    began = time.monotonic()
+    began = Seconds.now()
     done = subprocess.run(
         [*argv, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=BROWSER_S, check=False
     )
