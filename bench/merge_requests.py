@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""Reviews of real kernels, from a push to the note and the vote, on both forges: do they end as they should?
+
+`bench/merge_requests.py` makes a repository of the pinned kernel source in rtgate's cache, and the changes of
+`review_cases` in it. gitlab-ci-local runs each in the job of `ci/gitlab/rtgate.yml`, before a stand-in for GitLab; a
+real Gerrit server gets each pushed, and `rtgate gerrit` reviews it. Last comes a mailed series. Arguments name cases. A
+table says how each ended, and the directory `notes` has every answer. Exit code 1 if one ended otherwise. Boots and
+kernels are cached: the second forge boots nothing again.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from gerrit_review import GerritReviews  # noqa: E402
+from gitlab_review import GitLabReviews  # noqa: E402
+from kernel_repository import KernelRepository  # noqa: E402
+from mailed_review import mailed_series  # noqa: E402
+from review_cases import CASES, Case, prepare  # noqa: E402
+from review_outcome import Outcome  # noqa: E402
+
+from rtgate import site  # noqa: E402
+
+
+@dataclass(frozen=True, slots=True)
+class Forge:
+    """A forge, and how a change is reviewed there."""
+
+    name: str
+    review: Callable[[Case], Outcome]
+
+
+def main() -> int:
+    """Review everything; return the exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))  # so that the servers end, too
+    work, names = (site.cache() / "merge-requests").resolve(), sys.argv[1:]
+    repository = _repository(work)
+    (work / "notes").mkdir(exist_ok=True)
+    wrong = 0
+    print("| change | forge | exit code | vote | time | what is wrong |\n|---|---|---|---|---|---|", flush=True)
+    with GerritReviews.running(work, repository) as gerrit:
+        forges = (Forge("GitLab", GitLabReviews(work, repository).review), Forge("Gerrit", gerrit.review))
+        for case in CASES:
+            for forge in forges:
+                if not names or case.name in names:
+                    wrong += _row(work, case.name, forge.name, lambda f=forge, c=case: f.review(c))
+    if not names or "series" in names:
+        wrong += _row(work, "series", "mail", lambda: mailed_series(work, repository))
+    return 1 if wrong else 0
+
+
+def _repository(work: Path) -> KernelRepository:
+    path = work / "linux"
+    if (path / ".git" / "prepared").exists():
+        return KernelRepository(path)
+    repository = KernelRepository.make(path)
+    prepare(repository)
+    (path / ".git" / "prepared").touch()
+    return repository
+
+
+def _row(work: Path, name: str, forge: str, review: Callable[[], Outcome]) -> bool:
+    began = time.monotonic()
+    outcome = review()
+    seconds = time.monotonic() - began
+    (work / "notes" / f"{name}-{forge.lower()}.md").write_text(outcome.note, encoding="utf-8")
+    vote = ", ".join(f"{one:+}" for one in outcome.votes.values()) or "none"
+    print(
+        f"| {name} | {forge} | {outcome.code} | {vote} | {seconds:.0f} s | {'; '.join(outcome.problems)} |", flush=True
+    )
+    return bool(outcome.problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
