@@ -43,7 +43,9 @@ class GerritReviews:
         try:
             server.prepare()
             _fill(server, repository)
-            reviews = cls(work, repository, server, _author(server, repository), place / "reviews")
+            output = place / "reviews"
+            output.mkdir()
+            reviews = cls(work, repository, server, _author(server, repository), output)
             reviews._start()
             yield reviews
         finally:
@@ -54,8 +56,7 @@ class GerritReviews:
 
     def review(self, case: Case) -> Outcome:
         """Push the change and wait for its vote, with what happens meanwhile."""
-        case.commit(self.repository)
-        change, patch_set = self._push(case), 1
+        change, patch_set = self._push(case, case.branch), 1
         name = f"change {change}, patch set"
         if case.incident is not Incident.NONE:
             review_log = self.output / f"{change}-1.log"
@@ -68,8 +69,7 @@ class GerritReviews:
     def _disturbed(self, case: Case) -> int:
         """Return which patch set is answered."""
         if case.incident is Incident.REPLACED:
-            case.commit_newer(self.repository)
-            self._push(case)
+            self._push(case, case.newer_branch)
             return 2
         if case.incident is Incident.AWAY:
             self.server.stop()
@@ -93,9 +93,9 @@ class GerritReviews:
             problems.append(f"votes {votes}, not {case.vote}")
         return Outcome(code=code, note=note, votes=votes, problems=tuple(problems))
 
-    def _push(self, case: Case) -> int:
+    def _push(self, case: Case, branch: str) -> int:
         self.author.branch = case.base
-        commit = self.repository.git("rev-parse", f"refs/heads/{case.branch}")
+        commit = self.repository.git("rev-parse", f"refs/heads/{branch}")
         self.author.git("update-ref", "--no-deref", "HEAD", commit)
         return self.author.push()
 
@@ -103,13 +103,13 @@ class GerritReviews:
         password = self.server.directory / "password"
         password.write_text(PASSWORDS["bot"])
         password.chmod(0o600)
-        clone = self.server.directory / "clone"
+        clone = self.work / "clone"
         if not clone.exists():
             argv = ["git", "clone", "--quiet", "--shared", "--no-checkout", "--branch", MAIN]
             subprocess.run([*argv, self.repository.path, clone], check=True)
         argv = [sys.executable, "-P", "-m", "rtgate", "gerrit", "--project", PROJECT, "--tree", str(clone)]
         argv += ["-o", str(self.output), "--ssh", f"127.0.0.1:{self.server.ssh_port}"]
-        argv += ["--ssh-config", str(self.server.ssh_config)]
+        argv += ["--ssh-config", str(self.server.ssh_config), "--", "--kernels", str(self.work / "kernels")]
         own = {"RTGATE_GERRIT_URL": self.server.url, "RTGATE_GERRIT_USER": "bot"}
         with self._log.open("ab") as log:
             self.child = subprocess.Popen(

@@ -23,7 +23,7 @@ from selftests.gitlab_server import MERGE_REQUEST, PROJECT, TOKEN, GitLabServer,
 from rtgate import site
 
 _REMOTE = "git@gitlab.example.org:kernel/linux.git"
-_OURS = ("build/", "report/", ".gitlab-ci-local/", ".rtgate-cache")
+_OURS = ("build", "report/", ".gitlab-ci-local/", ".rtgate-cache")
 _PROGRAM = """\
 #!/bin/sh
 {python} -P -m rtgate "$@"
@@ -49,9 +49,11 @@ class GitLabReviews:
         if "origin" not in self.repository.git("remote").split():
             self.repository.git("remote", "add", "origin", _REMOTE)
         self.repository.git("config", f"url.{tree}.insteadOf", _REMOTE)
-        cache = tree / ".rtgate-cache"  # where the job has its own
-        if not cache.is_symlink():
-            cache.symlink_to(site.cache(), target_is_directory=True)
+        # What a job keeps below its clone is shared with the other forge here.
+        for name, place in ((".rtgate-cache", site.cache()), ("build", self.work / "kernels")):
+            place.mkdir(exist_ok=True)
+            if not (tree / name).is_symlink():
+                (tree / name).symlink_to(place, target_is_directory=True)
         programs = self.work / "bin"
         programs.mkdir(exist_ok=True)
         program = _PROGRAM.format(python=shlex.quote(sys.executable), code=shlex.quote(str(self._code)))
@@ -65,14 +67,15 @@ class GitLabReviews:
 
     def review(self, case: Case) -> Outcome:
         """Run the merge request's pipeline, and what happens to it meanwhile."""
-        head = case.commit(self.repository)
         with gitlab_server() as server:
-            server.head = head
-            job = self._job(case, server)
-            if case.incident is not Incident.NONE:
-                until(lambda: MEASURING in job.said or job.ended, "the job measures")
-                job = self._disturbed(case, server, job)
-            until(lambda: job.ended, "the job ends")
+            job = self._job(case, case.branch, server)
+            try:
+                if case.incident is not Incident.NONE:
+                    until(lambda: MEASURING in job.said or job.ended, "the job measures")
+                    job = self._disturbed(case, server, job)
+                until(lambda: job.ended, "the job ends")
+            finally:
+                job.signal(signal.SIGKILL)
             return self._outcome(case, server, job)
 
     def _disturbed(self, case: Case, server: GitLabServer, job: Job) -> Job:
@@ -84,14 +87,14 @@ class GitLabReviews:
             job.signal(signal.SIGKILL)
         else:
             job.signal(signal.SIGTERM)  # as GitLab does with a job that is interruptible
-            server.head = case.commit_newer(self.repository)
         assert not server.notes, "a job that was ended wrote a note"
-        return self._job(case, server)
+        return self._job(case, case.newer_branch if case.newer else case.branch, server)
 
-    def _job(self, case: Case, server: GitLabServer) -> Job:
+    def _job(self, case: Case, branch: str, server: GitLabServer) -> Job:
         self.pipeline += 1
         self._code.unlink(missing_ok=True)
-        self.repository.git("checkout", "--quiet", case.branch)
+        self.repository.git("checkout", "--quiet", branch)
+        server.head = self.repository.git("rev-parse", "HEAD")
         variables = {
             "CI_PIPELINE_SOURCE": "merge_request_event",
             "CI_PIPELINE_ID": str(self.pipeline),

@@ -68,13 +68,10 @@ class Case:
         """What Gerrit must show."""
         return {0: {"bot": 1}, 1: {"bot": -1}}.get(self.code, {})
 
-    def commit(self, repository: KernelRepository) -> str:
-        """Make the change's branch and return its commit."""
-        return repository.branch(self.branch, self.title, self.edits, self.base)
-
-    def commit_newer(self, repository: KernelRepository) -> str:
-        """Make the branch anew with what replaces the change; Gerrit takes it for the same change."""
-        return repository.branch(self.branch, self.title, self.newer, self.base)
+    @property
+    def newer_branch(self) -> str:
+        """The branch of what replaces the change."""
+        return f"{self.branch}-newer"
 
 
 def _swap(old: str, new: str, text: str) -> str:
@@ -127,7 +124,7 @@ CASES = (
         title="hrtimer: lose a semicolon",
         edits=_SYNTAX,
         code=1,
-        words=("FAIL", "does not build", "hrtimer.c"),
+        words=("FAIL", "cannot be built", "hrtimer.c"),
     ),
     Case(
         branch="no-boot",
@@ -187,23 +184,29 @@ _SERIES = (
 
 
 def prepare(repository: KernelRepository) -> None:
-    """Give the target branches what a kernel repository has for rtgate."""
+    """Give the target branches what a kernel repository has for rtgate, and make every change."""
     files: dict[str, Edit] = {
         ".gitlab-ci.yml": lambda _: _PIPELINE,
         "rtgate.yml": lambda _: (ROOT / "ci" / "gitlab" / "rtgate.yml").read_text(encoding="utf-8"),
         ".rtgate/policy.yaml": lambda _: _POLICY,
         _LIMITS: lambda _: (ROOT / "thresholds.yaml").read_text(encoding="utf-8"),
     }
-    repository.git("merge", "--quiet", "--ff-only", repository.branch("prepared", "ci: gate merge requests", files))
+    repository.branch("prepared", "ci: gate merge requests", files)
+    repository.git("merge", "--quiet", "--ff-only", "prepared")
     both: dict[str, Edit] = {".rtgate/policy.yaml": lambda text: f"{text}builds: [virt-arm64-generic]\n"}
     repository.branch(BOTH_FLAVOURS, "ci: the other flavour must build", both)
-
-
-def series(repository: KernelRepository) -> str:
-    """Make a series of three patches, the second one slow, and return it as it is mailed."""
+    for case in CASES:
+        repository.branch(case.branch, case.title, case.edits, case.base)
+        if case.newer:
+            repository.branch(case.newer_branch, case.title, case.newer, case.base, case.branch)
     base = MAIN
     for number, (title, edits) in enumerate(_SERIES, 1):
         repository.branch(f"series-{number}", title, edits, base)
         base = f"series-{number}"
-    mailbox = repository.git("format-patch", "--stdout", "--cover-letter", f"--base={MAIN}", f"{MAIN}..{base}")
+
+
+def series(repository: KernelRepository) -> str:
+    """Return a series of three patches, the second one slow, as it is mailed."""
+    tip = f"series-{len(_SERIES)}"
+    mailbox = repository.git("format-patch", "--stdout", "--cover-letter", f"--base={MAIN}", f"{MAIN}..{tip}")
     return mailbox.replace("*** SUBJECT HERE ***", "Count wake-ups").replace("*** BLURB HERE ***", "See 2/3.") + "\n"
