@@ -26,6 +26,7 @@ _REMOTE = "git@gitlab.example.org:kernel/linux.git"
 _OURS = ("build", "report/", ".gitlab-ci-local/", ".rtgate-cache")
 _PROGRAM = """\
 #!/bin/sh
+export RTGATE_CACHE={cache}
 {python} -P -m rtgate "$@"
 code=$?
 [ "$1" != review ] || echo $code > {code}
@@ -50,16 +51,18 @@ class GitLabReviews:
             self.repository.git("remote", "add", "origin", _REMOTE)
         self.repository.git("config", f"url.{tree}.insteadOf", _REMOTE)
         # What a job keeps below its clone is shared with the other forge here.
-        for name, place in ((".rtgate-cache", site.cache()), ("build", self.work / "kernels")):
-            place.mkdir(exist_ok=True)
-            if not (tree / name).is_symlink():
-                (tree / name).symlink_to(place, target_is_directory=True)
+        (self.work / "kernels").mkdir(exist_ok=True)
+        if not (tree / "build").is_symlink():
+            (tree / "build").symlink_to(self.work / "kernels", target_is_directory=True)
         programs = self.work / "bin"
         programs.mkdir(exist_ok=True)
-        program = _PROGRAM.format(python=shlex.quote(sys.executable), code=shlex.quote(str(self._code)))
+        program = _PROGRAM.format(
+            cache=shlex.quote(str(site.cache().resolve())),
+            python=shlex.quote(sys.executable),
+            code=shlex.quote(str(self._code)),
+        )
         (programs / "rtgate").write_text(program)
         (programs / "rtgate").chmod(0o755)
-        (self.work / "home").mkdir(exist_ok=True)
 
     @property
     def _code(self) -> Path:
@@ -111,7 +114,7 @@ class GitLabReviews:
             "RTGATE_GITLAB_TOKEN": TOKEN,
         }
         given = [f"--variable={name}={text}" for name, text in variables.items()]
-        argv = [*gitlab_ci_local.command(), "--force-shell-executor", "--color=false", *given]
+        argv = [*gitlab_ci_local.command(), "--force-shell-executor", "--color=false", "--home", str(self.work), *given]
         log = self.work / f"gitlab-{case.name}-{self.pipeline}.log"
         with log.open("wb") as output:
             child = subprocess.Popen(
@@ -119,7 +122,7 @@ class GitLabReviews:
                 cwd=self.repository.path,
                 env={
                     "PATH": f"{self.work / 'bin'}:{os.environ['PATH']}",
-                    "HOME": str(self.work / "home"),
+                    "HOME": str(Path.home()),  # Kconfig asks programs that need it, such as rustc
                     "PYTHONPATH": str(_SOURCE),
                     _MARK: str(self.pipeline),
                 },
