@@ -181,7 +181,7 @@ class Job:
         for pid in self._processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
-        self.child.wait(60)
+        self.child.wait(300)
         until(lambda: not self._processes(), "what the job started has ended")
 
     def _processes(self) -> list[int]:
