@@ -131,13 +131,15 @@ class GerritReviews:
 
 
 def _fill(server: GerritServer, repository: KernelRepository) -> None:
-    """Give the server's repository the target branches; their objects stay where they are."""
+    """Give the server's repository the target branches; a start tells the server where their objects are."""
+    server.stop()
     bare = server.directory / "site" / "git" / f"{PROJECT}.git"
     (bare / "objects" / "info").mkdir(parents=True, exist_ok=True)
     (bare / "objects" / "info" / "alternates").write_text(f"{repository.path}/.git/objects\n")
     for branch in (MAIN, BOTH_FLAVOURS):
         commit = repository.git("rev-parse", f"refs/heads/{branch}")
         subprocess.run(["git", "-C", bare, "update-ref", f"refs/heads/{branch}", commit], check=True)
+    server.start()
 
 
 def _author(server: GerritServer, repository: KernelRepository) -> Author:
