@@ -320,3 +320,13 @@ def test_a_load_takes_no_options_that_it_does_not_have(site_tool: Path) -> None:
 def test_what_is_outside_can_be_listed(site_tool: Path) -> None:
     found = extensions.extensions(extensions.Kind.TOOL, registry.SHIPPED)
     assert {name: one.place for name, one in found.items()} == {"naps": str(site_tool / TOOL)}
+
+
+def test_whoever_reads_a_file_looks_once_and_the_next_one_again(site_tool: Path) -> None:
+    with extensions.one_look(), extensions.one_look():
+        assert "naps" in TOOLS
+        (site_tool / TOOL).rename(site_tool / "tools" / "nods.py")
+        assert "naps" in TOOLS
+        assert "nods" not in TOOLS
+    assert "naps" not in TOOLS
+    assert "nods" in TOOLS

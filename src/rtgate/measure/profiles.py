@@ -14,6 +14,7 @@ from rtgate.errors import ConfigError
 from rtgate.strict_yaml import Entry, Value, load
 from rtgate.strict_yaml import Mapping as Fields
 from rtgate.tools import loads
+from rtgate.tools.extensions import one_look
 from rtgate.tools.loads import Options
 
 DEFAULT = "quick"  # of all commands
@@ -146,7 +147,8 @@ def profiles(tools: Collection[str] = ()) -> dict[str, Profile]:
 
 def read(path: Path, tools: Collection[str] = ()) -> dict[str, Profile]:
     """Read one profiles.yaml. Raises ConfigError."""
-    return {name: _profile(name, entry, tools) for name, entry in load(path).entries().items()}
+    with one_look():
+        return {name: _profile(name, entry, tools) for name, entry in load(path).entries().items()}
 
 
 _LENGTHS = ("duration", "seeds", "boots")

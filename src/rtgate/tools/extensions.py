@@ -14,6 +14,8 @@ import re
 import sys
 import traceback
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -76,6 +78,20 @@ class Extension:
             raise ConfigError(f"{self.place} cannot be loaded ({_said(error)}): {remedy}") from error
 
 
+_KNOWN: ContextVar[dict[Kind, Mapping[str, Extension]] | None] = ContextVar("_KNOWN", default=None)
+
+
+@contextmanager
+def one_look() -> Iterator[None]:
+    """Look into the directories once for all names within: a file names hundreds of tools and loads."""
+    outer = _KNOWN.get()
+    token = _KNOWN.set({} if outer is None else outer)
+    try:
+        yield
+    finally:
+        _KNOWN.reset(token)
+
+
 def extensions(kind: Kind, shipped: Collection[str]) -> Mapping[str, Extension]:
     """Return what comes from outside, by name; nothing of it is imported.
 
@@ -86,6 +102,15 @@ def extensions(kind: Kind, shipped: Collection[str]) -> Mapping[str, Extension]:
     Raises:
         ConfigError: a name is taken, stands for two, or cannot be one; the site directory does not exist.
     """
+    known = _KNOWN.get()
+    if known is None:
+        return _look(kind, shipped)
+    if kind not in known:
+        known[kind] = _look(kind, shipped)
+    return known[kind]
+
+
+def _look(kind: Kind, shipped: Collection[str]) -> Mapping[str, Extension]:
     found: dict[str, Extension] = {}
     for one in (*_of_files(kind), *_installed(kind, tuple(sys.path))):
         if not _NAME.fullmatch(one.name):
