@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selftests.suites_in_process import use_this_process
 from selftests.unit.cli.conftest import Lab, draw_nothing, make_lab
 from selftests.unit.history.conftest import record
 from selftests.written_records import write
@@ -45,6 +46,7 @@ def night(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 def prepare(place: Path, patch: pytest.MonkeyPatch) -> None:
     nobody(patch)
+    use_this_process(patch)
     patch.setenv("RTGATE_HISTORY", f"sqlite:///{place}/history.db")
     patch.setattr(html, "generate", lambda _, output, __=None: output / "index.html")
     (place / "limits.yaml").write_text(LIMITS)

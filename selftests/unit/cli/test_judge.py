@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from selftests.suites_in_process import use_this_process
 
 from rtgate.cli import main
 from rtgate.report import html
@@ -40,14 +39,12 @@ IDLE = "latency/cyclictest:idle"
 
 
 @pytest.fixture(autouse=True)
-def _quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No Allure, and SIGTERM as it was."""
+def _quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No Allure, and suites in this process."""
     monkeypatch.setattr(html, "generate", lambda _results, output, _history=None: output / "index.html")
+    use_this_process(monkeypatch)
     monkeypatch.delenv("RTGATE_HISTORY", raising=False)
     (tmp_path / "limits.yaml").write_text(LIMITS)
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
 
 
 def _measure(lab: Lab, *made: str) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -293,9 +294,9 @@ def test_a_signal_cancels_the_job(server: LavaServer, tmp_path: Path, number: si
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 60
+    pause, deadline = threading.Event(), time.monotonic() + 60
     while time.monotonic() < deadline and not (server.jobs and server.jobs[1].state == "Running"):
-        time.sleep(0.05)
+        pause.wait(0.05)  # nothing here sleeps, see `server`
     child.send_signal(number)
     _, said = child.communicate(timeout=60)
     assert child.returncode == 130, said

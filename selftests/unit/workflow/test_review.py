@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selftests.suites_in_process import use_this_process
 from selftests.unit.cli.conftest import Lab, _forget_qemu, lab
 from selftests.unit.kernel.test_merge import Repository
 
@@ -73,6 +74,7 @@ def repository(tmp_path: Path) -> Repository:
 def builds(lab: Lab, repository: Repository, monkeypatch: pytest.MonkeyPatch) -> Builds:
     made = Builds(lab, repository)
     monkeypatch.setattr(kernels, "build_commit", made)
+    use_this_process(monkeypatch)
     monkeypatch.setattr(html, "generate", lambda _, output, __=None: output / "index.html")
     return made
 

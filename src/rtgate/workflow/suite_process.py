@@ -208,11 +208,19 @@ _NO_CASES = 5  # pytest's exit code where no test was left to run
 
 
 def pytest(select: str, options: Sequence[str], log: Path) -> int:
-    """Run the suites and return 0, 1 if a test failed, or 5 if there is no case; any other end is an error here.
+    """Run the suites and return 0, 1 if a test failed, or 5 if there is no case; any other end is an error here."""
+    code = _run(suites.command([], [*(["-k", select] if select else []), *options]), log)
+    if code == ChangedError.suites_code:
+        raise ChangedError(f"{end_of(log)}; see {log}")
+    if code == InfrastructureError.exit_code:
+        raise InfrastructureError(f"the suites did not run: {end_of(log)}; see {log}")
+    if code not in {0, 1, _NO_CASES}:
+        raise _not_run(code, log)
+    return code
 
-    They run in a session of their own: Ctrl-C reaches this process alone, which passes it on once.
-    """
-    argv = suites.command([], [*(["-k", select] if select else []), *options])
+
+def _run(argv: Sequence[str], log: Path) -> int:
+    """Run the suites in a session of their own: Ctrl-C reaches this process alone, which passes it on once."""
     child = subprocess.Popen(
         die_with_parent(argv, "TERM"),
         stdin=subprocess.DEVNULL,
@@ -225,20 +233,13 @@ def pytest(select: str, options: Sequence[str], log: Path) -> int:
     keeping.start()
     try:
         with silence():  # they speak themselves
-            code = child.wait()
+            return child.wait()
     except KeyboardInterrupt:
         child.terminate()  # the suites take it as Ctrl-C; SIGINT may be ignored, as below nohup
         child.wait()
         raise
     finally:
         keeping.join(timeout=5)  # something that outlived the suites may hold the pipe
-    if code == ChangedError.suites_code:
-        raise ChangedError(f"{end_of(log)}; see {log}")
-    if code == InfrastructureError.exit_code:
-        raise InfrastructureError(f"the suites did not run: {end_of(log)}; see {log}")
-    if code not in {0, 1, _NO_CASES}:
-        raise _not_run(code, log)
-    return code
 
 
 def _not_run(code: int, log: Path) -> ConfigError:
