@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: MIT
+"""Builds of a small tree by tuxmake and make, with stand-ins of the compilers: a second of CPU time each."""
+
 from __future__ import annotations
 
 import json
@@ -10,6 +12,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from selftests.unit.kernel.conftest import (
+    Describe,
+    Git,
+    cache,
+    describe,
+    fake_tree,
+    git,
+    make_series,
+    state,
+    toolchain,
+)
 
 from rtgate.errors import BuildError, ConfigError, InfrastructureError, Interrupted
 from rtgate.files import scratch
@@ -20,7 +33,7 @@ from rtgate.kernel.checkout import checkout
 from rtgate.kernel.configuration import LostOptionsError
 from rtgate.kernel.source import open_tree
 
-from .conftest import Describe, Git, make_series, state
+__all__ = ["cache", "describe", "fake_tree", "git", "toolchain"]
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 ADD = "--- /dev/null\n+++ b/init/extra.c\n@@ -0,0 +1 @@\n+int extra;\n"
