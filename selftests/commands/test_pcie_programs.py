@@ -30,7 +30,7 @@ ARCH = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 SIZE = 1 << 20
 ENDPOINT, EDU = "0000:00:0a.0", "0000:00:09.0"
 QUICK = ("--seconds=0.01", "--length=64K")
-MAN = Path(__file__).resolve().parents[3] / "target" / "pcie"
+MAN = Path(__file__).resolve().parents[2] / "target" / "pcie"
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
+from selftests.commands.conftest import DATA, ECHOING, NONCE, opened, soon
 from selftests.faults import lines
 from selftests.faults.lines import Line
-from selftests.unit.console.conftest import DATA, ECHOING, NONCE, opened, soon
 
 from rtgate.console import collect
 from rtgate.console.frames import encode

@@ -18,9 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from selftests.commands.conftest import DATA, ECHOING, NONCE, QUICK, opened, soon
 from selftests.faults import lines
 from selftests.faults.lines import Line, OneByte
-from selftests.unit.console.conftest import DATA, ECHOING, NONCE, QUICK, opened, soon
 
 from rtgate.console import collect
 from rtgate.console.shell import UNKNOWN, Shell
@@ -35,7 +35,7 @@ from rtgate.errors import (
     TransportError,
 )
 
-CONSOLES = Path(__file__).resolve().parents[2] / "data" / "console"
+CONSOLES = Path(__file__).resolve().parents[1] / "data" / "console"
 _LONG = pytest.mark.long("other words to the same shell; some are in make test")
 
 

@@ -12,9 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
+from selftests.unit.kernel.conftest import cache, fake_tree, toolchain
 
 from rtgate.errors import BuildError, InfrastructureError
 from rtgate.kernel import confinement, tuxmake
+
+__all__ = ["cache", "fake_tree", "toolchain"]
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 _HOSTILE = """

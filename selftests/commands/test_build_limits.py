@@ -8,15 +8,16 @@ import time
 from pathlib import Path
 
 import pytest
+from selftests.commands.test_confinement import _HOSTILE, job
+from selftests.unit.kernel.conftest import cache, describe, fake_tree, git, toolchain
+from selftests.unit.kernel.test_tuxmake import processes_in
 
 from rtgate.errors import BuildLimitError, InfrastructureError
 from rtgate.kernel import build_limits, tuxmake
 from rtgate.kernel.build_limits import MIB, BuildLimits
 
-from .test_confinement import _HOSTILE, job
-from .test_tuxmake import processes_in
+__all__ = ["cache", "describe", "fake_tree", "git", "job", "toolchain"]
 
-__all__ = ["job"]
 pytestmark = pytest.mark.usefixtures("toolchain")
 
 
