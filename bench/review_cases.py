@@ -93,19 +93,14 @@ def _delay(delay_us: int) -> str:
     return f"\tif (++wakeups % 1000 == 0)\n\t\tudelay({delay_us});\n"
 
 
-HARMLESS: dict[str, Edit] = {
-    "init/version.c": lambda text: (
-        f"{text}\nstatic int __init note_version(void)\n"
-        '{\n\tint left;\n\n\tfor (left = 100; left; left--)\n\t\tasm volatile("nop");\n\treturn 0;\n}\n'
-        "late_initcall(note_version);\n"
-    )
-}
+# It runs with every wake-up that is measured: what does not run is not known to be harmless.
+HARMLESS: dict[str, Edit] = {_TIMERS: partial(_swap, _SLEEPER, f'{_SLEEPER}\n\tasm volatile("nop");\n')}
 _SYNTAX: dict[str, Edit] = {_TIMERS: partial(_swap, _SLEEPER, _SLEEPER.replace(";", ""))}
 _PANIC: dict[str, Edit] = {
     "init/main.c": partial(
         _swap,
         "\twait_for_completion(&kthreadd_done);\n\n\tkernel_init_freeable();",
-        '\twait_for_completion(&kthreadd_done);\n\n\tpanic("the change does not boot");\n\n\tkernel_init_freeable();',
+        '\twait_for_completion(&kthreadd_done);\n\n\tkernel_init_freeable();\n\tpanic("the change does not boot");',
     )
 }
 _ONE_FLAVOUR: dict[str, Edit] = {
@@ -118,7 +113,7 @@ _OWN_LIMITS: dict[str, Edit] = {
 _FAILS = ("FAIL", _MEASURED, "limit")
 CASES = (
     Case(branch="slow", title="hrtimer: count wake-ups", edits=slow(70), code=1, words=_FAILS),
-    Case(branch="harmless", title="init: note the version late", edits=HARMLESS, code=0, words=("PASS", "no worse")),
+    Case(branch="harmless", title="hrtimer: one nop more", edits=HARMLESS, code=0, words=("PASS", "no worse")),
     Case(
         branch="no-build",
         title="hrtimer: lose a semicolon",
@@ -131,14 +126,14 @@ CASES = (
         title="init: panic",
         edits=_PANIC,
         code=1,
-        words=("FAIL", "does not boot"),
+        words=("FAIL", "panic", "the change does not boot"),
     ),
     Case(
         branch="one-flavour",
         title="hrtimer: need PREEMPT_RT",
         edits=_ONE_FLAVOUR,
         code=1,
-        words=("FAIL", "virt-arm64-generic", "this needs PREEMPT_RT"),
+        words=("FAIL", "virt-arm64-generic", "this needs PREEMPT_RT", "hrtimer.c"),
         base=BOTH_FLAVOURS,
     ),
     Case(
@@ -177,7 +172,7 @@ CASES = (
 )
 GUILTY = "hrtimer: count wake-ups"
 _SERIES = (
-    ("init: note the version late", HARMLESS),
+    ("hrtimer: one nop more", HARMLESS),
     (GUILTY, slow(70)),
     ("init: note it once more", {"init/calibrate.c": lambda text: f"{text}\nint calibrations_noted;\n"}),
 )

@@ -31,9 +31,10 @@ class Outcome:
 
 
 def problems_of(case: Case, code: int, note: str) -> list[str]:
-    """Return what is wrong with an exit code and an answer."""
+    """Return what is wrong with an exit code and an answer, whose lines are folded."""
+    text = " ".join(note.split())
     wrong = [f"exit code {code}, not {case.code}"] if code != case.code else []
-    return [*wrong, *(f"{word!r} is not in the answer" for word in case.words if word not in note)]
+    return [*wrong, *(f"{word!r} is not in the answer" for word in case.words if word not in text)]
 
 
 def until(holds: Callable[[], object], what: str) -> None:

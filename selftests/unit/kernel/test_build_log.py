@@ -36,6 +36,22 @@ COMPILER = """\
 /home/u/linux/kernel/fork.c:13:9: error: 'x' undeclared
 make[3]: *** [scripts/Makefile.build:229: kernel/fork.o] Error 1
 """
+# Of gcc 12 (its quotation marks made plain), Linux 6.12.117, 2026-11-25: a static_assert at the end of a file.
+MACRO = """\
+In file included from ../include/linux/bits.h:32,
+                 from ../kernel/time/hrtimer.c:25:
+../include/linux/build_bug.h:78:41: error: static assertion failed: "this needs PREEMPT_RT"
+   78 | #define __static_assert(expr, msg, ...) _Static_assert(expr, msg)
+      |                                         ^~~~~~~~~~~~~~
+../include/linux/build_bug.h:77:34: note: in expansion of macro '__static_assert'
+   77 | #define static_assert(expr, ...) __static_assert(expr, ##__VA_ARGS__, #expr)
+      |                                  ^~~~~~~~~~~~~~~
+../kernel/time/hrtimer.c:2432:1: note: in expansion of macro 'static_assert'
+ 2432 | static_assert(IS_ENABLED(CONFIG_PREEMPT_RT), "this needs PREEMPT_RT");
+      | ^~~~~~~~~~~~~
+make[5]: *** [../scripts/Makefile.build:234: kernel/time/hrtimer.o] Error 1
+../kernel/fork.c:1:1: note: in expansion of macro 'OTHER'
+"""
 LINKER = """\
 aarch64-linux-gnu-ld: a.o: in function `f':
 a.c:(.text+0x4): undefined reference to `g'
@@ -53,6 +69,7 @@ NO_LIBELF = "x.c:5:10: fatal error: gelf.h: No such file or directory\n"
     ("log", "error", "message"),
     [
         (COMPILER, BuildError, "kernel/fork.c:13:9: error: 'x' undeclared"),
+        (MACRO, BuildError, 'failed: "this needs PREEMPT_RT", used in kernel/time/hrtimer.c:2432 (log: '),
         (NO_HEADER, BuildError, "init/main.c:3:1: fatal error"),
         ("../arch/arm64/x.S:7: Error: unknown mnemonic\n", BuildError, "arch/arm64/x.S:7: Error: unknown mnemonic"),
         (LINKER, BuildError, "undefined reference to `g'"),

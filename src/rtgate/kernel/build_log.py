@@ -43,6 +43,9 @@ _SOURCE_ERRORS = (
     re.compile(r"^make(?:\[\d+\])?: \*\*\* .*"),
 )
 
+_EXPANSION = re.compile(r"^(\S+:\d+):\d+: note: in expansion of macro ")
+_QUOTED_CODE = re.compile(r"^ *\d* \|")
+
 
 def step(line: str) -> str | None:
     """Return the file that a line of make's says is made now, or None."""
@@ -87,7 +90,22 @@ def _machine_failure(lines: list[str]) -> str | None:
 def _first_error(lines: list[str], tree: Path) -> str:
     # In the order of the patterns: make's own complaint can be written before the compiler's message.
     for pattern in _SOURCE_ERRORS:
-        for line in lines:
+        for number, line in enumerate(lines):
             if pattern.match(line):
-                return line.strip().replace(f"{tree}/", "").removeprefix("../")
+                return _in_tree(line.strip(), tree) + _macro_use(lines[number + 1 :], tree)
     return "the build failed without naming an error"
+
+
+def _macro_use(lines: list[str], tree: Path) -> str:
+    """Return where the code stands whose macro an error is in: the last of the compiler's notes below the error."""
+    place = ""
+    for line in lines:
+        if match := _EXPANSION.match(line):
+            place = f", used in {_in_tree(match[1], tree)}"
+        elif not _QUOTED_CODE.match(line):
+            break
+    return place
+
+
+def _in_tree(text: str, tree: Path) -> str:
+    return text.replace(f"{tree}/", "").removeprefix("../")
