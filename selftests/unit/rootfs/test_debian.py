@@ -75,6 +75,43 @@ def test_a_system_without_a_mirror_of_debian_is_told_what_to_do(
         debian.mirror()
 
 
+_NO_LISTS = """
+state={state}
+case "$*" in
+*indextargets*)
+    case "$*" in *Dir::State::Lists=*) [ ! -e $state ] || echo 'Debian|Debian|bookworm|http://one.example/debian' ;; esac
+    ;;
+*update*) {update} ;;
+esac
+"""
+
+
+def test_where_the_system_has_no_lists_they_are_fetched_to_know_the_mirror(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the images of Debian's containers: there apt knows the addresses, and not whose archive they are."""
+    monkeypatch.delenv("RTGATE_DEBIAN_MIRROR")
+    _program(programs, "apt-get", _NO_LISTS.format(state=tmp_path / "lists", update=f"touch {tmp_path}/lists"))
+    assert debian.mirror() == "http://one.example/debian"
+
+
+def test_another_source_that_is_away_is_no_matter(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RTGATE_DEBIAN_MIRROR")
+    update = f"touch {tmp_path}/lists; echo 'E: Failed to fetch http://two.example/x' >&2; exit 100"
+    _program(programs, "apt-get", _NO_LISTS.format(state=tmp_path / "lists", update=update))
+    assert debian.mirror() == "http://one.example/debian"
+
+
+def test_sources_that_cannot_be_reached_say_so(programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RTGATE_DEBIAN_MIRROR")
+    update = "echo 'E: Failed to fetch http://one.example/x  Connection refused' >&2; exit 100"
+    _program(programs, "apt-get", _NO_LISTS.format(state=tmp_path / "lists", update=update))
+    with pytest.raises(InfrastructureError, match=r"^apt-get update failed for the system's apt sources: E: .* refused"):
+        debian.mirror()
+
+
 def test_a_missing_program_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InfrastructureError, match="install the Debian package dpkg"):

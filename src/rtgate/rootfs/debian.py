@@ -13,11 +13,14 @@ import re
 import stat
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from rtgate.errors import InfrastructureError
+from rtgate.files import scratch
 
 _KEYRINGS = tuple(Path("/usr/share/keyrings") / f"debian-archive-keyring.{suffix}" for suffix in ("pgp", "gpg"))
 _TIMEOUT_S = 900.0
@@ -149,10 +152,16 @@ def run(
         ) from None
     if done.returncode != 0:
         raise InfrastructureError(
-            f"{' '.join(argv[:2])} failed for {about}: {telling_line(done.stderr.decode(errors='replace'))}"
+            f"{_command(argv)} failed for {about}: {telling_line(done.stderr.decode(errors='replace'))}"
             " (check the network, apt's proxy settings and RTGATE_DEBIAN_MIRROR)"
         )
     return done.stdout
+
+
+def _command(argv: Sequence[str]) -> str:
+    """Return a program and its first word that is not `-o SETTING`."""
+    words = [word for before, word in pairwise(argv) if "-o" not in {before, word}]
+    return f"{argv[0]} {words[0]}" if words else argv[0]
 
 
 def telling_line(errors: str) -> str:
@@ -174,14 +183,44 @@ def mirror() -> str:
     named = os.environ.get("RTGATE_DEBIAN_MIRROR")
     if named:
         return named
-    fields = ("apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(RELEASE)|$(SITE)", "Created-By: Packages")
-    found = choose_mirror(run(fields, "the system's apt sources").decode())
+    found = choose_mirror(_index_targets()) or _mirror_without_lists()
     if not found:
         raise InfrastructureError(
-            "the system's apt sources name no mirror of Debian: run `apt-get update` as root, or set"
+            "the system's apt sources name no mirror of Debian: correct /etc/apt/sources.list.d, or set"
             " RTGATE_DEBIAN_MIRROR to the address of one"
         )
     return found
+
+
+def _index_targets(*options: str) -> str:
+    fields = ("--format", "$(ORIGIN)|$(LABEL)|$(RELEASE)|$(SITE)", "Created-By: Packages")
+    return run(("apt-get", *options, "indextargets", *fields), "the system's apt sources").decode()
+
+
+def _mirror_without_lists() -> str:
+    """Return the mirror where the system has no lists of packages, as in images of containers: without them apt does
+    not know whose archive an address is. They are fetched into a directory of ours.
+
+    Raises:
+        InfrastructureError: no source can be reached.
+    """
+    with scratch(Path(tempfile.gettempdir()), "rtgate-apt-") as place:
+        (place / "lists/partial").mkdir(parents=True)
+        settings = (
+            f"Dir::State::Lists={place}/lists",
+            f"Dir::Cache={place}",
+            "APT::Sandbox::User=root",
+            "Acquire::Languages=none",
+            "Acquire::Retries=3",
+        )
+        options = tuple(word for setting in settings for word in ("-o", setting))
+        try:
+            run(("apt-get", *options, "update", "-qq"), "the system's apt sources")
+        except InfrastructureError:
+            if not (found := choose_mirror(_index_targets(*options))):
+                raise
+            return found  # another source is away
+        return choose_mirror(_index_targets(*options))
 
 
 def choose_mirror(targets: str) -> str:
