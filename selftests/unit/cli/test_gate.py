@@ -29,6 +29,7 @@ from rtgate.kernel.source import Tree
 from rtgate.kernel.version import KernelVersion
 from rtgate.kernel.work import Options
 from rtgate.report import html
+from rtgate.rootfs import images
 from rtgate.workflow import kernels, suite_process
 from rtgate.workflow.judging import Criteria, Judging, JudgingRequest
 
@@ -517,6 +518,18 @@ def test_without_a_kernel_the_board_s_default_is_built(lab: Lab, monkeypatch: py
     assert builds.made == [("virt-arm64-preempt_rt", None, "build/virt-arm64-preempt_rt", None)]
     assert builds.by_content == [False]
     assert "candidate=" in " ".join(steps.asked[0])
+
+
+def test_a_root_filesystem_that_cannot_be_had_is_said_before_a_kernel_is_built(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def image(*_: Any, **__: Any) -> None:
+        raise InfrastructureError("no mirror of Debian")
+
+    monkeypatch.setattr(images, "image", image)
+    monkeypatch.setattr(kernels, "build_kernel", lambda *_, **__: pytest.fail("a kernel was built"))
+    assert main.main(["gate", "--board", "virt-arm64"]) == 3
+    assert "no mirror of Debian" in capsys.readouterr().err
 
 
 def test_a_base_is_built_beside_the_candidate_in_a_directory_named_by_its_content(

@@ -19,6 +19,7 @@ from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.work import Options
 from rtgate.report import html
+from rtgate.rootfs import images
 from rtgate.workflow import kernels
 from rtgate.workflow.judging import Judging, JudgingRequest, judge_run
 
@@ -125,6 +126,20 @@ def test_what_one_of_a_merge_train_was_is_the_baseline_of_the_next_and_is_not_me
     of_three_kernels = {*boots.iterdir()}
     assert of_two_kernels < of_three_kernels
     assert 2 * len(of_three_kernels) == 3 * len(of_two_kernels)
+
+
+def test_a_root_filesystem_that_cannot_be_had_is_said_before_a_kernel_is_built(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def image(*_: Any, **__: Any) -> None:
+        raise InfrastructureError("no mirror of Debian")
+
+    monkeypatch.setattr(images, "image", image)
+    repository.branch("mine")
+    repository.commit("timers: be tidy", **{"kernel/time.c": "two"})
+    assert _review() == 3
+    assert builds.made == []
+    assert "no mirror of Debian" in capsys.readouterr().err
 
 
 def test_the_policy_says_what_a_build_may_take_and_the_command_line_where_it_goes(

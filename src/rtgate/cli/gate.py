@@ -14,6 +14,7 @@ from rtgate.board.boards import Board
 from rtgate.cli import command_options, requests
 from rtgate.errors import ConfigError
 from rtgate.history.url import history_url
+from rtgate.workflow.arms import make_root_filesystem
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate
@@ -133,6 +134,7 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
         patches=arguments.patches,
     )
     sources.description(board)  # before minutes go into a build that the board cannot run
+    make_root_filesystem(board)
     if sources.base:
         kernels["baseline"] = baseline_of(sources, board)
     kernels["candidate"] = candidate_of(sources, board)

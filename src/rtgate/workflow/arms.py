@@ -139,6 +139,17 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
     )
 
 
+def make_root_filesystem(board: Board) -> None:
+    """Make a virtual board's root filesystem, if it is not in the cache; before minutes go into its kernels.
+
+    Raises:
+        InfrastructureError: its packages cannot be had.
+    """
+    if board.virtual:
+        with spoken() as say:
+            rootfs.image(board.rootfs, board.arch, progress=say)
+
+
 def _images(board: Board) -> Callable[[Plan], RootfsImage]:
     """Return what finds a plan's root filesystem image; the board's own is made now, others when they are needed."""
     with spoken() as say:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate import files, site
+from rtgate.board import boards
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import scratch
 from rtgate.forge.merge_request import Answer, MergeRequest
@@ -33,6 +34,7 @@ from rtgate.report.note_markdown import as_markdown
 from rtgate.report.note_text import as_text
 from rtgate.report.notices import say
 from rtgate.workflow.archive import revoked_kernels
+from rtgate.workflow.arms import make_root_filesystem
 from rtgate.workflow.bisect import bisect
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
@@ -108,6 +110,8 @@ def review(request: ReviewRequest) -> Answer:
         with _policy(request.tree, commits) as policy, replacing(output):
             request = replace(request, limits=policy.limits)
             check_lab(policy.boards)
+            for screen in policy.screens:
+                make_root_filesystem(boards.board(screen.board))
             others = [*_screened(request, commits, policy), *build_alone(request.builds, policy.builds, commits)]
             on_boards = _on_boards(request, commits, policy, others)
             return _concluded(request, commits, policy, on_boards)
