@@ -145,7 +145,7 @@ def test_variables_that_say_nothing(clone: Clone, name: str, text: str, message:
         ("GITHUB_API_URL", "api.github.com", "GITHUB_API_URL is not the URL of GitHub's API"),
         ("GITHUB_API_URL", "https://jane:pa55word@example.org", "GITHUB_API_URL is not the URL of GitHub's API"),
         ("GITHUB_RUN_ID", "7/..", "GITHUB_RUN_ID is '7/..', not a number"),
-        ("RTGATE_GITHUB_TOKEN_FILE", "/nowhere/token", "the token's file /nowhere/token cannot be read"),
+        ("RTGATE_GITHUB_TOKEN_FILE", "/nowhere/token", "RTGATE_GITHUB_TOKEN_FILE does not name a file that can be read"),
     ],
 )
 def test_variables_with_which_nothing_can_be_published(clone: Clone, name: str, text: str, message: str) -> None:

@@ -158,7 +158,7 @@ def test_a_token_writes_the_note(clone: Clone, server: GitLabServer, tmp_path: P
 
 
 def test_a_tokens_file_that_is_not_there(clone: Clone) -> None:
-    with pytest.raises(ConfigError, match="the token's file /nowhere/token cannot be read"):
+    with pytest.raises(ConfigError, match="RTGATE_GITLAB_TOKEN_FILE does not name a file that can be read"):
         forge(clone, {"RTGATE_GITLAB_TOKEN_FILE": "/nowhere/token"})
 
 

@@ -51,3 +51,13 @@ def test_a_token_is_taken_out_of_the_environment(tmp_path: Path) -> None:
     path.chmod(0o644)
     with pytest.raises(ConfigError, match="others may read it"):
         take_token({"X_FILE": str(path)}, "X", "X_FILE")
+
+
+def test_a_token_where_a_file_is_to_be_named_is_not_shown() -> None:
+    """As a GitLab variable of type Variable: the job's log is public."""
+    with pytest.raises(ConfigError) as error:
+        take_token({"X_FILE": SECRET}, "X", "X_FILE")
+    assert SECRET not in str(error.value)
+    assert str(error.value).startswith("X_FILE does not name a file that can be read (No such file or directory): ")
+    assert "a variable of type File" in str(error.value)
+    assert error.value.__cause__ is None

@@ -40,7 +40,7 @@ def address(server: str) -> tuple[str, str]:
 def _add(arguments: argparse.Namespace) -> int:
     url, user = address(arguments.server)
     url = base(url)
-    token = read_token(arguments.token_file) if arguments.token_file else _typed(url)
+    token = read_token(arguments.token_file, "--token-file") if arguments.token_file else _typed(url)
     found = Access(url, token)
     owner = Lava(found, told=JobWatch().say).whoami()
     if not owner:

@@ -80,7 +80,7 @@ def base(url: str) -> str:
 
 def _password(variables: Mapping[str, str]) -> Token:
     if variables.get(PASSWORD_FILE):
-        return read_token(Path(variables[PASSWORD_FILE]))
+        return read_token(Path(variables[PASSWORD_FILE]), PASSWORD_FILE)
     if variables.get(PASSWORD):
         return Token(variables[PASSWORD].strip(), f"${PASSWORD}")
     raise ConfigError(f"{PASSWORD_FILE} must name a file with the HTTP password that Gerrit made for rtgate's account")

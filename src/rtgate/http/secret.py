@@ -14,6 +14,7 @@ from pathlib import Path
 from rtgate import files
 from rtgate.errors import ConfigError
 
+PATH_ADVICE = "it takes the path of a file, not a token (in GitLab make it a variable of type File)"
 _ALLOWED = re.compile(r"[\x21-\x7e]{8,512}")
 
 
@@ -40,11 +41,12 @@ class Token:
         return f"<token from {self.source}>"
 
 
-def read_token(path: Path, *, private: bool = True) -> Token:
+def read_token(path: Path, name: str = "", *, private: bool = True) -> Token:
     """Return the token that a file holds.
 
     Args:
         path: the file.
+        name: of the variable or option that names it. What it holds is in no message: it may be the token itself.
         private: refuse it where others may read it. A CI system that writes the file itself decides about its mode.
 
     Raises:
@@ -57,7 +59,9 @@ def read_token(path: Path, *, private: bool = True) -> Token:
     except UnicodeDecodeError:
         raise ConfigError(f"{path} holds no token") from None
     except OSError as error:
-        raise ConfigError(f"the token's file {path} cannot be read: {error.strerror}") from error
+        if not name:
+            raise ConfigError(f"the token's file {path} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{name} does not name a file that can be read ({error.strerror}): {PATH_ADVICE}") from None
 
 
 def take_token(variables: MutableMapping[str, str], name: str, file: str, *, private: bool = True) -> Token | None:
@@ -77,4 +81,4 @@ def take_token(variables: MutableMapping[str, str], name: str, file: str, *, pri
     secret, path = variables.pop(name, ""), variables.pop(file, "")
     if secret:
         return Token(secret.strip(), f"${name}")
-    return read_token(Path(path), private=private) if path else None
+    return read_token(Path(path), file, private=private) if path else None

@@ -96,7 +96,7 @@ def base(url: str) -> str:
 def _token(variables: Mapping[str, str]) -> Token | None:
     if variables.get(TOKEN):
         return Token(variables[TOKEN].strip(), f"${TOKEN}")
-    return read_token(Path(variables[TOKEN_FILE])) if variables.get(TOKEN_FILE) else None
+    return read_token(Path(variables[TOKEN_FILE]), TOKEN_FILE) if variables.get(TOKEN_FILE) else None
 
 
 def identities_file(variables: Mapping[str, str] | None = None) -> Path:

@@ -85,8 +85,10 @@ def _token(environ: Mapping[str, str]) -> str:
     if named:
         try:
             return Path(named).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"the file that {TOKEN}_FILE names cannot be read: {error}") from error
+        except OSError as error:  # whose text holds the path, which may be the token itself
+            raise ConfigError(f"the file that {TOKEN}_FILE names cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ConfigError(f"the file that {TOKEN}_FILE names holds no token") from None
     try:
         secrets = Path(f"/lava-{environ.get('LAVA_JOB_ID', '')}/secrets")
         found = re.search(rf"^{TOKEN}=(.*)$", secrets.read_text(encoding="utf-8"), re.MULTILINE)
