@@ -146,8 +146,8 @@ class GitHubServer(StandIn):
     def _repository(self, method: str, path: str, query: dict[str, str], body: Any, app: App) -> Response:
         if (method, path) == ("POST", "check-runs"):
             return self._check(body, app)
-        if path == f"pulls/{PULL_REQUEST}" and method == "GET":
-            return self._pull()
+        if method == "GET" and (read := self._read(path, app)):
+            return read
         if match := re.fullmatch(r"collaborators/([\w-]+)/permission", path):
             known = self.writers.get(match[1])
             return (200, {"permission": known, "role_name": known}, {}) if known else _not_found()
@@ -157,6 +157,13 @@ class GitHubServer(StandIn):
             return self._list(query) if method == "GET" else self._create(body, app)
         match = re.fullmatch(r"issues/comments/(\d+)", path)
         return self._change(method, int(match[1]), body, app) if match else _not_found()
+
+    def _read(self, path: str, app: App) -> Response | None:
+        if path == f"pulls/{PULL_REQUEST}":
+            return self._pull()
+        if path.startswith("commits/"):
+            return (200, {"sha": path[8:]}, {}) if "contents: read" in app.permissions else _not_accessible()
+        return None
 
     def _pull(self) -> Response:
         home = {"id": 1, "full_name": REPOSITORY}

@@ -117,8 +117,9 @@ def test_a_merge_of_another_commit_is_not_taken(clone: Clone) -> None:
 
 def test_a_shallow_clone(clone: Clone) -> None:
     said = event(clone, head={"ref": "change", "sha": "1" * 40, "repo": None})
+    (clone.tree / ".git/shallow").write_text(f"{clone.commits['fork']}\n")
     with pytest.raises(
-        ConfigError, match=r"has no commit 1+ .a shallow clone\? Give actions/checkout `fetch-depth: 0`"
+        ConfigError, match=r"has no commit '1+'; it is a shallow clone: give actions/checkout `fetch-depth: 0`"
     ):
         forge(clone, job(clone, said)).merge_request()
 
@@ -145,7 +146,11 @@ def test_variables_that_say_nothing(clone: Clone, name: str, text: str, message:
         ("GITHUB_API_URL", "api.github.com", "GITHUB_API_URL is not the URL of GitHub's API"),
         ("GITHUB_API_URL", "https://jane:pa55word@example.org", "GITHUB_API_URL is not the URL of GitHub's API"),
         ("GITHUB_RUN_ID", "7/..", "GITHUB_RUN_ID is '7/..', not a number"),
-        ("RTGATE_GITHUB_TOKEN_FILE", "/nowhere/token", "RTGATE_GITHUB_TOKEN_FILE does not name a file that can be read"),
+        (
+            "RTGATE_GITHUB_TOKEN_FILE",
+            "/nowhere/token",
+            "RTGATE_GITHUB_TOKEN_FILE does not name a file",
+        ),
     ],
 )
 def test_variables_with_which_nothing_can_be_published(clone: Clone, name: str, text: str, message: str) -> None:
@@ -348,3 +353,19 @@ def test_patience_has_an_end(clone: Clone, github: GitHubServer) -> None:
     with pytest.raises(InfrastructureError, match=r"HTTP 503 .*; rtgate tries for 3 s"):
         publish(clone, github)
     assert summary(clone)  # it is there in any case
+
+
+def test_a_wrong_token_is_noticed_before_anything_is_built(clone: Clone, github: GitHubServer) -> None:
+    variables = {**job(clone), "GITHUB_API_URL": github.url}
+    forge(clone, variables).check_access()
+    assert github.requests == []
+    with pytest.raises(ConfigError, match=r"does not accept the token from \$GITHUB_TOKEN \(Bad credentials\)"):
+        forge(clone, {**variables, "GITHUB_TOKEN": "ghs_wrong0123456789"}).check_access()
+    forge(clone, {**variables, "GITHUB_TOKEN": TOKEN}).check_access()
+    assert github.requests == 2 * [f"GET repos/{REPOSITORY}/commits/{clone.commits['change']}"]
+
+
+def test_a_token_that_reads_nothing_may_write_all_the_same(clone: Clone, github: GitHubServer) -> None:
+    github.tokens = {TOKEN: App(permissions=("checks: write",))}
+    forge(clone, {**job(clone), "GITHUB_API_URL": github.url, "GITHUB_TOKEN": TOKEN}).check_access()
+    assert len(github.requests) == 1

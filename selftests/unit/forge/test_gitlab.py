@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from selftests.gitlab_server import BOT, TOKEN, GitLabServer
+from selftests.gitlab_server import BOT, MERGE_REQUEST, PROJECT, TOKEN, Account, GitLabServer
 from selftests.unit.forge.conftest import HASTY, URL, Clone, commit, detached, git, merged
 
 from rtgate.errors import ConfigError, InfrastructureError
@@ -102,8 +102,8 @@ def test_the_pipeline_of_a_fork_asks_the_project_of_the_merge_request(clone: Clo
         ("CI_MERGE_REQUEST_PROJECT_ID", "", "CI_MERGE_REQUEST_PROJECT_ID is not set"),
         ("CI_MERGE_REQUEST_EVENT_TYPE", "", "CI_MERGE_REQUEST_EVENT_TYPE is not set"),
         ("CI_MERGE_REQUEST_EVENT_TYPE", "x", r"is 'x' \(allowed: detached, merged_result, merge_train\)"),
-        ("CI_COMMIT_SHA", "0" * 40, r"has no commit 0+ \(a shallow clone\? Give the job `variables: \{GIT_DEPTH: 0\}`"),
-        ("CI_COMMIT_SHA", "--help", "has no commit --help"),
+        ("CI_COMMIT_SHA", "0" * 40, "has no commit '0+'; check the spelling"),
+        ("CI_COMMIT_SHA", "--help", "has no commit '--help'"),
         ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "nowhere", "refs/heads/nowhere cannot be fetched from origin"),
         ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "x:refs/heads/y", "'x:refs/heads/y' is not the name of a branch"),
     ],
@@ -116,7 +116,8 @@ def test_variables_that_say_nothing(clone: Clone, name: str, text: str, message:
 def test_a_commit_that_a_shallow_clone_lacks(clone: Clone) -> None:
     variables = merged(clone)
     variables["CI_MERGE_REQUEST_TARGET_BRANCH_SHA"] = "1" * 40
-    with pytest.raises(ConfigError, match="GIT_DEPTH: 0"):
+    (clone.tree / ".git/shallow").write_text(f"{clone.commits['fork']}\n")
+    with pytest.raises(ConfigError, match=r"it is a shallow clone: give the job `variables: \{GIT_DEPTH: 0\}`"):
         forge(clone, variables).merge_request()
 
 
@@ -142,6 +143,33 @@ def test_without_a_token_there_is_no_note_and_one_word_about_it(clone: Clone, se
         "(CI_JOB_TOKEN may read notes and not write them)"
     )
     assert not server.requests
+
+
+@pytest.mark.parametrize(
+    ("account", "message"),
+    [
+        (None, r"does not accept the token from \$RTGATE_GITLAB_TOKEN \("),
+        (Account(expired=True), r"does not accept .*Token is expired\. .*: make a project access token with the role"),
+        (Account(scopes=("read_repository",)), "lacks the scope api"),
+    ],
+)
+def test_a_wrong_token_is_noticed_before_anything_is_built(
+    clone: Clone, server: GitLabServer, account: Account | None, message: str
+) -> None:
+    server.tokens = {TOKEN: account} if account else {}
+    asked = forge(clone, {**detached(clone), "CI_SERVER_URL": server.url, "RTGATE_GITLAB_TOKEN": TOKEN})
+    with pytest.raises(ConfigError, match=message):
+        asked.check_access()
+    assert len(server.requests) == 1
+
+
+def test_a_good_token_is_asked_for_once_and_no_token_never(clone: Clone, server: GitLabServer) -> None:
+    variables = {**detached(clone), "CI_SERVER_URL": server.url}
+    forge(clone, variables).check_access()
+    assert server.requests == []
+    forge(clone, {**variables, "RTGATE_GITLAB_TOKEN": TOKEN}).check_access()
+    assert server.requests == [f"GET projects/{PROJECT}/merge_requests/{MERGE_REQUEST}"]
+    assert server.notes == []
 
 
 @pytest.mark.parametrize("where", ["variable", "file"])

@@ -16,14 +16,6 @@ def fetch(clone: Clone, remote: str = "origin", branch: str = "main", said: list
     return target_branch.fetch_tip(clone.tree, remote, branch, HASTY, words.append)
 
 
-def test_a_commit_of_the_clone(clone: Clone) -> None:
-    assert target_branch.require_commit(clone.tree, "refs/pipelines/1") == clone.commits["change"]
-    with pytest.raises(ConfigError, match="has no commit origin/main"):
-        target_branch.require_commit(clone.tree, "origin/main")
-    with pytest.raises(ConfigError, match="has no commit HEAD"):
-        target_branch.require_commit(clone.tree.parent / "nowhere", "HEAD")
-
-
 def test_what_a_merge_is(clone: Clone) -> None:
     assert target_branch.is_merge(clone.origin, clone.commits["merge"])
     assert not target_branch.is_merge(clone.origin, clone.commits["target"])

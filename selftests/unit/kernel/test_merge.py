@@ -98,8 +98,12 @@ def test_there_must_be_something_to_review(repository: Repository, head: str) ->
 
 @pytest.mark.parametrize("name", ["nothing", "--help", "main:Makefile", ""])
 def test_a_commit_that_is_not_there_is_said(repository: Repository, name: str) -> None:
-    with pytest.raises(ConfigError, match="has no commit"):
-        commit_of(repository.place, name)
+    with pytest.raises(
+        ConfigError, match=r"has no commit .*; check the spelling, or fetch its branch: git .* fetch"
+    ) as it:
+        commit_of(repository.place, name, "give the job GIT_DEPTH: 0")
+    assert "shallow" not in str(it.value)
+    assert "GIT_DEPTH" not in str(it.value)
 
 
 @pytest.mark.parametrize(("name", "target"), [(".rtgate/thresholds.yaml", "/etc/passwd"), (".rtgate", "ci")])
@@ -184,6 +188,10 @@ def test_a_shallow_clone_is_said_with_what_deepens_it(repository: Repository, tm
     clone = tmp_path / "clone"
     url = f"file://{repository.place}"
     subprocess.run(["git", "clone", "--quiet", "--depth=1", "--no-single-branch", url, clone], check=True)
+    with pytest.raises(ConfigError, match=r"no commit '1+'; it is a shallow clone: run 'git -C .* fetch --unshallow'"):
+        commit_of(clone, "1" * 40)
+    with pytest.raises(ConfigError, match=r"it is a shallow clone: give the job GIT_DEPTH: 0$"):
+        commit_of(clone, "1" * 40, "give the job GIT_DEPTH: 0")
     with pytest.raises(ConfigError, match=r"is a shallow clone, .* run 'git -C .*clone fetch --unshallow'"):
         merged(clone, "origin/main", "origin/mine")
     subprocess.run(["git", "-C", clone, "fetch", "--quiet", "--unshallow"], check=True)

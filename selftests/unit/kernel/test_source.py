@@ -27,8 +27,13 @@ def test_a_git_tree(fake_tree: Path, git: Git) -> None:
 @pytest.mark.parametrize("missing", ["Makefile", "Kbuild", "Kconfig"])
 def test_no_kernel_tree(fake_tree: Path, missing: str) -> None:
     (fake_tree / missing).unlink()
-    with pytest.raises(ConfigError, match=f"is no kernel tree: it has no {missing}"):
+    with pytest.raises(ConfigError, match=f"is not a kernel tree: it has no {missing}"):
         source.open_tree(fake_tree)
+
+
+def test_a_tree_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"/nosuch does not exist"):
+        source.open_tree(tmp_path / "nosuch")
 
 
 def test_makefile_without_a_version(fake_tree: Path) -> None:

@@ -19,6 +19,7 @@ from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.work import Options
 from rtgate.report import html
+from rtgate.report.notices import say
 from rtgate.rootfs import images
 from rtgate.workflow import kernels
 from rtgate.workflow.judging import Judging, JudgingRequest, judge_run
@@ -56,7 +57,7 @@ class Builds:
         if text in ("broken", f"broken in {build}"):
             raise BuildError("kernel/time.c:12: error: expected ';'\n  make: *** /merge")
         if text == f"no tree for {build}":
-            raise ConfigError("it is no kernel tree: it has no Kconfig")
+            raise ConfigError("it is not a kernel tree: it has no Kconfig")
         directory = self._lab.kernel.with_name(f"kernel-{text}")
         directory.mkdir(exist_ok=True)
         (directory / "Image").write_bytes((self._lab.kernel / "Image").read_bytes() + text.encode())
@@ -369,7 +370,7 @@ def test_a_merge_request_that_is_no_kernel_any_more_is_its_author_s_to_mend(
     repository.commit("remove Kconfig", **{"kernel/time.c": f"no tree for {build}"})
     assert _review() == 1
     _, markdown, _ = _left()
-    assert "it is no kernel tree" in markdown
+    assert "it is not a kernel tree" in markdown
 
 
 @pytest.mark.parametrize(("before", "code"), [("one\n", 1), ("broken in virt-arm64-generic", 3)])
@@ -440,6 +441,9 @@ class Refusing:
     def fetch(self, tree: Path, request: MergeRequest) -> None:
         pass
 
+    def check_access(self) -> None:
+        pass
+
     def publish(self, answer: Answer) -> None:
         raise self._error
 
@@ -467,9 +471,10 @@ def test_an_answer_that_was_not_published_is_never_less_than_that(
 class Recording:
     """A forge that keeps its answers; its merge request is `mine`, or an error."""
 
-    def __init__(self, error: RtgateError | None = None) -> None:
+    def __init__(self, error: RtgateError | None = None, access: RtgateError | None = None) -> None:
         self.answers: list[Answer] = []
         self._error = error
+        self.access = access
 
     def merge_request(self) -> MergeRequest:
         if self._error:
@@ -478,6 +483,10 @@ class Recording:
 
     def fetch(self, tree: Path, request: MergeRequest) -> None:
         pass
+
+    def check_access(self) -> None:
+        if self.access:
+            raise self.access
 
     def publish(self, answer: Answer) -> None:
         self.answers.append(answer)
@@ -518,6 +527,52 @@ def test_why_a_merge_request_cannot_be_had_is_answered_too(
     monkeypatch.setattr(review_command, "_forge", lambda _: forge)
     assert main.main(["review"]) == code
     assert len(forge.answers) == answers
+
+
+def test_a_token_that_is_refused_ends_a_review_before_anything_is_built(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two"})
+    forge = Recording(access=ConfigError("GitLab does not accept the token (Token is expired)"))
+    monkeypatch.setattr(review_command, "_forge", lambda _: forge)
+    assert main.main(["review", "--tree", "linux"]) == 2
+    assert builds.made == []
+    assert forge.answers == []
+    assert capsys.readouterr().err.count("Token is expired") == 1
+    assert "Token is expired" in Path("report/note.md").read_text()
+
+
+class Tokenless(Recording):
+    """A forge that writes nothing."""
+
+    def publish(self, answer: Answer) -> None:
+        say("no token")
+
+
+def test_why_there_was_no_review_is_in_the_report_and_said_before_what_became_of_the_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(review_command, "_forge", lambda _: Tokenless(ConfigError("CI_MERGE_REQUEST_IID is not set")))
+    assert main.main(["review"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("CI_MERGE_REQUEST_IID is not set") == 1
+    assert told.index("CI_MERGE_REQUEST_IID is not set") < told.index("no token")
+    assert "CI_MERGE_REQUEST_IID is not set" in Path("report/note.md").read_text()
+    assert "CI_MERGE_REQUEST_IID is not set" in Path("report/note.txt").read_text()
+
+
+@pytest.mark.parametrize("name", ["verdict.json", "somebody-s.txt"])
+def test_a_refusal_takes_no_older_report_and_nobody_s_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / name).write_text("{}")
+    monkeypatch.setattr(review_command, "_forge", lambda _: Tokenless(ConfigError("no")))
+    assert main.main(["review"]) == 2
+    assert not (tmp_path / "report/note.md").exists()
 
 
 def test_the_lab_s_failure_is_an_answer_too(

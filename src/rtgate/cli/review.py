@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted, RtgateError
@@ -18,7 +17,7 @@ from rtgate.forge.merge_request import Answer, Forge, MergeRequest
 from rtgate.history.url import history_url
 from rtgate.report.notices import say, step
 from rtgate.workflow.kernels import BUILDS
-from rtgate.workflow.refusal import refusal
+from rtgate.workflow.refusal import leave, refusal
 from rtgate.workflow.report_directory import check_ours
 from rtgate.workflow.review import ReviewRequest, review
 
@@ -77,12 +76,11 @@ def run(arguments: argparse.Namespace) -> int:
         answer = review(_request(arguments, MergeRequest(base=arguments.base, head=arguments.head)))
         print(f"answer: {arguments.output.absolute() / 'note.md'}")
         return answer.exit_code
-    answer = _reviewed(forge, arguments)
-    return _published(forge, answer, f"the answer is in {arguments.output.absolute() / 'note.md'}")
+    return _answered(forge, arguments)
 
 
-def _reviewed(forge: Forge, arguments: argparse.Namespace) -> Answer:
-    """Review what a forge has. Why that was not possible is an answer, too, unless the forge itself is away."""
+def _answered(forge: Forge, arguments: argparse.Namespace) -> int:
+    """Review what a forge has, and publish. Why that was not possible is an answer, too, unless the forge is away."""
     asked = None
     try:
         asked = forge.merge_request()
@@ -91,20 +89,28 @@ def _reviewed(forge: Forge, arguments: argparse.Namespace) -> Answer:
     except InfrastructureError:
         raise
     except RtgateError as error:
-        _refuse(forge, error, asked)
-    assert asked
+        return _refused(forge, error, asked, arguments.output.absolute())
+    output = arguments.output.absolute()
     try:
-        return review(_request(arguments, asked))
+        forge.check_access()
+    except ConfigError as error:
+        leave(refusal(error, asked), output)
+        raise
+    try:
+        answer = review(_request(arguments, asked))
     except Interrupted:
         raise
     except RtgateError as error:
-        _refuse(forge, error, asked)
+        return _refused(forge, error, asked, output)
+    return _published(forge, answer, f"the answer is in {output / 'note.md'}")
 
 
-def _refuse(forge: Forge, error: RtgateError, asked: MergeRequest | None) -> NoReturn:
-    """Publish why there was no review, and end with that."""
-    _published(forge, refusal(error, asked), "nobody is told")
-    raise error
+def _refused(forge: Forge, error: RtgateError, asked: MergeRequest | None, output: Path) -> int:
+    """Say why there was no review, leave that as a note, and publish it."""
+    say(str(error))
+    answer = refusal(error, asked)
+    note = leave(answer, output)
+    return _published(forge, answer, f"the answer is in {note}" if note else "nobody is told")
 
 
 def _published(forge: Forge, answer: Answer, otherwise: str) -> int:

@@ -18,6 +18,7 @@ With `pull_request`, the job of a fork has a token that only reads (page `action
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -25,7 +26,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.forge import target_branch
 from rtgate.forge.github_answer import ACTIONS, Check, Conversation
 from rtgate.forge.github_api import GitHubApi, NotAllowed
 from rtgate.forge.github_event import Asked, PullRequest, pull_request, read_event
@@ -35,11 +35,12 @@ from rtgate.http import failures
 from rtgate.http.client import nobody
 from rtgate.http.patience import Patience, Result
 from rtgate.http.secret import Token, take_token
+from rtgate.kernel.merge import commit_of
 
 TOKEN = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
 TOKEN_FILE = "RTGATE_GITHUB_TOKEN_FILE"  # noqa: S105
 _API = "GitHub's API (expected https://api.github.com)"
-_SHALLOW = "a shallow clone? Give actions/checkout `fetch-depth: 0`"
+_DEEPEN = "give actions/checkout `fetch-depth: 0`"
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 _ONLY_HERE = "the answer is note.md of the report and the job's summary"
 # `failure` is the author's. What others must set right stops the merge too, and does not say that the kernel failed.
@@ -112,6 +113,19 @@ class GitHub:
     def fetch(self, tree: Path, request: MergeRequest) -> None:
         """Do nothing: `merge_request` has seen to it that the commits are there."""
 
+    def check_access(self) -> None:
+        """Ask for the proposed commit with the token. What it may not read, it may write all the same.
+
+        Raises:
+            ConfigError: GitHub refuses the token.
+            InfrastructureError: GitHub does not answer.
+        """
+        if self.token is None:
+            return
+        api = _api(self.variables, self.token, self.patience)
+        with contextlib.suppress(NotAllowed):
+            self._repeat(lambda: api.get(f"commits/{self.event.head}"))
+
     def publish(self, answer: Answer) -> None:
         """Write the check run `rtgate` and our comment; what the token may not do is said once, also for a fork.
 
@@ -161,7 +175,7 @@ class GitHub:
             return ""
 
     def _commit(self, reference: str) -> str:
-        return target_branch.require_commit(self.tree, reference, _SHALLOW)
+        return commit_of(self.tree, reference, _DEEPEN)
 
     def _check(self, answer: Answer) -> Check:
         run, server = self.variables.get("GITHUB_RUN_ID", ""), self.variables.get("GITHUB_SERVER_URL", "")

@@ -39,11 +39,12 @@ from rtgate.http import failures
 from rtgate.http.client import nobody
 from rtgate.http.patience import Patience
 from rtgate.http.secret import Token, take_token
+from rtgate.kernel.merge import commit_of
 
 TOKEN = "RTGATE_GITLAB_TOKEN"  # noqa: S105 - the name of a variable
 TOKEN_FILE = "RTGATE_GITLAB_TOKEN_FILE"  # noqa: S105
 SERVER = "a GitLab server (expected https://gitlab.example.org)"
-_SHALLOW = "a shallow clone? Give the job `variables: {GIT_DEPTH: 0}`"
+_DEEPEN = "give the job `variables: {GIT_DEPTH: 0}`"
 
 
 class Pipeline(Enum):
@@ -117,6 +118,17 @@ class GitLab:
     def fetch(self, tree: Path, request: MergeRequest) -> None:
         """Do nothing: `merge_request` has seen to it that the commits are there."""
 
+    def check_access(self) -> None:
+        """Ask for the merge request with the token of the note.
+
+        Raises:
+            ConfigError: GitLab refuses the token, or it does not see the merge request.
+            InfrastructureError: GitLab does not answer.
+        """
+        if self.token is not None:
+            note = self._note(self.token)
+            self.patience.repeat(note.check_access, note.api.url, self.say)
+
     def publish(self, answer: Answer) -> None:
         """Write our note to the merge request, in place of the one that is there; without a token say what to set.
 
@@ -131,7 +143,7 @@ class GitLab:
             )
             return
         pipeline = self._number("CI_PIPELINE_ID") if self.variables.get("CI_PIPELINE_ID") else None
-        note = Note(api=self._api(self.token), merge_request=self._number("CI_MERGE_REQUEST_IID"))
+        note = self._note(self.token)
         body = note_body.note_body(answer.markdown, pipeline)
         # The whole is repeated: a note whose answer got lost is there when it is looked for again.
         later = self.patience.repeat(lambda: note.write(body, pipeline), note.api.url, self.say)
@@ -154,6 +166,9 @@ class GitLab:
         api, commit = self._api(self.token), self._value("CI_COMMIT_SHA")
         title, target = self.patience.repeat(lambda: title_and_target(api, number, commit), api.url, self.say)
         return title, target, target_branch.fetch_commit(self.tree, "origin", commit, self.patience, self.say)
+
+    def _note(self, token: Token) -> Note:
+        return Note(api=self._api(token), merge_request=self._number("CI_MERGE_REQUEST_IID"))
 
     def _api(self, token: Token) -> GitLabApi:
         return GitLabApi(
@@ -190,7 +205,7 @@ class GitLab:
         return target_branch.fetch_tip(self.tree, remote, branch, self.patience, self.say)
 
     def _commit(self, reference: str) -> str:
-        return target_branch.require_commit(self.tree, reference, _SHALLOW)
+        return commit_of(self.tree, reference, _DEEPEN)
 
     def _project(self) -> int:
         """Return the number of the project where the merge request is."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -134,7 +135,7 @@ class Session:
 
     def refusal(self, error: gitlab.GitlabError) -> ConfigError | NotNow:
         """Return what an answer means that is no success."""
-        url, status, reason = self.api.url, error.response_code or 0, failures.one_line(error.error_message)
+        url, status, reason = self.api.url, error.response_code or 0, _reason(error)
         if failures.is_passing(status) or status == 409:  # two writers at once
             return NotNow(f"{url} answers HTTP {status} ({reason})", failures.seconds(self._after))
         token = f"the token from {self.api.token.source}"
@@ -155,6 +156,15 @@ class Session:
 
     def _remember(self, response: requests.Response, *_: Any, **__: Any) -> None:
         self._after = response.headers.get("Retry-After", "")
+
+
+def _reason(error: gitlab.GitlabError) -> str:
+    """Return GitLab's reason, with its sentence (`Token is expired. ...`) where it has a word and a sentence."""
+    try:
+        said = json.loads(error.response_body or b"")["error_description"]
+    except (ValueError, KeyError, TypeError):
+        return failures.one_line(error.error_message)
+    return failures.one_line(f"{error.error_message}: {said}")
 
 
 def _object(answer: object) -> Mapping[str, Any]:

@@ -26,6 +26,14 @@ class Note:
     api: GitLabApi
     merge_request: int
 
+    def check_access(self) -> None:
+        """Ask for the merge request. Raises as `write`."""
+        try:
+            with self.api.session() as session:
+                session.get(f"merge_requests/{self.merge_request}")
+        except Refused as error:
+            raise self._refusal(error) from None
+
     def write(self, body: str, pipeline: int | None) -> int | None:
         """Write the note: ours that is there, or a new one. To do it twice does no harm.
 

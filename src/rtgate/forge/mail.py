@@ -76,6 +76,9 @@ class Mail:
     def fetch(self, tree: Path, request: MergeRequest) -> None:
         """Do nothing: `merge_request` has seen to it that the commits are there."""
 
+    def check_access(self) -> None:
+        """Do nothing: a reply is a file."""
+
     def publish(self, answer: Answer) -> None:
         """Write the reply: to the author, with everybody who had the series, below its first mail."""
         first = self._first

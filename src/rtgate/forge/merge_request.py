@@ -87,6 +87,14 @@ class Forge(Protocol):
             InfrastructureError: the forge does not answer.
         """
 
+    def check_access(self) -> None:
+        """Ask once whether the forge accepts our token, where it has not been asked yet: before hours of work.
+
+        Raises:
+            ConfigError: the forge refuses the token.
+            InfrastructureError: the forge does not answer.
+        """
+
     def publish(self, answer: Answer) -> None:
         """Put the answer where the author reads, in place of an earlier one of ours to the same merge request.
 

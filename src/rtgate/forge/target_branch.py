@@ -10,7 +10,7 @@ from pathlib import Path
 from rtgate import process
 from rtgate.errors import ConfigError
 from rtgate.http.patience import NotNow, Patience
-from rtgate.kernel.merge import git, git_of_user
+from rtgate.kernel.merge import commit_of, git, git_of_user
 
 _FETCH_S = 900  # a whole kernel history over a slow line; git itself ends sooner when nothing comes
 _TIP = "refs/rtgate/target"
@@ -25,21 +25,11 @@ _REFUSED = (
     "repository not found",
 )
 _SECRET = re.compile(r"(?<=://)[^/@\s]+@")  # a runner's remote may have the job's token in it
-_SHALLOW = "a shallow clone?"
-
-
-def require_commit(tree: Path, reference: str, advice: str = _SHALLOW) -> str:
-    """Return the commit that a reference names in a clone. Raises ConfigError, with advice: it is not there."""
-    name = f"{reference}^{{commit}}"
-    parsed = process.attempt([*git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", name])
-    if parsed.returncode != 0:
-        raise ConfigError(f"{tree} has no commit {reference} ({advice})")
-    return parsed.stdout.strip()
 
 
 def is_merge(tree: Path, commit: str) -> bool:
     """Return whether a commit has more than one parent. Raises ConfigError: it is not in the clone."""
-    require_commit(tree, commit)
+    commit_of(tree, commit)
     name = f"{commit}^2^{{commit}}"
     arguments = [*git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", name]
     return process.attempt(arguments).returncode == 0
@@ -59,7 +49,7 @@ def fetch_tip(tree: Path, remote: str, branch: str, patience: Patience, say: Cal
     if process.attempt([*git(tree), "check-ref-format", reference]).returncode != 0:
         raise ConfigError(f"{branch!r} is not the name of a branch")
     patience.repeat(lambda: _fetch(tree, remote, reference, _TIP), _clean(remote), say)
-    return require_commit(tree, _TIP)
+    return commit_of(tree, _TIP)
 
 
 def fetch_commit(tree: Path, remote: str, commit: str, patience: Patience, say: Callable[[str], None]) -> str:
@@ -74,7 +64,7 @@ def fetch_commit(tree: Path, remote: str, commit: str, patience: Patience, say: 
     """
     process.require("git", "timeout")
     patience.repeat(lambda: _fetch(tree, remote, commit, _PROPOSAL), _clean(remote), say)
-    return require_commit(tree, commit)
+    return commit_of(tree, commit)
 
 
 def _fetch(tree: Path, remote: str, reference: str, place: str) -> None:

@@ -85,7 +85,7 @@ def _empty_if_converted(git: list[str], place: Path, commit: str, index: dict[st
 
 
 def _tree(git: list[str], place: Path, repository: Path, commit: str) -> Tree:
-    version = read_version(place)
+    version = read_version(place, f"commit {commit[:12]} of {repository}")
     described = process.attempt([*git, "describe", "--tags", "--always", "--abbrev=12", commit]).stdout.strip()
     source = SourceIdentity(
         kind="git",

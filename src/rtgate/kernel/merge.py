@@ -42,15 +42,30 @@ class Commits:
     subject: str
 
 
-def commit_of(tree: Path, reference: str) -> str:
-    """Return the full name of a commit. Raises ConfigError: it is not there."""
+def commit_of(tree: Path, reference: str, deepen: str = "") -> str:
+    """Return the full name of a commit.
+
+    Args:
+        tree: the clone.
+        reference: what git understands.
+        deepen: what to do where the clone is shallow; empty for what a person types.
+
+    Raises:
+        ConfigError: it is not there.
+    """
     found = process.attempt(
         [*git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"]
     )
     if found.returncode != 0 and process.attempt([*git(tree), "rev-parse", "--git-dir"]).returncode != 0:
         raise ConfigError(f"{tree} is not a git repository: name the clone with --tree DIR")
     if found.returncode != 0:
-        raise ConfigError(f"{tree} has no commit {reference!r} (a shallow clone? try: git fetch --unshallow)")
+        deepen = deepen or f"run 'git -C {tree} fetch --unshallow'"
+        advice = (
+            f"it is a shallow clone: {deepen}"
+            if _is_shallow(tree)
+            else f"check the spelling, or fetch its branch: git -C {tree} fetch origin BRANCH"
+        )
+        raise ConfigError(f"{tree} has no commit {reference!r}; {advice}")
     return found.stdout.strip()
 
 
@@ -189,11 +204,15 @@ def _require_history(tree: Path, base: str, head: str) -> None:
     """Raise ConfigError where a clone lacks the commit that two others have in common, because it is shallow."""
     if process.attempt([*git(tree), "merge-base", base, head]).returncode == 0:
         return
-    if process.output([*git(tree), "rev-parse", "--is-shallow-repository"]).strip() == "true":
+    if _is_shallow(tree):
         raise ConfigError(
             f"{tree} is a shallow clone, which lacks what {base[:12]} and {head[:12]} have in common: run "
             f"'git -C {tree} fetch --unshallow' (in CI: clone with the whole history)"
         )
+
+
+def _is_shallow(tree: Path) -> bool:
+    return process.output([*git(tree), "rev-parse", "--is-shallow-repository"]).strip() == "true"
 
 
 def _is_ancestor(tree: Path, one: str, other: str) -> bool:

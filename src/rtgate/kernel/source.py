@@ -41,7 +41,7 @@ def open_tree(path: Path) -> Tree:
     """Look at a source tree; reads only.
 
     Raises:
-        ConfigError: it is no kernel tree.
+        ConfigError: it is not a kernel tree.
         InfrastructureError: git fails on it.
     """
     resolved = path.resolve()
@@ -51,19 +51,26 @@ def open_tree(path: Path) -> Tree:
     return Tree(resolved, version, found)
 
 
-def read_version(tree: Path) -> KernelVersion:
+def read_version(tree: Path, title: str = "") -> KernelVersion:
     """Return the version in the top Makefile.
 
+    Args:
+        tree: the source.
+        title: what messages call it; empty for its path.
+
     Raises:
-        ConfigError: this is no kernel tree; says what is missing.
+        ConfigError: this is not a kernel tree; says what is missing.
     """
+    title = title or str(tree)
+    if not tree.exists():
+        raise ConfigError(f"{title} does not exist: name the directory of a kernel's source")
     for name in ("Makefile", "Kbuild", "Kconfig", "arch"):
         if not (tree / name).exists():
-            raise ConfigError(f"{tree} is no kernel tree: it has no {name}")
+            raise ConfigError(f"{title} is not a kernel tree: it has no {name}")
     text = (tree / "Makefile").read_text(encoding="utf-8", errors="replace")
     numbers = {name: int(number) for name, number in _ASSIGNMENT.findall(text)}
     if not {"VERSION", "PATCHLEVEL", "SUBLEVEL"} <= numbers.keys():
-        raise ConfigError(f"{tree} is no kernel tree: its Makefile has no VERSION, PATCHLEVEL and SUBLEVEL")
+        raise ConfigError(f"{title} is not a kernel tree: its Makefile has no VERSION, PATCHLEVEL and SUBLEVEL")
     return KernelVersion(numbers["VERSION"], numbers["PATCHLEVEL"], numbers["SUBLEVEL"])
 
 

@@ -198,8 +198,9 @@ def _index_targets(*options: str) -> str:
 
 
 def _mirror_without_lists() -> str:
-    """Return the mirror where the system has no lists of packages, as in images of containers: without them apt does
-    not know whose archive an address is. They are fetched into a directory of ours.
+    """Return the mirror where the system has no lists of packages, as in images of containers.
+
+    Without them apt does not know whose archive an address is. They are fetched into a directory of ours.
 
     Raises:
         InfrastructureError: no source can be reached.

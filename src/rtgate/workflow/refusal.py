@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.judge.verdict import Kind, Status
@@ -12,6 +14,7 @@ from rtgate.kernel.merge import ConflictError
 from rtgate.report.note import About, note
 from rtgate.report.note_markdown import as_markdown
 from rtgate.report.note_text import as_text
+from rtgate.workflow.report_directory import check_ours, locked
 from rtgate.workflow.review_builds import build_verdict
 
 _DUTIES: tuple[tuple[type[RtgateError], str], ...] = (
@@ -36,3 +39,25 @@ def refusal(error: RtgateError, request: MergeRequest | None = None) -> Answer:
         lines = (*(line for line in str(error).split("\n") if line), f"{duty} The kernel was not judged.")
         shown = note(replace(about, obstacle=lines), [], [], error.exit_code)
     return Answer(exit_code=error.exit_code, markdown=as_markdown(shown), text=as_text(shown))
+
+
+def leave(answer: Answer, output: Path) -> Path | None:
+    """Write a refusal into the report's directory; return the note's file.
+
+    None where the directory has an older report, which a mistake must not take away, or cannot be written.
+    """
+    try:
+        check_ours(output)
+        with locked(output):
+            if (output / "verdict.json").exists():
+                return None
+            write_answer(answer, output)
+    except (ConfigError, InfrastructureError):
+        return None
+    return output / "note.md"
+
+
+def write_answer(answer: Answer, output: Path) -> None:
+    """Write both forms of an answer into the report's directory. Raises OSError."""
+    files.write_text(output / "note.md", answer.markdown)
+    files.write_text(output / "note.txt", answer.text)

@@ -42,6 +42,7 @@ from rtgate.workflow.gate import run_gate
 from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
 from rtgate.workflow.kernels import BUILDS, CommitBuilds
 from rtgate.workflow.policy import Policy, Screen, read_policy
+from rtgate.workflow.refusal import write_answer
 from rtgate.workflow.report_directory import check_ours, locked, replacing
 from rtgate.workflow.review_boards import BoardsRequest, OnBoards, check_lab, measure_on_boards
 from rtgate.workflow.review_builds import build_alone, build_both, build_verdict
@@ -276,6 +277,5 @@ def _about(request: ReviewRequest, commits: Commits) -> About:
 def _answer(output: Path, about: About, verdicts: Sequence[Verdict], code: int) -> Answer:
     shown = note(about, list(records_file.read_all(output / "records")), verdicts, code)
     answer = Answer(exit_code=code, markdown=as_markdown(shown), text=as_text(shown))
-    files.write_text(output / "note.md", answer.markdown)
-    files.write_text(output / "note.txt", answer.text)
+    write_answer(answer, output)
     return answer
