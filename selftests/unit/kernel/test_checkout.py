@@ -62,6 +62,15 @@ def test_no_such_commit(fake_tree: Path, git: Git, reference: str) -> None:
         pass
 
 
+def test_a_commit_that_is_not_a_kernel_tree_is_named_and_not_its_place_in_the_cache(fake_tree: Path, git: Git) -> None:
+    git("rm", "--quiet", "Kconfig")
+    git("commit", "--quiet", "--message=no Kconfig")
+    commit = git("rev-parse", "HEAD")
+    with pytest.raises(ConfigError) as error, checkout(fake_tree, "HEAD", "baseline"):
+        pass
+    assert str(error.value) == f"commit {commit[:12]} of {fake_tree} is not a kernel tree: it has no Kconfig"
+
+
 def test_two_commits_at_once_wait_for_each_other_and_say_so(fake_tree: Path, git: Git) -> None:
     """Each builds its own sources: the second commit comes when the first is built."""
     (fake_tree / "kernel/sched.c").write_text("int second;\n")
